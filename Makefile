@@ -1,0 +1,89 @@
+# One command for each thing one does here. The first `make` of a target sets up what it needs:
+# a virtual environment in .venv and, as root on Debian, the system packages of the tests.
+
+PYTHON ?= python3
+WORKERS ?= 2
+ARGS ?=
+
+BIN := .venv/bin
+BASE := .venv/.base-installed
+DEV := .venv/.dev-installed
+IDS := 3_MCP-TAS-041,3_MCP-TAS-090,UNKNOWN-802,5_SECURITY_DESIGN-REQ-SEC-SD-083
+
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
+# Make's own variables must not reach a make that a test starts.
+unexport MAKEFLAGS MFLAGS MAKELEVEL
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.NOTPARALLEL:
+.PHONY: help demo test check lint types layers sizes stale soak docs bench format system clean
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: $(BASE) ## the whole story on a throw-away repository
+	@$(BIN)/lockgate demo $(ARGS)
+
+test: $(DEV) system ## all tests, the coverage floors, the requirements
+	@mkdir -p build && rm -f build/.coverage build/.coverage.* build/coverage.json build/req-results.json
+	$(BIN)/pytest -n $(WORKERS) --cov --cov-report= --req-results=build/req-results.json $(ARGS)
+	$(BIN)/coverage json -q -o build/coverage.json
+	$(BIN)/python scripts/check_coverage.py build/coverage.json
+	$(BIN)/python scripts/verify_req_coverage.py --ids $(IDS)
+
+check: lint types layers sizes stale test ## everything CI asks for
+
+lint: $(DEV)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+
+types: $(DEV)
+	$(BIN)/mypy
+	$(BIN)/pyright
+
+layers: $(DEV)
+	$(BIN)/lint-imports --no-logo
+
+sizes: $(DEV)
+	$(BIN)/python scripts/check_sizes.py
+
+stale: $(DEV)
+	$(BIN)/python scripts/make_docs.py --check
+	$(BIN)/python scripts/verify_req_coverage.py --check
+
+soak: $(DEV) system ## the property and state-machine tests at length
+	HYPOTHESIS_PROFILE=soak $(BIN)/pytest -n $(WORKERS) -m "slow or not slow" $(ARGS)
+
+docs: $(DEV) ## write the generated pages anew
+	$(BIN)/python scripts/make_docs.py
+	$(BIN)/python scripts/verify_req_coverage.py --write
+
+bench: $(BASE) ## how long a command takes to start
+	$(BIN)/python scripts/bench.py
+
+format: $(DEV) ## put every file into shape
+	$(BIN)/ruff check --fix-only .
+	$(BIN)/ruff format .
+
+clean: ## remove what make made, the environment too
+	rm -rf .venv build dist .coverage .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	find src tests scripts -name __pycache__ -type d -prune -exec rm -rf {} +
+
+system:
+	@sh scripts/system_packages.sh
+
+# The stamps are older than pyproject.toml when it has changed: then pip runs again.
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+		|| { echo "Lockgate needs Python 3.11 or later; say which: make PYTHON=python3.12 ..." >&2; exit 1; }
+	$(PYTHON) -m venv .venv
+
+$(BASE): pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --editable .
+	@touch $@
+
+$(DEV): pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --editable '.[dev,postgres]'
+	@touch $(BASE) $@
