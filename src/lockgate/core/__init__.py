@@ -1,0 +1,1 @@
+"""Decides, and touches nothing: no file, no clock, no process, no randomness."""

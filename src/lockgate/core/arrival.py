@@ -1,0 +1,177 @@
+"""What a move changes besides the status: counters, phase, the events that say so, the effects."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from lockgate.core.decision import Decision, Evidence
+from lockgate.core.effects import Effect, MirrorTask, reviews_first, worker
+from lockgate.core.escalation import EscalationGuard
+from lockgate.core.events import (
+    AttemptFailed,
+    Escalation,
+    Event,
+    GateEvaluationStarted,
+    StatusChanged,
+)
+from lockgate.core.findings import GateFeedback
+from lockgate.core.lifecycle import ARROWS
+from lockgate.core.model import (
+    Actor,
+    Cause,
+    Evaluating,
+    Failed,
+    GatesPassed,
+    NeedsFixes,
+    SessionId,
+    Status,
+    Stuck,
+    Task,
+    TaskId,
+    TaskPhase,
+    Working,
+)
+
+S = Status
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """Where a task goes, and why."""
+
+    target: Status
+    reason: str = ""
+    cause: Cause | None = None
+    feedback: GateFeedback | None = None
+
+
+def session_id(task: TaskId, generation: int) -> SessionId:
+    return SessionId(f"{task}.{generation}")
+
+
+def arrive(seen: Evidence, task: Task, arrival: Arrival) -> Decision:
+    """The task at its new status. `task` is seen.task with what the turn has counted so far."""
+    moved = replace(
+        _counted(seen, task, arrival.target),
+        status=arrival.target,
+        rev=seen.task.rev + 1,
+        updated=seen.now,
+        crash_count=0,
+        dead=False,
+        cause=arrival.cause,
+    )
+    # An agent that moves its own task goes on; nobody else is started for it.
+    makers = [
+        make
+        for make in ARROWS[task.status, arrival.target].sets_off
+        if make is not worker or seen.actor is not Actor.WORKER
+    ]
+    if worker in makers:
+        moved = replace(moved, generation=moved.rev)
+    moved = replace(moved, phase=_phase(seen, moved, arrival))
+    changed = StatusChanged(
+        source=task.status,
+        target=arrival.target,
+        actor=seen.actor,
+        cause=arrival.cause,
+        reason=arrival.reason,
+    )
+    return Decision(
+        moved,
+        events=(changed, *_opening(moved)),
+        effects=(MirrorTask(), *(make(moved) for make in makers)),
+    )
+
+
+def stay(seen: Evidence, task: Task, *effects: Effect) -> Decision:
+    stayed = replace(task, rev=seen.task.rev + 1, updated=seen.now)
+    return Decision(stayed, effects=(MirrorTask(), *effects))
+
+
+def also(decision: Decision, *events: Event) -> Decision:
+    return replace(decision, events=(*decision.events, *events))
+
+
+def charge(
+    seen: Evidence, task: Task, there: Arrival, otherwise: Callable[[Task], Decision]
+) -> Decision:
+    """One failed attempt more. Reaching the threshold wins over every other outcome (S4)."""
+    guard = EscalationGuard(threshold=seen.rules.limits.escalation_threshold)
+    guard.load(task.id, task.failed_attempts)
+    guard.record_failed_attempt(task.id)
+    count = guard.get_attempt_count(task.id)
+    charged = replace(task, failed_attempts=count)
+    failed = AttemptFailed(count, there.reason)
+    if guard.should_escalate(task.id):
+        return also(_pause(seen, charged, there), failed, Escalation(task.id, count))
+    return also(otherwise(charged), failed)
+
+
+def _pause(seen: Evidence, task: Task, there: Arrival) -> Decision:
+    """Straight to the pause; from the queue by way of working, as the map has it."""
+    through: tuple[Event, ...] = ()
+    if task.status is S.REVIEWING:
+        first = arrive(seen, task, there)
+        task, through = first.task, first.events
+    paused = replace(there, target=S.PAUSED_FOR_INTERVENTION, cause=Cause.ESCALATION_THRESHOLD)
+    decision = arrive(seen, task, paused)
+    return replace(decision, events=(*through, *decision.events))
+
+
+def _counted(seen: Evidence, task: Task, target: Status) -> Task:
+    """Which counters a move starts anew."""
+    match task.status, target:
+        case S.PENDING, S.WORKING | S.CLARIFICATION:
+            return replace(task, pinned=seen.rules, iteration=1)
+        case S.STUCK | S.REVIEWING, S.WORKING:
+            return replace(task, iteration=1, review_round=0)
+        case S.STUCK, S.AGENT_REVIEW:
+            return _reviewed(replace(task, iteration=1, review_round=0))
+        case S.WORKING, S.AGENT_REVIEW:
+            return _reviewed(task)
+        case S.PAUSED_FOR_INTERVENTION, S.PENDING:
+            return replace(task, failed_attempts=0, iteration=0, review_round=0, auto_start=True)
+        case _, S.DONE:
+            return replace(task, failed_attempts=0)
+        case _:
+            return task
+
+
+def _reviewed(task: Task) -> Task:
+    """A round begins when an evaluation reaches its first review: at once, where that comes first."""
+    more = 1 if reviews_first(task.pinned) else 0
+    return replace(task, review_round=task.review_round + more)
+
+
+def _phase(seen: Evidence, task: Task, arrival: Arrival) -> TaskPhase | None:
+    agent = session_id(task.id, task.generation)
+    match task.status:
+        case S.WORKING | S.CLARIFICATION:
+            author = session_id(task.id, seen.task.generation)
+            if arrival.feedback:
+                return NeedsFixes(author, seen.task.iteration, arrival.feedback)
+            return Working(agent, task.iteration)
+        case S.AGENT_REVIEW:
+            return Evaluating(agent, task.iteration, 0)
+        case S.REVIEWING:
+            return GatesPassed(agent, seen.now)
+        case S.STUCK | S.PAUSED_FOR_INTERVENTION:
+            return _held_up(agent, seen.task.iteration, arrival)
+        case S.PENDING:
+            return None
+        case S.DONE | S.CANCELLED:
+            return task.phase
+
+
+def _held_up(agent: SessionId, iterations: int, arrival: Arrival) -> TaskPhase:
+    if arrival.cause is Cause.FAIL_FAST:
+        return Failed(arrival.reason)
+    nothing_judged = GateFeedback(
+        gate_name="", findings=(), summary=arrival.reason, suggested_action=""
+    )
+    return Stuck(agent, iterations, arrival.feedback or nothing_judged)
+
+
+def _opening(task: Task) -> tuple[Event, ...]:
+    if task.status is S.AGENT_REVIEW:
+        return (GateEvaluationStarted(task.id, task.iteration),)
+    return ()

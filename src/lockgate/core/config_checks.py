@@ -1,0 +1,125 @@
+"""What is wrong with a configuration though every value of it is allowed."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from lockgate.core.dag import Cycle, TaskDAG, UnknownNode
+from lockgate.core.gates import (
+    CommandGate,
+    DifferentialGate,
+    Gate,
+    HumanGate,
+    MultipassReviewGate,
+    ParallelReviewGate,
+    Where,
+    kind_of,
+)
+from lockgate.core.settings import HARNESSES, Settings, Step, known_agents
+
+# Gates whose command stands in `[commands]`, by name; a differential gate's is the test command.
+COMMAND_KEYS = {"tests": "test", "typecheck": "typecheck"}
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """`where` is the key, an entry of a list by its name: ("gates", "list", "tests", "command")."""
+
+    where: tuple[str, ...]
+    says: str
+
+
+def problems(settings: Settings) -> tuple[Problem, ...]:
+    """All of them; an empty answer means that the configuration can be used."""
+    return (
+        *(it for gate in settings.gates for it in _of_gate(gate, settings)),
+        *_of_steps(settings.steps),
+        *_of_agents(settings),
+        *_repeated(("services",), (service.name for service in settings.services)),
+    )
+
+
+def repeated_gates(names: Iterable[str]) -> tuple[Problem, ...]:
+    return tuple(_repeated(("gates", "list"), names))
+
+
+def _of_gate(gate: Gate, settings: Settings) -> Iterator[Problem]:
+    where = ("gates", "list", gate.name)
+    if not gate.place.on:
+        yield Problem((*where, "on"), f"gate {gate.name} runs nowhere; say change, train or both")
+    match gate:
+        case CommandGate() | DifferentialGate():
+            if not gate.command.strip():
+                yield Problem((*where, "command"), _no_command(gate))
+        case ParallelReviewGate():
+            if not gate.blocking:
+                says = f"gate {gate.name} could never fail: every dimension of it is advisory"
+                yield Problem((*where, "dimensions"), says)
+            yield from _of_review(gate, settings)
+        case MultipassReviewGate():
+            yield from _of_review(gate, settings)
+        case HumanGate():
+            yield from _only_on_change(gate)
+
+
+def _no_command(gate: CommandGate | DifferentialGate) -> str:
+    key = "test" if isinstance(gate, DifferentialGate) else COMMAND_KEYS.get(gate.name)
+    place = f"set [commands] {key}" if key else 'give it command = "…"'
+    return f"gate {gate.name} has no command, and a gate that runs nothing never passes; {place}"
+
+
+def _of_review(
+    gate: ParallelReviewGate | MultipassReviewGate, settings: Settings
+) -> Iterator[Problem]:
+    yield from _only_on_change(gate)
+    if gate.reviewer and gate.reviewer not in known_agents(settings):
+        where = ("gates", "list", gate.name, "reviewer")
+        yield Problem(where, _unknown_agent(gate.reviewer, settings))
+
+
+def _only_on_change(gate: Gate) -> Iterator[Problem]:
+    if Where.TRAIN in gate.place.on:
+        says = f'gate {gate.name} judges the change, not a candidate of the train; on = ["change"]'
+        yield Problem(
+            ("gates", "list", gate.name, "on"), f"{says} is all a {kind_of(gate)} gate has"
+        )
+
+
+def _of_steps(steps: tuple[Step, ...]) -> Iterator[Problem]:
+    yield from _repeated(("steps",), (step.name for step in steps))
+    for step in steps:
+        if not step.command.strip():
+            says = f"step {step.name} has no command; give it one, or set [commands] test"
+            yield Problem(("steps", step.name, "command"), says)
+    match TaskDAG[str].of({step.name: step.after for step in steps}):
+        case UnknownNode(node, named):
+            says = f"step {node} comes after {named!r}, and no step has that name"
+            yield Problem(("steps", node, "after"), says)
+        case Cycle(path):
+            says = "steps wait for each other in a circle: " + " after ".join(path)
+            yield Problem(("steps", path[0], "after"), says)
+        case TaskDAG():
+            pass
+
+
+def _of_agents(settings: Settings) -> Iterator[Problem]:
+    if settings.project.agent not in known_agents(settings):
+        says = _unknown_agent(settings.project.agent, settings)
+        yield Problem(("project", "agent"), says)
+    for agent in settings.agents:
+        if agent.name in HARNESSES:
+            says = f"the name {agent.name} is taken by an agent that Lockgate knows; choose another"
+            yield Problem(("agents", agent.name), says)
+
+
+def _unknown_agent(name: str, settings: Settings) -> str:
+    known = ", ".join(known_agents(settings))
+    return f"no agent is called {name!r}; there are {known}, and [agents.{name}] would add it"
+
+
+def _repeated(where: tuple[str, ...], names: Iterable[str]) -> Iterator[Problem]:
+    for name, times in Counter(names).items():
+        if times > 1:
+            yield Problem(
+                (*where, name), f"the name {name!r} is there {times} times; each needs its own"
+            )

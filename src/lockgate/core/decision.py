@@ -1,0 +1,42 @@
+"""What a decision looks at, and what comes out of it."""
+
+from dataclasses import dataclass
+
+from lockgate.core.artifacts import Artifacts
+from lockgate.core.effects import Effect
+from lockgate.core.events import Event
+from lockgate.core.model import Actor, Pinned, Session, Status, Task
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """All that a rule may look at. The wheel gathers it; a caller cannot bring its own."""
+
+    task: Task
+    found: Artifacts
+    rules: Pinned
+    now: float
+    actor: Actor = Actor.ORCHESTRATOR
+    session: Session | None = None
+    landed: bool = False
+    misconfigured: str | None = None  # why base's configuration cannot be taken, if it cannot
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """The task as it is to be, the events that explain it, the effects that follow."""
+
+    task: Task
+    events: tuple[Event, ...] = ()
+    effects: tuple[Effect, ...] = ()
+    session: Session | None = None  # a session that begins or ends with this turn
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """Why a task stays where it is, in words for whoever asked."""
+
+    source: Status
+    target: Status
+    why: str
+    fix: str = ""

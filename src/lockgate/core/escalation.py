@@ -1,0 +1,35 @@
+"""S4's guard: each task's failed attempts, and whether the next one needs a human first."""
+
+from lockgate.core.limits import ESCALATION_THRESHOLD
+
+__all__ = ["ESCALATION_THRESHOLD", "EscalationGuard", "escalation_guard"]
+
+
+class EscalationGuard:
+    """In memory and synchronous. The task's row is the truth; `load` brings its count in."""
+
+    def __init__(self, *, threshold: int = ESCALATION_THRESHOLD) -> None:
+        self._threshold = threshold
+        self._attempts: dict[str, int] = {}
+
+    def load(self, task_id: str, count: int) -> None:
+        """Take over the count of the task's row, whatever was remembered before."""
+        self._attempts[task_id] = count
+
+    def record_failed_attempt(self, task_id: str) -> None:
+        self._attempts[task_id] = self.get_attempt_count(task_id) + 1
+
+    def should_escalate(self, task_id: str) -> bool:
+        return self.get_attempt_count(task_id) >= self._threshold
+
+    def get_attempt_count(self, task_id: str) -> int:
+        return self._attempts.get(task_id, 0)
+
+    def reset(self, task_id: str) -> None:
+        self._attempts.pop(task_id, None)
+
+    def get_escalated_tasks(self) -> list[str]:
+        return [task_id for task_id in self._attempts if self.should_escalate(task_id)]
+
+
+escalation_guard = EscalationGuard()

@@ -1,0 +1,220 @@
+"""Events: what happened, in the past tense, complete enough to explain itself years later."""
+
+from dataclasses import asdict, dataclass
+
+from lockgate.core.findings import GateFeedback
+from lockgate.core.model import Actor, Cause, Role, Status, TaskId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskCreated:
+    summary: str
+    branch: str
+    agent: str
+    priority: int
+    depends_on: tuple[TaskId, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskImported:
+    """A TASK.md unknown to the database became a task."""
+
+    summary: str
+    branch: str
+    status: Status
+    crash_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryChanged:
+    summary: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatusChanged:
+    source: Status
+    target: Status
+    actor: Actor
+    cause: Cause | None
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class MoveForced:
+    """A human skipped what an arrow asks for; `missing` says what was not there."""
+
+    target: Status
+    missing: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class AutoAdvanced:
+    """S2: a session ended, its artifact was there, and the task moved."""
+
+    source: Status
+    target: Status
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentCrashed:
+    """S2: a session ended and its artifact is not there."""
+
+    timestamp: str
+    status: Status
+    crash_count: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionStarted:
+    session: str
+    role: Role
+    round: int
+    generation: int
+
+
+@dataclass(frozen=True, slots=True)
+class SessionEnded:
+    session: str
+    role: Role
+
+
+@dataclass(frozen=True, slots=True)
+class ArtifactTampered:
+    """TASK.md's frontmatter said something else than the row; it was put back."""
+
+    found: str
+
+
+@dataclass(frozen=True, slots=True)
+class GateEvaluationStarted:
+    task_id: TaskId
+    iteration: int
+
+
+@dataclass(frozen=True, slots=True)
+class AllGatesPassed:
+    task_id: TaskId
+    iteration: int
+
+
+@dataclass(frozen=True, slots=True)
+class TaskGatesPassed:
+    task_id: TaskId
+    change_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GateFailedRetrying:
+    task_id: TaskId
+    gate_name: str
+    feedback: GateFeedback
+    iteration: int
+
+
+@dataclass(frozen=True, slots=True)
+class GateFailedMaxIterations:
+    task_id: TaskId
+    feedback: GateFeedback
+    iterations: int
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptFailed:
+    """One more failed attempt in the task's life (S4)."""
+
+    attempts: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Escalation:
+    """S4: the threshold is reached and the task waits for a human."""
+
+    task_id: TaskId
+    attempt_count: int
+    state: str = Status.PAUSED_FOR_INTERVENTION.name
+
+
+@dataclass(frozen=True, slots=True)
+class Resumed:
+    """A human took the task out of its pause."""
+
+    directive: str
+
+
+@dataclass(frozen=True, slots=True)
+class TaskDeleted:
+    """The task's last words: its whole row."""
+
+    task: str
+
+
+Event = (
+    TaskCreated
+    | TaskImported
+    | SummaryChanged
+    | StatusChanged
+    | MoveForced
+    | AutoAdvanced
+    | AgentCrashed
+    | SessionStarted
+    | SessionEnded
+    | ArtifactTampered
+    | GateEvaluationStarted
+    | AllGatesPassed
+    | TaskGatesPassed
+    | GateFailedRetrying
+    | GateFailedMaxIterations
+    | AttemptFailed
+    | Escalation
+    | Resumed
+    | TaskDeleted
+)
+
+# The word each event is known by outside; a source's own name where a source names it.
+TYPES: dict[type[Event], str] = {
+    TaskCreated: "task.created",
+    TaskImported: "task.imported",
+    SummaryChanged: "summary.changed",
+    StatusChanged: "status.changed",
+    MoveForced: "move.forced",
+    AutoAdvanced: "auto.advanced",
+    AgentCrashed: "agent.crashed",
+    SessionStarted: "session.started",
+    SessionEnded: "session.ended",
+    ArtifactTampered: "artifact.tampered",
+    GateEvaluationStarted: "GateEvaluationStarted",
+    AllGatesPassed: "AllGatesPassed",
+    TaskGatesPassed: "TaskGatesPassed",
+    GateFailedRetrying: "GateFailedRetrying",
+    GateFailedMaxIterations: "GateFailedMaxIterations",
+    AttemptFailed: "attempt.failed",
+    Escalation: "escalation",
+    Resumed: "task.resumed",
+    TaskDeleted: "task.deleted",
+}
+
+# Python's words on the left, the sources' on the right.
+_SPELLING: dict[type[Event], dict[str, str]] = {
+    StatusChanged: {"source": "from", "target": "to"},
+    MoveForced: {"target": "to"},
+    AutoAdvanced: {"source": "from", "target": "to"},
+    Escalation: {"task_id": "taskId", "attempt_count": "attemptCount"},
+}
+
+
+def type_of(event: Event) -> str:
+    return TYPES[type(event)]
+
+
+def payload(event: Event) -> dict[str, object]:
+    """The event's data as it leaves the program: the source's keys, statuses as stored."""
+    spelling = _SPELLING.get(type(event), {})
+    return {spelling.get(key, key): _plain(value) for key, value in asdict(event).items()}
+
+
+def _plain(value: object) -> object:
+    return value.name if isinstance(value, Status) else value

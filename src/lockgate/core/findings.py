@@ -1,0 +1,68 @@
+"""Findings: one problem each, with a priority and a place; feedback is all of them, as the agent gets them."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from lockgate.core.normalise import normalise
+
+
+class Priority(StrEnum):
+    """How much a finding matters; P0 and P1 block."""
+
+    P0_CRITICAL = "P0"  # must fix
+    P1_MAJOR = "P1"  # should fix
+    P2_MINOR = "P2"  # nice to fix
+    P3_SUGGESTION = "P3"  # optional
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    file: str
+    line: int | None = None
+    column: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    priority: Priority
+    issue: str
+    location: Location | None = None
+    suggestion: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GateFeedback:
+    """What one failed gate has to say to the agent."""
+
+    gate_name: str
+    findings: tuple[Finding, ...]
+    summary: str
+    suggested_action: str
+
+
+BLOCKING = frozenset({Priority.P0_CRITICAL, Priority.P1_MAJOR})
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """What stays the same about a finding from one iteration to the next."""
+
+    gate: str
+    file: str
+    text: str
+
+
+def blocks(finding: Finding) -> bool:
+    return finding.priority in BLOCKING
+
+
+def by_priority(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """The worst first; equals keep their order."""
+    return tuple(sorted(findings, key=lambda it: it.priority))
+
+
+def identity(gate: str, finding: Finding) -> Identity:
+    """Lines move and reviewers reword numbers: neither makes it another finding."""
+    file = finding.location.file if finding.location else ""
+    return Identity(gate, file, normalise(finding.issue).casefold())

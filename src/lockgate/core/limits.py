@@ -1,0 +1,54 @@
+"""Every limit: what it counts, over what span, what resets it. The `[limits]` and `[retry]` tables set them.
+
+| limit                | counts                                   | reached                   | reset by                        |
+|----------------------|------------------------------------------|---------------------------|---------------------------------|
+| escalation_threshold | failed attempts over a task's whole life | paused-for-intervention   | resume, done                    |
+| crashes              | crashes in one status                    | stuck                     | any change of status            |
+| review_rounds        | agent reviews of a task                  | stuck on a FAIL           | a human takes it out of stuck/paused |
+| max_iterations       | work, gates, feedback, once each         | stuck                     | a human takes it out of stuck/paused |
+| step_failures        | failures in a row at one node of a DAG   | ESCALATION                | a pass; per run                 |
+| call_attempts        | tries of one sandboxed call              | SandboxRetryExhaustedError | every call                     |
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+ESCALATION_THRESHOLD = 5
+MAX_CRASHES = 2
+MAX_REVIEW_ROUNDS = 2
+MAX_ITERATIONS = 3
+MAX_CONSECUTIVE_FAILURES = 3
+MAX_ATTEMPTS = 3
+BASE_DELAY_MS = 500
+BACKOFF_MULTIPLIER = 2.0
+FRESH_AFTER_FAILURES = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """S0's, S1's, S2's and S4's limits, as `[limits]` sets them."""
+
+    step_failures: int = MAX_CONSECUTIVE_FAILURES
+    call_attempts: int = MAX_ATTEMPTS
+    call_base_delay_ms: int = BASE_DELAY_MS
+    call_backoff: float = BACKOFF_MULTIPLIER
+    crashes: int = MAX_CRASHES
+    review_rounds: int = MAX_REVIEW_ROUNDS
+    escalation_threshold: int = ESCALATION_THRESHOLD
+
+
+class Strategy(StrEnum):
+    """Who gets the feedback: the agent that wrote the work, or one with a clean context."""
+
+    SAME = "same"
+    FRESH = "fresh"
+    AUTO = "auto"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetryConfig:
+    """S3's limits on the evaluation loop, as `[retry]` sets them."""
+
+    strategy: Strategy = Strategy.AUTO
+    fresh_after_failures: int = FRESH_AFTER_FAILURES
+    max_iterations: int = MAX_ITERATIONS

@@ -1,0 +1,192 @@
+"""The nouns: a task, where it stands, and who acts on it."""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import NewType
+
+from lockgate.core.findings import GateFeedback
+from lockgate.core.limits import Limits, RetryConfig
+
+TaskId = NewType("TaskId", str)
+ProjectId = NewType("ProjectId", str)
+SessionId = NewType("SessionId", str)
+
+
+class Status(StrEnum):
+    """Where a task stands on the map. The value is what people read, the name what is stored."""
+
+    PENDING = "pending"
+    CLARIFICATION = "clarification"
+    WORKING = "working"
+    AGENT_REVIEW = "agent-review"
+    REVIEWING = "reviewing"
+    STUCK = "stuck"
+    PAUSED_FOR_INTERVENTION = "paused-for-intervention"
+    DONE = "done"
+    CANCELLED = "cancelled"
+
+
+class Role(StrEnum):
+    """What an agent is on a task."""
+
+    WORKER = "worker"
+    REVIEWER = "reviewer"
+
+
+class Actor(StrEnum):
+    """Who asks for a move. A call with a session's token acts as its role; one without is a human's."""
+
+    WORKER = "worker"
+    REVIEWER = "reviewer"
+    HUMAN = "human"
+    ORCHESTRATOR = "orchestrator"
+
+
+class AgentPhase(StrEnum):
+    """A step's phase (S0, S1); only GREEN and VERIFY are retried."""
+
+    RED = "RED"
+    GREEN = "GREEN"
+    REFACTOR = "REFACTOR"
+    VERIFY = "VERIFY"
+
+
+class Cause(StrEnum):
+    """Why the orchestrator moved a task, where the arrow alone does not say."""
+
+    CRASH_THRESHOLD = "crash-threshold"
+    REVIEW_ROUNDS = "review-rounds"
+    MAX_ITERATIONS = "max-iterations"
+    FAIL_FAST = "fail-fast"
+    GATE_BROKEN = "gate-broken"
+    BUDGET = "budget"
+    ESCALATION_THRESHOLD = "escalation-threshold"
+    DROPPED_FROM_TRAIN = "dropped-from-train"
+
+
+class GateKind(StrEnum):
+    COMMAND = "command"
+    DIFFERENTIAL = "differential"
+    PARALLEL_REVIEW = "parallel_review"
+    MULTIPASS_REVIEW = "multipass_review"
+    HUMAN = "human"
+
+
+REVIEWS = frozenset({GateKind.PARALLEL_REVIEW, GateKind.MULTIPASS_REVIEW})
+
+
+@dataclass(frozen=True, slots=True)
+class Working:
+    """An agent works on the task."""
+
+    agent_id: str
+    iteration: int
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluating:
+    """The agent signalled that it is done; gates are being evaluated."""
+
+    agent_id: str
+    iteration: int
+    gate_index: int
+
+
+@dataclass(frozen=True, slots=True)
+class NeedsFixes:
+    """A gate failed; its feedback goes back to an agent."""
+
+    agent_id: str
+    iteration: int
+    feedback: GateFeedback
+
+
+@dataclass(frozen=True, slots=True)
+class GatesPassed:
+    """Every gate passed; ready for the merge queue."""
+
+    agent_id: str
+    completed_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Stuck:
+    """A limit was reached; a human is needed."""
+
+    agent_id: str
+    iterations: int
+    last_feedback: GateFeedback
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """Not to be retried."""
+
+    reason: str
+
+
+TaskPhase = Working | Evaluating | NeedsFixes | GatesPassed | Stuck | Failed
+
+
+@dataclass(frozen=True, slots=True)
+class GateRef:
+    """A configured gate, as much of it as a decision needs."""
+
+    name: str
+    kind: GateKind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pinned:
+    """The rules a task started with. They do not move while it runs."""
+
+    base_commit: str
+    config_hash: str
+    limits: Limits = Limits()
+    retry: RetryConfig = RetryConfig()
+    gates: tuple[GateRef, ...] = ()
+    respawn: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """One piece of work: one TASK.md, one branch, one workspace. The row that holds every counter."""
+
+    id: TaskId
+    project: ProjectId
+    summary: str
+    branch: str
+    agent: str
+    created: float
+    updated: float
+    rev: int = 0
+    status: Status = Status.PENDING
+    phase: TaskPhase | None = None
+    priority: int = 3
+    auto_start: bool = True
+    depends_on: tuple[TaskId, ...] = ()
+    iteration: int = 0
+    review_round: int = 0
+    crash_count: int = 0
+    failed_attempts: int = 0
+    generation: int = 0  # the rev that asked for the current worker; an older one is not heard
+    dead: bool = False
+    cause: Cause | None = None
+    directive: str = ""
+    spent: frozenset[str] = field(default_factory=frozenset[str])
+    pinned: Pinned | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Session:
+    """One run of an agent. Its token, known here only by its hash, lets it act as its role on its task."""
+
+    id: SessionId
+    task: TaskId
+    role: Role
+    round: int
+    generation: int
+    token_hash: str
+    started: float
+    directory: str | None = None
+    ended: float | None = None

@@ -1,0 +1,109 @@
+"""Needs: what an arrow asks of the evidence, answered in words for whoever asked."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from lockgate.core.artifacts import Verdict
+from lockgate.core.decision import Evidence
+from lockgate.core.limits import Limits
+from lockgate.core.model import REVIEWS, Status, Task
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """What an arrow still wants, and what to do about it."""
+
+    why: str
+    fix: str = ""
+
+
+# A need answers what is missing; None means nothing is.
+Need = Callable[[Evidence], Missing | None]
+
+
+def configured(seen: Evidence) -> Missing | None:
+    """The configuration on the base branch can be taken; the task is judged by it from now on."""
+    if seen.misconfigured is None:
+        return None
+    return Missing(
+        seen.misconfigured, "mend .lockgate/config.toml on the base branch, and commit it"
+    )
+
+
+def handoff(seen: Evidence) -> Missing | None:
+    """`## Handoff` exists, is not empty and has not moved this task before."""
+    return _section(seen, "Handoff", seen.found.handoff_digest)
+
+
+def passed(seen: Evidence) -> Missing | None:
+    """`## Review` begins with the verdict PASS."""
+    return _verdict(seen, Verdict.PASS)
+
+
+def failed_early(seen: Evidence) -> Missing | None:
+    """`## Review` begins with the verdict FAIL, and a review round is left."""
+    return _verdict(seen, Verdict.FAIL) or _round_is(seen, last=False)
+
+
+def failed_last(seen: Evidence) -> Missing | None:
+    """`## Review` begins with the verdict FAIL, and this was the last review round."""
+    return _verdict(seen, Verdict.FAIL) or _round_is(seen, last=True)
+
+
+def landed(seen: Evidence) -> Missing | None:
+    """The change is in the target branch."""
+    if seen.landed:
+        return None
+    return Missing(
+        f"branch {seen.task.branch} is not in the target branch",
+        f"merge it, then: lockgate task update {seen.task.id} --status done"
+        " (or, if it landed another way, add --force --reason '...')",
+    )
+
+
+def gates_passed(seen: Evidence) -> Missing | None:
+    """Every gate but the review has passed on this candidate. No flag skips this one."""
+    waiting = [gate.name for gate in seen.rules.gates if gate.kind not in REVIEWS]
+    if not waiting:
+        return None
+    return Missing(
+        f"these gates have not passed: {', '.join(waiting)}",
+        f"see what is judged and how: lockgate task why {seen.task.id}",
+    )
+
+
+def last_round(task: Task, limits: Limits) -> bool:
+    return task.review_round >= limits.review_rounds
+
+
+def _section(seen: Evidence, title: str, digest: str | None) -> Missing | None:
+    if digest is None:
+        about = [it for it in seen.found.problems if f"## {title}" in it or "## " not in it]
+        return Missing(about[0] if about else f"TASK.md has no '## {title}' section")
+    if digest in seen.task.spent:
+        return Missing(f"'## {title}' has not changed since it last moved this task")
+    return None
+
+
+def _verdict(seen: Evidence, wanted: Verdict) -> Missing | None:
+    missing = _section(seen, "Review", seen.found.review_digest)
+    if missing:
+        return missing
+    if seen.found.verdict is None:
+        return Missing("'## Review' has no verdict: its first line must say PASS or FAIL")
+    if seen.found.verdict is not wanted:
+        return Missing(
+            f"the verdict in '## Review' is {seen.found.verdict.name}, not {wanted.name}"
+        )
+    return None
+
+
+def _round_is(seen: Evidence, *, last: bool) -> Missing | None:
+    if last_round(seen.task, seen.rules.limits) is last:
+        return None
+    target = Status.WORKING if last else Status.STUCK
+    return Missing(
+        f"after review round {seen.task.review_round} of {seen.rules.limits.review_rounds}"
+        f" a FAIL goes to {target}",
+        f"lockgate task update {seen.task.id} --status {target}",
+    )

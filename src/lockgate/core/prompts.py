@@ -1,0 +1,142 @@
+"""What each agent is told: one text a state, each with its own role's instructions and no other's."""
+
+from lockgate.core.limits import Limits
+from lockgate.core.model import Role, Status, Task
+from lockgate.core.needs import last_round
+
+DIFF = "git diff origin/HEAD...HEAD"
+
+_RULES = """\
+Rules:
+- Do NOT push to a remote.
+- Do NOT set --status reviewing; your way on is always agent-review.
+- You MUST write ## Handoff first: the command fails if ## Handoff is missing or empty."""
+
+_HANDOFF = """\
+   DONE: what you completed
+   REMAINING: what is left, if anything
+   DECISIONS: what you chose, and why
+   UNCERTAIN: what you are not sure of"""
+
+
+def prompt_for(task: Task, role: Role, limits: Limits) -> str:
+    """The text for a session that starts now, with the human's directive where there is one."""
+    text = _text(task, role, limits)
+    if not task.directive:
+        return text
+    return f"{text}\n\nFrom the human who took this up:\n{task.directive}\n"
+
+
+def worker_prompt(task: Task) -> str:
+    return f"""\
+You implement a task.
+
+{_task(task)}
+
+Instructions:
+1. Read TASK.md for what is asked (## Context, ## Notes).
+2. Implement it, test it, commit it.
+3. When it is done, write ## Handoff into TASK.md:
+{_HANDOFF}
+4. Run: {_update(Status.AGENT_REVIEW)}
+
+{_RULES}
+"""
+
+
+def respawn_prompt(task: Task) -> str:
+    return f"""\
+You fix what a review found.
+
+{_task(task)}
+Review round: {task.review_round}
+
+Instructions:
+1. Read ## Review in TASK.md: it says what is wrong.
+2. Fix each issue it raises, test, commit.
+3. Update ## Handoff with what you changed.
+4. Run: {_update(Status.AGENT_REVIEW)}
+
+{_RULES}
+"""
+
+
+def review_prompt(task: Task, limits: Limits) -> str:
+    on_fail = Status.STUCK if last_round(task, limits) else Status.WORKING
+    return f"""\
+You review how well a task was implemented.
+
+{_task(task)}
+Review round: {task.review_round} of {limits.review_rounds}
+
+Instructions:
+1. Read TASK.md for the requirements (summary, ## Context).
+2. Read ## Handoff for what was done and what its author is not sure of.
+3. Review the change: {DIFF}
+4. Write ## Review into TASK.md:
+   - its first line is the verdict, PASS or FAIL, alone
+   - if FAIL, list each issue with its file and line
+   - note what was done well
+5. Set the status:
+   - PASS: {_update(Status.REVIEWING)}
+   - FAIL: {_update(on_fail)}
+
+Rules:
+- You MUST write ## Review with a PASS or FAIL verdict first: the command fails without a verdict.
+- Do NOT post comments to GitHub.
+- Put ALL feedback into TASK.md only.
+"""
+
+
+def clarification_prompt(task: Task) -> str:
+    return f"""\
+You wait for a human's input on a task whose requirements are unclear.
+
+{_task(task)}
+
+Write ## Questions into TASK.md with 2-3 specific questions, then wait for the human.
+
+Once they are answered:
+1. Update the summary: lockgate task update --summary "..."
+2. Note the approach in ## Notes.
+3. Resume: {_update(Status.WORKING)}
+"""
+
+
+def stuck_prompt(task: Task) -> str:
+    return f"""\
+You take up a task that is stuck.
+
+{_task(task)}
+Review round: {task.review_round}
+
+Either its review failed too often, or its agents crashed. ## Review and ## Handoff say what went wrong.
+
+Instructions:
+1. Read all of TASK.md, ## Review and ## Handoff above all.
+2. Address what got it stuck.
+3. Write ## Handoff with what you changed.
+4. Run: {_update(Status.AGENT_REVIEW)}
+"""
+
+
+def _text(task: Task, role: Role, limits: Limits) -> str:
+    match role, task.status:
+        case Role.REVIEWER, _:
+            return review_prompt(task, limits)
+        case Role.WORKER, Status.CLARIFICATION:
+            return clarification_prompt(task)
+        case Role.WORKER, Status.STUCK:
+            return stuck_prompt(task)
+        case Role.WORKER, _ if task.review_round > 0:
+            return respawn_prompt(task)
+        case Role.WORKER, _:
+            return worker_prompt(task)
+
+
+def _task(task: Task) -> str:
+    return f"Task: {task.summary}\nBranch: {task.branch}"
+
+
+def _update(status: Status) -> str:
+    return f"lockgate task update --status {status}"

@@ -1,0 +1,119 @@
+"""Turns that change no status: a task begins, is renamed, is put right, is deleted."""
+
+import re
+from dataclasses import asdict, dataclass, replace
+
+from lockgate.core.decision import Decision
+from lockgate.core.effects import DiscardTask, MirrorTask
+from lockgate.core.events import (
+    ArtifactTampered,
+    SummaryChanged,
+    TaskCreated,
+    TaskDeleted,
+    TaskImported,
+)
+from lockgate.core.markdown import sections
+from lockgate.core.mirror import RESERVED
+from lockgate.core.model import Status, Task, TaskId
+
+MAX_SUMMARY = 200
+MAX_CONTEXT = 500_000
+PRIORITIES = range(1, 6)
+DELETABLE = frozenset({Status.PENDING, Status.DONE, Status.CANCELLED})
+_SLUG = re.compile(r"[^a-z0-9]+")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+
+
+@dataclass(frozen=True, slots=True)
+class Unacceptable:
+    """Why a value cannot be taken, and what would do."""
+
+    why: str
+    fix: str
+
+
+def new_id(branch: str, suffix: str) -> TaskId:
+    """A name that people can read: what is left of the branch, and four characters of chance."""
+    slug = _SLUG.sub("-", branch.lower()).strip("-")[:35].strip("-")
+    return TaskId(f"{slug or 'task'}-{suffix}")
+
+
+def check_summary(summary: str) -> Unacceptable | None:
+    if not summary.strip():
+        return Unacceptable("the summary is empty", "say in one line what the task is")
+    if _CONTROL.search(summary):
+        return Unacceptable("the summary has line breaks or control characters", "write one line")
+    if len(summary) > MAX_SUMMARY:
+        return Unacceptable(
+            f"the summary has {len(summary)} characters, {MAX_SUMMARY} are allowed",
+            "shorten it and put the rest into the context: --context FILE",
+        )
+    return None
+
+
+def check_context(context: str) -> Unacceptable | None:
+    """A heading that counts as an artifact must be an agent's own, never the task's text."""
+    if len(context) > MAX_CONTEXT:
+        return Unacceptable(
+            f"the context has {len(context)} characters, {MAX_CONTEXT} are allowed",
+            "keep what an agent must know, and name files for the rest",
+        )
+    for section in sections(context):
+        if section.title in RESERVED:
+            return Unacceptable(
+                f"the context has a '## {section.title}' heading, which is an agent's to write",
+                f"make it a '### {section.title}'",
+            )
+    return None
+
+
+def check_priority(priority: int) -> Unacceptable | None:
+    if priority in PRIORITIES:
+        return None
+    return Unacceptable(
+        f"priority {priority} is not one of {PRIORITIES[0]} (first) to {PRIORITIES[-1]} (last)",
+        f"use --priority {PRIORITIES[0]}",
+    )
+
+
+def created(task: Task) -> Decision:
+    event = TaskCreated(
+        summary=task.summary,
+        branch=task.branch,
+        agent=task.agent,
+        priority=task.priority,
+        depends_on=task.depends_on,
+    )
+    return Decision(task, events=(event,), effects=(MirrorTask(),))
+
+
+def imported(task: Task) -> Decision:
+    event = TaskImported(
+        summary=task.summary,
+        branch=task.branch,
+        status=task.status,
+        crash_count=task.crash_count,
+    )
+    return Decision(task, events=(event,), effects=(MirrorTask(),))
+
+
+def renamed(task: Task, summary: str, now: float) -> Decision:
+    changed = replace(task, summary=summary, rev=task.rev + 1, updated=now)
+    return Decision(changed, events=(SummaryChanged(summary),), effects=(MirrorTask(),))
+
+
+def put_right(task: Task, found: str, now: float) -> Decision:
+    """Somebody edited the frontmatter; the row has the last word."""
+    same = replace(task, rev=task.rev + 1, updated=now)
+    return Decision(same, events=(ArtifactTampered(found),), effects=(MirrorTask(),))
+
+
+def deleted(task: Task, now: float) -> Decision | Unacceptable:
+    """Only what nobody works on goes, and its last event keeps the whole row."""
+    if task.status not in DELETABLE:
+        return Unacceptable(
+            f"it is {task.status}, and work on it would be lost",
+            f"cancel it first: lockgate task cancel {task.id}",
+        )
+    last = replace(task, rev=task.rev + 1, updated=now)
+    return Decision(last, events=(TaskDeleted(repr(asdict(last))),), effects=(DiscardTask(),))

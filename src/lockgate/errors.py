@@ -1,0 +1,72 @@
+"""Every error a person must act on, in three parts: what did not happen, why, what to do."""
+
+from lockgate.core.model import AgentPhase
+
+
+class LockgateError(Exception):
+    """The base of the tree; its children differ by who must act."""
+
+    exits_with = 1
+
+    def __init__(self, what: str, *, why: str, fix: str) -> None:
+        super().__init__(f"{what}: {why}")
+        self.what = what
+        self.why = why
+        self.fix = fix
+
+
+class NoSuchTask(LockgateError):
+    def __init__(self, name: str, *, why: str = "no task has an id that begins so") -> None:
+        super().__init__(f"task {name!r} was not found", why=why, fix="lockgate task list")
+
+
+class TransitionRefused(LockgateError):
+    def __init__(self, task: str, source: str, target: str, *, why: str, fix: str = "") -> None:
+        super().__init__(
+            f"task {task} stays {source}, not {target}",
+            why=why,
+            fix=fix or f"fix that, then run again: lockgate task update {task} --status {target}",
+        )
+
+
+class Refused(LockgateError):
+    """The caller asked for something that is not allowed or makes no sense here."""
+
+
+class BadConfig(LockgateError):
+    """The owner of the configuration, or of the command line, must change it."""
+
+    exits_with = 2
+
+
+class Unavailable(LockgateError):
+    """The surroundings (git, the database, the disk) did not do their part; trying again may help."""
+
+
+class StaleTask(Unavailable):
+    """Somebody else changed the task between load and commit; the turn is taken again."""
+
+    def __init__(self, task: str) -> None:
+        super().__init__(
+            f"task {task} was not changed",
+            why="others kept changing it at the same moment",
+            fix="run the command again",
+        )
+
+
+class SandboxRetryExhaustedError(LockgateError):
+    """A sandboxed call failed in every attempt it was given (S1)."""
+
+    def __init__(
+        self, *, exit_code: int | None, attempt_count: int, phase: AgentPhase, tool_call_id: str
+    ) -> None:
+        ended = "was killed" if exit_code is None else f"exited {exit_code}"
+        super().__init__(
+            f"call {tool_call_id} did not succeed in {phase}",
+            why=f"it {ended} in each of {attempt_count} attempts",
+            fix="read its output, mend what it reports, then run it again",
+        )
+        self.exit_code = exit_code
+        self.attempt_count = attempt_count
+        self.phase = phase
+        self.tool_call_id = tool_call_id

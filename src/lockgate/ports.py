@@ -1,0 +1,155 @@
+"""Every door to the world, on one page."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from lockgate.core.decision import Decision
+from lockgate.core.effects import Effect
+from lockgate.core.event_log import StoredEvent as StoredEvent
+from lockgate.core.model import Pinned, ProjectId, Session, SessionId, Status, Task, TaskId
+from lockgate.core.settings import Settings
+from lockgate.core.task_text import BrokenFrontmatter, Readable, TaskText
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Project:
+    """One repository, keyed by the real path of its git common directory."""
+
+    id: ProjectId
+    name: str
+    common_dir: str
+    root: str
+
+
+@dataclass(frozen=True, slots=True)
+class PendingEffect:
+    """An outbox row that is not done; its key is `task:rev:n`."""
+
+    key: str
+    task: TaskId
+    effect: Effect
+
+
+@dataclass(frozen=True, slots=True)
+class TaskFilter:
+    """Which tasks a page shows; None and empty mean all."""
+
+    project: ProjectId | None = None
+    statuses: frozenset[Status] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Newest first; `after` of the next page is the last id of this one, None on the last page."""
+
+    tasks: tuple[Task, ...]
+    after: TaskId | None
+
+
+class Store(Protocol):
+    """The truth. Each method that writes is one transaction."""
+
+    def create(self, decision: Decision) -> None:
+        """Insert a new task with its events and effects; Refused if the id is taken."""
+        ...
+
+    def commit(self, decision: Decision) -> None:
+        """Compare-and-set on (id, rev - 1), with session, events and effects; StaleTask if it moved."""
+        ...
+
+    def delete(self, decision: Decision) -> None:
+        """As commit, but the row goes; its events stay."""
+        ...
+
+    def load(self, id: TaskId) -> Task: ...
+    def named(self, prefix: str) -> tuple[TaskId, ...]:
+        """The ids that begin so, at most three; an exact match alone."""
+        ...
+
+    def page(self, which: TaskFilter, after: TaskId | None, limit: int) -> Page: ...
+    def events(self, task: TaskId | None, since: int, limit: int) -> tuple[StoredEvent, ...]:
+        """Events with seq > since, oldest first."""
+        ...
+
+    def first_broken_event(self) -> int | None:
+        """The first seq whose chain does not hold, by reading them all; None when all do."""
+        ...
+
+    def pending_effects(self, task: TaskId | None, limit: int) -> tuple[PendingEffect, ...]: ...
+    def effects_done(self, keys: Sequence[str]) -> None: ...
+    def session(self, id: SessionId) -> Session | None: ...
+    def session_by_token(self, token_hash: str) -> Session | None: ...
+    def sessions(self, task: TaskId) -> tuple[Session, ...]: ...
+    def add_project(self, project: Project) -> Project:
+        """Insert it, or give back the one with that common directory."""
+        ...
+
+    def project(self, id: ProjectId) -> Project: ...
+    def close(self) -> None: ...
+
+
+class TaskFiles(Protocol):
+    """TASK.md and what lies beside it, under the state directory."""
+
+    def place(self, id: TaskId) -> str:
+        """Where the canonical file is, for people."""
+        ...
+
+    def read(self, id: TaskId) -> TaskText: ...
+    def read_at(self, directory: Path, name: str = "TASK.md") -> TaskText: ...
+    def write(self, id: TaskId, frontmatter: Mapping[str, str | int], body: str) -> None: ...
+    def shows(self, text: Readable, frontmatter: Mapping[str, str | int]) -> bool:
+        """Whether the text carries exactly this frontmatter."""
+        ...
+
+    def fields(self, text: Readable) -> Mapping[str, object] | BrokenFrontmatter: ...
+    def last_exported(self, id: TaskId) -> int:
+        """The seq of the last line in history.jsonl; 0 where there is none."""
+        ...
+
+    def append_history(self, id: TaskId, lines: Sequence[str]) -> None: ...
+    def discard(self, id: TaskId) -> None: ...
+
+
+class Repository(Protocol):
+    """The user's clone: asked, never changed, and never a directory that an agent can write."""
+
+    def project_at(self, directory: Path) -> Project | None:
+        """The project that a directory belongs to; None outside of git."""
+        ...
+
+    def valid_branch(self, name: str) -> bool: ...
+    def base_branch(self, project: Project) -> str | None: ...
+    def commit_of(self, project: Project, branch: str) -> str | None: ...
+    def file_at(self, project: Project, commit: str, path: str) -> str | None: ...
+    def landed(self, project: Project, branch: str, target: str) -> bool:
+        """Whether the target branch has everything of this one; False where either is missing."""
+        ...
+
+    def commit_file(self, project: Project, path: str, message: str) -> str:
+        """Commit this one file on the branch that is checked out; answers its name."""
+        ...
+
+
+class Configuration(Protocol):
+    """The project's configuration, as its trusted base commit has it. BadConfig where it is wrong."""
+
+    def settings_of(self, project: Project) -> Settings: ...
+    def rules_of(self, project: Project) -> Pinned: ...
+    def base_of(self, project: Project) -> str: ...
+
+
+class Clock(Protocol):
+    def now(self) -> float: ...
+
+
+class Chance(Protocol):
+    """Where ids and tokens come from."""
+
+    def suffix(self) -> str:
+        """Four characters that make an id unique."""
+        ...
+
+    def token(self) -> str: ...

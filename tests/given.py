@@ -1,0 +1,89 @@
+"""What tests start from: a task, its rules, and what there is to see."""
+
+from dataclasses import replace
+
+from lockgate.core.artifacts import Artifacts, parse_task_artifacts
+from lockgate.core.decision import Decision, Evidence, Refusal
+from lockgate.core.findings import Finding, GateFeedback, Priority
+from lockgate.core.model import (
+    Actor,
+    GateKind,
+    GateRef,
+    Pinned,
+    ProjectId,
+    Role,
+    Session,
+    SessionId,
+    Status,
+    Task,
+    TaskId,
+)
+
+NOW = 1_800_000_000.0
+ID = TaskId("fix-login-3f9a")
+REVIEW_GATE = GateRef("review", GateKind.PARALLEL_REVIEW)
+TESTS_GATE = GateRef("tests", GateKind.COMMAND)
+RULES = Pinned(base_commit="b" * 40, config_hash="c" * 64, gates=(REVIEW_GATE,))
+TASK = Task(
+    id=ID,
+    project=ProjectId("p1"),
+    summary="Fix the login redirect",
+    branch="fix-login",
+    agent="scripted",
+    created=NOW,
+    updated=NOW,
+    rev=7,
+    iteration=1,
+    review_round=0,
+    generation=3,
+    pinned=RULES,
+)
+FEEDBACK = GateFeedback(
+    gate_name="tests",
+    findings=(Finding(Priority.P0_CRITICAL, "one test is red"),),
+    summary="tests exited 1",
+    suggested_action="mend it",
+)
+HANDOFF = "## Handoff\n\nDONE: the redirect\n"
+PASS = "## Review\n\nPASS\n\nGood.\n"
+FAIL = "## Review\n\nFAIL\n\nThe redirect loops.\n"
+
+
+def a_task(status: Status = Status.WORKING, **fields: object) -> Task:
+    return replace(TASK, status=status, **fields)  # type: ignore[arg-type]  # checked at run time
+
+
+def evidence(
+    task: Task, body: str = "", actor: Actor = Actor.ORCHESTRATOR, **fields: object
+) -> Evidence:
+    seen = Evidence(
+        task=task,
+        found=parse_task_artifacts(body) if body else Artifacts(),
+        rules=task.pinned or RULES,
+        now=NOW + 60,
+        actor=actor,
+    )
+    return replace(seen, **fields)  # type: ignore[arg-type]  # checked at run time
+
+
+def a_session(role: Role = Role.WORKER, **fields: object) -> Session:
+    session = Session(
+        id=SessionId(f"{ID}.3"),
+        task=ID,
+        role=role,
+        round=0,
+        generation=3,
+        token_hash="0" * 64,
+        started=NOW,
+    )
+    return replace(session, **fields)  # type: ignore[arg-type]  # checked at run time
+
+
+def taken(answer: Decision | Refusal) -> Decision:
+    assert isinstance(answer, Decision), answer
+    return answer
+
+
+def refused(answer: Decision | Refusal) -> Refusal:
+    assert isinstance(answer, Refusal), answer
+    return answer
