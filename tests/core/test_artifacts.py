@@ -1,4 +1,4 @@
-"""Artifacts: what of TASK.md counts, what is said of the rest, and how sections are carried over."""
+"""Artifacts: what of TASK.md counts, what is said of the rest, how sections are carried over."""
 
 import pytest
 from hypothesis import given
@@ -34,7 +34,8 @@ EMPTY = [
 LINES = st.sampled_from(
     [
         "## Handoff", "## Notes", "## Review", "## Context", "# Top", "text", "- item", "  more",
-        "```", "~~~", "<!--", "-->", "<div>", "<pre>", "> quote", "PASS", "", "", "1. one", "    code",
+        "```", "~~~", "<!--", "-->", "<div>", "<pre>", "> quote", "PASS", "", "", "1. one",
+        "    code",
     ]
 )  # fmt: skip
 BODIES = st.lists(LINES, max_size=12).map("\n".join)
@@ -259,9 +260,7 @@ def test_a_section_can_be_written() -> None:
 
     written = replace_section(body, "Review", "PASS\n\nAll gates passed.")
 
-    assert written == (
-        "## Context\nc\n\n## Review\n\nPASS\n\nAll gates passed.\n\n## Notes\nn\n"
-    )
+    assert written == ("## Context\nc\n\n## Review\n\nPASS\n\nAll gates passed.\n\n## Notes\nn\n")
     assert parse_task_artifacts(written).verdict is Verdict.PASS
 
 

@@ -121,3 +121,13 @@ def test_a_guard_counts_what_happened_since_the_last_reset(
 
     assert {task: guard.get_attempt_count(task) for task in counts} == counts
     assert set(guard.get_escalated_tasks()) == {it for it, count in counts.items() if count >= 5}
+
+
+@pytest.mark.req("R176")
+def test_a_task_that_was_pinned_another_threshold_is_judged_by_its_own() -> None:
+    guard = EscalationGuard()
+
+    guard.load("patient", 6, threshold=7)
+    guard.load("hasty", 2, threshold=2)
+
+    assert guard.get_escalated_tasks() == ["hasty"]

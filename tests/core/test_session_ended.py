@@ -62,7 +62,7 @@ def test_the_second_crash_in_one_status_is_stuck_and_a_human_is_told() -> None:
     assert decision.task.cause is Cause.CRASH_THRESHOLD
     assert decision.task.crash_count == 0
     assert _events(decision, AgentCrashed)[0].crash_count == MAX_CRASHES
-    assert _effects(decision, NotifyHuman) == [NotifyHuman("stuck: crash-threshold")]
+    assert _effects(decision, NotifyHuman) == [NotifyHuman(S.STUCK, "stuck: crash-threshold")]
     assert isinstance(decision.task.phase, Stuck)
 
 

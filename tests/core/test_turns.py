@@ -1,5 +1,7 @@
 """What each call from outside does to a task's counters, phase, events and effects."""
 
+from dataclasses import replace
+
 import pytest
 
 from lockgate.core.effects import (
@@ -23,6 +25,7 @@ from lockgate.core.events import (
     StatusChanged,
     TaskGatesPassed,
 )
+from lockgate.core.findings import Finding, Priority
 from lockgate.core.limits import ESCALATION_THRESHOLD, RetryConfig, Strategy
 from lockgate.core.model import (
     Actor,
@@ -191,7 +194,7 @@ def test_the_last_iteration_that_fails_is_stuck() -> None:
     assert decision.task.cause is Cause.MAX_ITERATIONS
     assert decision.task.phase == Stuck(f"{task.id}.3", 3, FEEDBACK)
     assert GateFailedMaxIterations(task.id, FEEDBACK, 3) in decision.events
-    assert NotifyHuman("stuck: max-iterations") in decision.effects
+    assert NotifyHuman(S.STUCK, "stuck: max-iterations") in decision.effects
 
 
 @pytest.mark.req("R151")
@@ -248,21 +251,48 @@ def test_a_review_that_has_moved_the_task_once_does_not_count_again() -> None:
 
 @pytest.mark.req("R138", "R139", "R140")
 @pytest.mark.parametrize(
-    ("strategy", "iteration", "fresh"),
+    ("strategy", "fresh"),
     [
-        (Strategy.SAME, 2, False),
-        (Strategy.FRESH, 1, True),
-        (Strategy.AUTO, 1, False),
-        (Strategy.AUTO, 2, True),
+        (Strategy.SAME, [False, False, False]),
+        (Strategy.FRESH, [True, True, True]),
+        (Strategy.AUTO, [False, True, False]),
     ],
 )
-def test_who_gets_the_feedback_follows_the_strategy(strategy, iteration, fresh) -> None:
-    rules = Pinned(base_commit="b", config_hash="c", retry=RetryConfig(strategy=strategy))
-    task = a_task(S.AGENT_REVIEW, iteration=iteration, pinned=rules)
+def test_who_gets_the_feedback_follows_the_strategy(strategy, fresh) -> None:
+    retry = RetryConfig(strategy=strategy, max_iterations=9)
+    task = a_task(S.AGENT_REVIEW, pinned=Pinned(base_commit="b", config_hash="c", retry=retry))
 
-    decision = evaluation_failed(evidence(task), FEEDBACK, review=False)
+    seen: list[bool] = []
+    for _ in fresh:
+        task = a_task(
+            S.AGENT_REVIEW,
+            pinned=task.pinned,
+            iteration=task.iteration,
+            rev=task.rev,
+            generation=task.generation,
+            history=task.history,
+        )
+        said = replace(
+            FEEDBACK, findings=(Finding(Priority.P1_MAJOR, f"issue {chr(97 + len(seen))}"),)
+        )
+        decision = evaluation_failed(evidence(task), said, review=False)
+        task = decision.task
+        seen += [it.fresh for it in decision.effects if isinstance(it, SpawnAgent)]
 
-    assert decision.effects[-1] == SpawnAgent(Role.WORKER, 8, fresh=fresh)
+    assert seen == fresh
+
+
+def test_the_same_findings_twice_want_a_fresh_agent() -> None:
+    retry = RetryConfig(fresh_after_failures=5, max_iterations=9)
+    rules = Pinned(base_commit="b", config_hash="c", retry=retry)
+    first = evaluation_failed(
+        evidence(a_task(S.AGENT_REVIEW, pinned=rules)), FEEDBACK, review=False
+    ).task
+
+    again = a_task(S.AGENT_REVIEW, pinned=rules, history=first.history, iteration=first.iteration)
+    decision = evaluation_failed(evidence(again), FEEDBACK, review=False)
+
+    assert decision.effects[-1] == SpawnAgent(Role.WORKER, 8, fresh=True)
 
 
 # --- what the orchestrator sees -------------------------------------------------------------------
@@ -313,7 +343,7 @@ def test_the_fifth_drop_goes_by_way_of_working_into_the_pause() -> None:
     assert decision.effects == (
         MirrorTask(),
         EndSessions(),
-        NotifyHuman("paused-for-intervention: escalation-threshold"),
+        NotifyHuman(S.PAUSED_FOR_INTERVENTION, "paused-for-intervention: escalation-threshold"),
     )
 
 
@@ -405,7 +435,7 @@ def test_a_worker_that_asks_a_question_goes_on_when_it_is_answered() -> None:
     asked = taken(move(evidence(a_task(), "", Actor.WORKER), Move(S.CLARIFICATION)))
     answered = taken(move(evidence(asked.task, "", Actor.WORKER), Move(S.WORKING)))
 
-    assert asked.effects == (MirrorTask(), NotifyHuman("clarification"))
+    assert asked.effects == (MirrorTask(), NotifyHuman(S.CLARIFICATION, "clarification"))
     assert answered.effects == (MirrorTask(),)
     assert answered.task.generation == asked.task.generation
 

@@ -1,4 +1,4 @@
-"""Verdicts: a corpus of TASK.md files, each also cut at every byte, and a table of hostile forms."""
+"""Verdicts: a corpus of TASK.md files, each also cut at every byte, and hostile forms."""
 
 from pathlib import Path
 
@@ -7,6 +7,7 @@ import pytest
 from lockgate.adapters.task_file import split_frontmatter
 from lockgate.core.artifacts import (
     REVIEWER_SECTIONS,
+    Artifacts,
     Verdict,
     extract_review_verdict,
     merge_sections,
@@ -248,14 +249,16 @@ def test_nothing_but_a_whole_verdict_line_passes(text):
     assert extract_review_verdict(text) is None
 
 
-@pytest.mark.parametrize("text", [text for text, verdict in VERDICTS if verdict == "fail"] + HOSTILE)
+@pytest.mark.parametrize(
+    "text", [text for text, verdict in VERDICTS if verdict == "fail"] + HOSTILE
+)
 def test_no_beginning_of_a_text_without_pass_passes(text):
     found = {extract_review_verdict(text[:cut]) for cut in range(len(text) + 1)}
 
     assert Verdict.PASS not in found
 
 
-def _artifacts_of(data: bytes):
+def _artifacts_of(data: bytes) -> Artifacts:
     _, body = split_frontmatter(data.decode("utf-8", "ignore"))
     return parse_task_artifacts(body)
 

@@ -95,8 +95,8 @@ def charge(
     seen: Evidence, task: Task, there: Arrival, otherwise: Callable[[Task], Decision]
 ) -> Decision:
     """One failed attempt more. Reaching the threshold wins over every other outcome (S4)."""
-    guard = EscalationGuard(threshold=seen.rules.limits.escalation_threshold)
-    guard.load(task.id, task.failed_attempts)
+    guard = EscalationGuard()
+    guard.load(task.id, task.failed_attempts, seen.rules.limits.escalation_threshold)
     guard.record_failed_attempt(task.id)
     count = guard.get_attempt_count(task.id)
     charged = replace(task, failed_attempts=count)
@@ -121,11 +121,11 @@ def _counted(seen: Evidence, task: Task, target: Status) -> Task:
     """Which counters a move starts anew."""
     match task.status, target:
         case S.PENDING, S.WORKING | S.CLARIFICATION:
-            return replace(task, pinned=seen.rules, iteration=1)
+            return replace(task, pinned=seen.rules, iteration=1, history=())
         case S.STUCK | S.REVIEWING, S.WORKING:
-            return replace(task, iteration=1, review_round=0)
+            return replace(task, iteration=1, review_round=0, history=())
         case S.STUCK, S.AGENT_REVIEW:
-            return _reviewed(replace(task, iteration=1, review_round=0))
+            return _reviewed(replace(task, iteration=1, review_round=0, history=()))
         case S.WORKING, S.AGENT_REVIEW:
             return _reviewed(task)
         case S.PAUSED_FOR_INTERVENTION, S.PENDING:

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from lockgate.core.limits import Strategy
-from lockgate.core.model import REVIEWS, Pinned, Role, Task
+from lockgate.core.iterations import RetryController
+from lockgate.core.model import REVIEWS, Pinned, Role, Status, Task
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +39,9 @@ class EvaluateGates:
 
 @dataclass(frozen=True, slots=True)
 class NotifyHuman:
-    """Tell a human that the task waits for one, and why."""
+    """Tell a human that the task waits for one in this status, and why."""
 
+    status: Status
     why: str
 
 
@@ -79,7 +80,7 @@ def prepare(_task: Task) -> Effect:
 
 
 def worker(task: Task) -> Effect:
-    return SpawnAgent(Role.WORKER, task.rev, fresh=_wants_fresh(task))
+    return SpawnAgent(Role.WORKER, task.rev, fresh=wants_fresh(task))
 
 
 def judges(task: Task) -> Effect:
@@ -90,7 +91,7 @@ def judges(task: Task) -> Effect:
 
 
 def human(task: Task) -> Effect:
-    return NotifyHuman(f"{task.status}: {task.cause}" if task.cause else str(task.status))
+    return NotifyHuman(task.status, f"{task.status}: {task.cause}" if task.cause else task.status)
 
 
 def end(_task: Task) -> Effect:
@@ -101,19 +102,37 @@ def release(_task: Task) -> Effect:
     return ReleaseWorkspace()
 
 
+def overtaken(effect: Effect, task: Task) -> bool:
+    """Whether the task has moved on since, so that nobody needs this any more."""
+    match effect:
+        case SpawnAgent(role=Role.REVIEWER):
+            return task.status is not Status.AGENT_REVIEW
+        case SpawnAgent():
+            return effect.generation != task.generation or task.status in _NOBODY_WORKS
+        case EvaluateGates():
+            return task.status is not Status.AGENT_REVIEW or effect.iteration != task.iteration
+        case NotifyHuman():
+            return effect.status is not task.status
+        case PrepareWorkspace():
+            return task.status in _ENDED
+        case MirrorTask() | EndSessions() | ReleaseWorkspace() | DiscardTask():
+            return False
+
+
+_ENDED = frozenset({Status.DONE, Status.CANCELLED})
+_NOBODY_WORKS = _ENDED | {
+    Status.PENDING,
+    Status.AGENT_REVIEW,
+    Status.REVIEWING,
+    Status.PAUSED_FOR_INTERVENTION,
+}
+
+
 def reviews_first(rules: Pinned | None) -> bool:
     return bool(rules and rules.gates and rules.gates[0].kind in REVIEWS)
 
 
-def _wants_fresh(task: Task) -> bool:
-    """By count alone; an exhausted context or repeated findings are asked about where they are seen."""
-    if task.pinned is None or task.iteration <= 1:
+def wants_fresh(task: Task) -> bool:
+    if task.pinned is None or not task.history:
         return False
-    retry = task.pinned.retry
-    match retry.strategy:
-        case Strategy.SAME:
-            return False
-        case Strategy.FRESH:
-            return True
-        case Strategy.AUTO:
-            return task.iteration - 1 >= retry.fresh_after_failures
+    return RetryController(task.id, task.pinned.retry, task.history).should_use_fresh_agent()

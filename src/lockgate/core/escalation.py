@@ -11,16 +11,19 @@ class EscalationGuard:
     def __init__(self, *, threshold: int = ESCALATION_THRESHOLD) -> None:
         self._threshold = threshold
         self._attempts: dict[str, int] = {}
+        self._own_thresholds: dict[str, int] = {}
 
-    def load(self, task_id: str, count: int) -> None:
-        """Take over the count of the task's row, whatever was remembered before."""
+    def load(self, task_id: str, count: int, threshold: int | None = None) -> None:
+        """Take over what the task's row says, whatever was remembered before."""
         self._attempts[task_id] = count
+        self._own_thresholds[task_id] = self._threshold if threshold is None else threshold
 
     def record_failed_attempt(self, task_id: str) -> None:
         self._attempts[task_id] = self.get_attempt_count(task_id) + 1
 
     def should_escalate(self, task_id: str) -> bool:
-        return self.get_attempt_count(task_id) >= self._threshold
+        threshold = self._own_thresholds.get(task_id, self._threshold)
+        return self.get_attempt_count(task_id) >= threshold
 
     def get_attempt_count(self, task_id: str) -> int:
         return self._attempts.get(task_id, 0)

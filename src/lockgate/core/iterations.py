@@ -2,28 +2,12 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from enum import StrEnum
 
 from lockgate.core.entropy import findings_repeat
-from lockgate.core.findings import GateFeedback
 from lockgate.core.limits import RetryConfig, Strategy
-from lockgate.core.model import TaskId
+from lockgate.core.model import IterationOutcome, IterationRecord, TaskId
 
-
-class IterationOutcome(StrEnum):
-    PASSED = "Passed"
-    FAILED_WITH_RETRY = "FailedWithRetry"
-    FAILED_MAX_ITERATIONS = "FailedMaxIterations"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IterationRecord:
-    """One iteration as it ended: who worked, and what the gates said."""
-
-    iteration: int
-    agent_id: str
-    outcome: IterationOutcome
-    feedback: GateFeedback | None = None
+__all__ = ["IterationOutcome", "IterationRecord", "RetryController"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -128,6 +128,22 @@ class Failed:
 TaskPhase = Working | Evaluating | NeedsFixes | GatesPassed | Stuck | Failed
 
 
+class IterationOutcome(StrEnum):
+    PASSED = "Passed"
+    FAILED_WITH_RETRY = "FailedWithRetry"
+    FAILED_MAX_ITERATIONS = "FailedMaxIterations"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IterationRecord:
+    """One iteration as it ended: who worked, and what the gates said."""
+
+    iteration: int
+    agent_id: str
+    outcome: IterationOutcome
+    feedback: GateFeedback | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class GateRef:
     """A configured gate, as much of it as a decision needs."""
@@ -142,6 +158,7 @@ class Pinned:
 
     base_commit: str
     config_hash: str
+    base: str = "main"  # the branch that the change is to land on
     limits: Limits = Limits()
     retry: RetryConfig = RetryConfig()
     gates: tuple[GateRef, ...] = ()
@@ -173,6 +190,7 @@ class Task:
     dead: bool = False
     cause: Cause | None = None
     directive: str = ""
+    history: tuple[IterationRecord, ...] = ()  # since the iterations were last counted from one
     spent: frozenset[str] = field(default_factory=frozenset[str])
     pinned: Pinned | None = None
 

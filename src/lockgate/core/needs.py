@@ -76,12 +76,15 @@ def last_round(task: Task, limits: Limits) -> bool:
     return task.review_round >= limits.review_rounds
 
 
+_WRITE = "write it into TASK.md (lockgate task show says where that is), then run this again"
+
+
 def _section(seen: Evidence, title: str, digest: str | None) -> Missing | None:
     if digest is None:
         about = [it for it in seen.found.problems if f"## {title}" in it or "## " not in it]
-        return Missing(about[0] if about else f"TASK.md has no '## {title}' section")
+        return Missing(about[0] if about else f"TASK.md has no '## {title}' section", _WRITE)
     if digest in seen.task.spent:
-        return Missing(f"'## {title}' has not changed since it last moved this task")
+        return Missing(f"'## {title}' has not changed since it last moved this task", _WRITE)
     return None
 
 
@@ -90,7 +93,7 @@ def _verdict(seen: Evidence, wanted: Verdict) -> Missing | None:
     if missing:
         return missing
     if seen.found.verdict is None:
-        return Missing("'## Review' has no verdict: its first line must say PASS or FAIL")
+        return Missing("'## Review' has no verdict: its first line must say PASS or FAIL", _WRITE)
     if seen.found.verdict is not wanted:
         return Missing(
             f"the verdict in '## Review' is {seen.found.verdict.name}, not {wanted.name}"

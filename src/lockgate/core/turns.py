@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 from lockgate.core.arrival import Arrival, also, arrive, charge, session_id, stay
 from lockgate.core.decision import Decision, Evidence, Refusal
-from lockgate.core.effects import SpawnAgent
+from lockgate.core.effects import SpawnAgent, wants_fresh
 from lockgate.core.events import (
     AgentCrashed,
     AllGatesPassed,
@@ -20,8 +20,19 @@ from lockgate.core.events import (
     TaskGatesPassed,
 )
 from lockgate.core.findings import Finding, GateFeedback, Priority
+from lockgate.core.iterations import RetryController
 from lockgate.core.lifecycle import ARROWS, OWNERS, RULES, Rule, unheard, validate_transition
-from lockgate.core.model import Actor, Cause, Role, Session, Status, Task, Working
+from lockgate.core.model import (
+    Actor,
+    Cause,
+    IterationOutcome,
+    IterationRecord,
+    Role,
+    Session,
+    Status,
+    Task,
+    Working,
+)
 from lockgate.core.needs import last_round
 
 S = Status
@@ -120,7 +131,8 @@ def evaluation_failed(
     seen: Evidence, feedback: GateFeedback, *, review: bool, fail_fast: bool = False
 ) -> Decision:
     """Back to work, or stuck where a limit is reached; one failed attempt either way."""
-    task, cause = _spend(seen), _limit_reached(seen, review=review, fail_fast=fail_fast)
+    cause = _limit_reached(seen, review=review, fail_fast=fail_fast)
+    task = _recorded(_spend(seen), feedback, cause)
     if cause:
         there = Arrival(S.STUCK, feedback.summary, cause, feedback)
         said: Event = GateFailedMaxIterations(task.id, feedback, task.iteration)
@@ -242,9 +254,23 @@ def _limit_reached(seen: Evidence, *, review: bool, fail_fast: bool) -> Cause | 
         return Cause.FAIL_FAST
     if review and last_round(seen.task, seen.rules.limits):
         return Cause.REVIEW_ROUNDS
-    if seen.task.iteration >= seen.rules.retry.max_iterations:
-        return Cause.MAX_ITERATIONS
-    return None
+    failed = _recorded(seen.task, None, None)
+    if RetryController(failed.id, seen.rules.retry, failed.history).should_retry():
+        return None
+    return Cause.MAX_ITERATIONS
+
+
+def _recorded(task: Task, feedback: GateFeedback | None, cause: Cause | None) -> Task:
+    """The iteration as it ended. An agent that was resumed is the one it was before."""
+    outcome = (
+        IterationOutcome.FAILED_MAX_ITERATIONS if cause else IterationOutcome.FAILED_WITH_RETRY
+    )
+    resumed_agent = task.history and not wants_fresh(task)
+    agent = task.history[-1].agent_id if resumed_agent else session_id(task.id, task.generation)
+    record = IterationRecord(
+        iteration=task.iteration, agent_id=agent, outcome=outcome, feedback=feedback
+    )
+    return replace(task, history=(*task.history, record))
 
 
 def _as_feedback(review: str) -> GateFeedback:

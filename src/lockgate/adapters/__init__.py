@@ -1,0 +1,1 @@
+"""Talk to the world, and translate; nothing here decides."""

@@ -1,0 +1,17 @@
+"""Time and chance."""
+
+import secrets
+import time
+
+
+class SystemClock:
+    def now(self) -> float:
+        return time.time()
+
+
+class SystemChance:
+    def suffix(self) -> str:
+        return secrets.token_hex(2)
+
+    def token(self) -> str:
+        return secrets.token_urlsafe(32)

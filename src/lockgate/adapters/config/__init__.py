@@ -1,0 +1,1 @@
+"""`.lockgate/config.toml`: read it, judge it, detect what to put in it, write it."""

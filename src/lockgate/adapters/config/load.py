@@ -1,0 +1,130 @@
+"""Reads a config text into settings, or says everything that is wrong with it, by line."""
+
+import hashlib
+import json
+import tomllib
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from typing import Any, cast
+
+from lockgate.adapters.config.layout import Path, TooCostly, lines_of, nearest_line
+from lockgate.core.config_checks import Problem, problems
+from lockgate.core.settings import Settings
+from lockgate.errors import BadConfig
+
+MOST_SHOWN = 20
+FIX = "correct it and commit; `lockgate init --schema` prints every key and what is allowed"
+
+Complaint = tuple[Path, str]
+
+
+def load_config(text: str | None, *, origin: str) -> Settings:
+    """The settings; BadConfig names every problem at once, in the order of the file.
+
+    No text is the formula code-review without commands: its gates are there and none of them can
+    pass, so nothing lands. `config_checks.problems` says what is missing.
+    """
+    from lockgate.adapters.config.resolve import settings_from  # noqa: PLC0415 - pydantic is heavy
+    from lockgate.adapters.config.schema import Config  # noqa: PLC0415 - pydantic is heavy
+
+    if text is None:
+        return settings_from(Config())
+    lines = lines_of(text)
+    if isinstance(lines, TooCostly):
+        raise _bad(origin, [f"line {lines.line}: {lines.says}"])
+    raw = _parsed(text, origin)
+    settings, found = _judged(raw)
+    if settings is None or found:
+        found.sort(key=lambda it: nearest_line(lines, it[0]))
+        raise _bad(origin, [f"line {nearest_line(lines, it[0])}: {it[1]}" for it in found])
+    return settings
+
+
+def config_hash(settings: Settings) -> str:
+    """SHA-256 over what the settings say, so a comment or the order of keys does not change it."""
+    canonical = json.dumps(_plain(settings), sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(canonical.encode()).hexdigest()
+
+
+def json_schema() -> dict[str, Any]:
+    from lockgate.adapters.config import schema  # noqa: PLC0415 - pydantic is heavy
+
+    return schema.json_schema()
+
+
+def _parsed(text: str, origin: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise _bad(origin, [f"it is not TOML: {error}"]) from None
+
+
+def _judged(raw: dict[str, Any]) -> tuple[Settings | None, list[Complaint]]:
+    """The settings where every value is allowed, and all that is wrong."""
+    from pydantic import ValidationError  # noqa: PLC0415 - pydantic is heavy
+
+    from lockgate.adapters.config.complaints import complaint  # noqa: PLC0415 - pydantic is heavy
+    from lockgate.adapters.config.resolve import (  # noqa: PLC0415 - pydantic is heavy
+        settings_from,
+        written_problems,
+    )
+    from lockgate.adapters.config.schema import Config  # noqa: PLC0415 - pydantic is heavy
+
+    try:
+        config = Config.model_validate(raw)
+    except ValidationError as error:
+        return None, [complaint(it, Config) for it in error.errors(include_url=False)]
+    settings = settings_from(config)
+    found = (*written_problems(config), *problems(settings), *_when_problems(settings))
+    return settings, [(_indexed(it.where, raw), it.says) for it in found]
+
+
+def _when_problems(settings: Settings) -> list[Problem]:
+    conditional = [gate for gate in settings.gates if gate.place.when]
+    if not conditional:
+        return []
+    from lockgate.adapters.config.when import Unfit, compile_when  # noqa: PLC0415 - heavy
+
+    found: list[Problem] = []
+    for gate in conditional:
+        compiled = compile_when(gate.place.when)
+        if isinstance(compiled, Unfit):
+            says = f"gate {gate.name} has a `when` that cannot be used: {compiled.says}"
+            found.append(Problem(("gates", "list", gate.name, "when"), says))
+    return found
+
+
+def _indexed(where: tuple[str, ...], raw: Mapping[str, Any]) -> Path:
+    """Names of entries become places in the file; a gate not listed is the formula's, so there."""
+    path: Path = ()
+    here: Any = raw
+    for part in where:
+        if isinstance(here, list):
+            entries = cast("list[dict[str, Any]]", here)  # the schema has judged it
+            places = [place for place, it in enumerate(entries) if it["name"] == part]
+            path, here = (*path, places[-1] if places else part), None
+        else:
+            inner = cast("dict[str, Any]", here).get(part) if isinstance(here, dict) else None
+            path, here = (*path, part), inner
+    match path:
+        case ("gates", "list", str(), *_):
+            return ("gates", "formula")
+        case _:
+            return path
+
+
+def _bad(origin: str, found: list[str]) -> BadConfig:
+    more = len(found) - MOST_SHOWN
+    shown = [*found[:MOST_SHOWN], *([f"and {more} more"] if more > 0 else [])]
+    why = shown[0] if len(shown) == 1 else "\n  ".join((f"{len(found)} problems", *shown))
+    return BadConfig(f"{origin} was not loaded", why=why, fix=FIX)
+
+
+def _plain(value: object) -> object:
+    """Dataclasses keep their name, so that two kinds of gate with the same fields differ."""
+    if is_dataclass(value) and not isinstance(value, type):
+        named = {it.name: _plain(getattr(value, it.name)) for it in fields(value)}
+        return {"": type(value).__name__, **named}
+    if isinstance(value, tuple):
+        return [_plain(it) for it in cast("tuple[object, ...]", value)]  # of any length
+    return value

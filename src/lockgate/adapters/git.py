@@ -1,0 +1,105 @@
+"""The user's repository, asked through git. Only `write_file` and `commit_file` change it."""
+
+import hashlib
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from lockgate.adapters.run import Finished, run
+from lockgate.core.model import ProjectId
+from lockgate.errors import Refused, Unavailable
+from lockgate.ports import Project
+
+USUAL_BASES = ("main", "master")
+
+
+@dataclass(frozen=True, slots=True)
+class GitRepository:
+    program: str = "git"
+
+    def project_at(self, directory: Path) -> Project | None:
+        asked = self._git(directory, "rev-parse", "--path-format=absolute", "--git-common-dir")
+        if asked.code != 0:
+            return None
+        common = Path(os.path.realpath(asked.out.rstrip("\n")))
+        top = self._git(directory, "rev-parse", "--show-toplevel")
+        root = Path(top.out.rstrip("\n")) if top.code == 0 and top.out.strip() else common
+        return Project(
+            id=ProjectId(hashlib.sha256(os.fsencode(common)).hexdigest()[:16]),
+            name=root.name,
+            common_dir=str(common),
+            root=str(root),
+        )
+
+    def valid_branch(self, name: str) -> bool:
+        """As git has it, and no name that a command line would take for an option."""
+        if not name or name.startswith("-") or not name.isprintable():
+            return False
+        return self._git(None, "check-ref-format", f"refs/heads/{name}").code == 0
+
+    def base_branch(self, project: Project) -> str | None:
+        """The branch whose configuration is trusted, before that configuration names another."""
+        for name in USUAL_BASES:
+            if self.commit_of(project, name):
+                return name
+        name = self.current_branch(project)
+        return name if name and self.commit_of(project, name) else None
+
+    def current_branch(self, project: Project) -> str:
+        """Empty where no branch is checked out."""
+        return self._git(
+            Path(project.root), "symbolic-ref", "--short", "--quiet", "HEAD"
+        ).out.strip()
+
+    def commit_of(self, project: Project, branch: str) -> str | None:
+        ref = f"refs/heads/{branch}^{{commit}}"
+        found = self._git(Path(project.common_dir), "rev-parse", "--verify", "--quiet", ref)
+        return found.out.strip() if found.code == 0 else None
+
+    def file_at(self, project: Project, commit: str, path: str) -> str | None:
+        shown = self._git(Path(project.common_dir), "cat-file", "blob", f"{commit}:{path}")
+        return shown.out if shown.code == 0 else None
+
+    def landed(self, project: Project, branch: str, target: str) -> bool:
+        """By history, or by content: merging it once more would change nothing in the target."""
+        change, tip = self.commit_of(project, branch), self.commit_of(project, target)
+        if change is None or tip is None:
+            return False
+        where = Path(project.common_dir)
+        if self._git(where, "merge-base", "--is-ancestor", change, tip).code == 0:
+            return True
+        merged = self._git(where, "merge-tree", "--write-tree", tip, change)
+        tree = self._git(where, "rev-parse", f"{tip}^{{tree}}")
+        return merged.code == 0 and merged.out.strip() == tree.out.strip()
+
+    def write_file(self, project: Project, path: str, text: str, *, replace: bool) -> None:
+        target = Path(project.root) / path
+        what = f"{path} was not written"
+        if target.is_symlink() or (target.exists() and not replace):
+            raise Refused(what, why="it is there already", fix="add --force to overwrite it")
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            beside = target.with_name(f".{target.name}.new")
+            beside.write_text(text, encoding="utf-8")
+            beside.replace(target)
+        except OSError as error:
+            fix = "see that the directory can be written"
+            raise Unavailable(what, why=error.strerror or str(error), fix=fix) from error
+
+    def commit_file(self, project: Project, path: str, message: str) -> str:
+        root = Path(project.root)
+        commit = ("commit", "--quiet", "--message", message, "--only", "--", path)
+        for argv in (("add", "--", path), commit):
+            done = self._git(root, *argv)
+            if done.code != 0:
+                said = (done.err or done.out).strip() or f"git {argv[0]} exited {done.code}"
+                raise Unavailable(
+                    f"{path} was written, but not committed",
+                    why=said,
+                    fix=f"commit it yourself: git add {path} && git commit {path}",
+                )
+        return self.current_branch(project)
+
+    def _git(self, directory: Path | None, *argv: str) -> Finished:
+        where = ("-C", str(directory)) if directory else ()
+        return run((self.program, *where, *argv))

@@ -1,0 +1,14 @@
+"""The truth: tasks, events, effects to do, sessions and projects, in SQLite or PostgreSQL."""
+
+from lockgate.ports import Store
+
+
+def open_store(location: str, *, wait_seconds: float = 5.0) -> Store:
+    """A `postgresql://` URL, or the path of an SQLite file, which is made where it is missing."""
+    if location.startswith(("postgresql://", "postgres://")):
+        from lockgate.adapters.store.postgres import PostgresStore  # noqa: PLC0415  an extra
+
+        return PostgresStore(location, wait_seconds=wait_seconds)
+    from lockgate.adapters.store.sqlite import SqliteStore  # noqa: PLC0415  only one of the two
+
+    return SqliteStore(location, wait_seconds=wait_seconds)

@@ -1,0 +1,182 @@
+"""The values inside a row that are JSON: a task's phase, its pinned rules, an effect."""
+
+from collections.abc import Callable
+from dataclasses import asdict
+
+from lockgate.adapters.store.fields import Fields, damaged, fields_of, items_of
+from lockgate.core.effects import (
+    DiscardTask,
+    Effect,
+    EndSessions,
+    EvaluateGates,
+    MirrorTask,
+    NotifyHuman,
+    PrepareWorkspace,
+    ReleaseWorkspace,
+    SpawnAgent,
+)
+from lockgate.core.event_log import canonical
+from lockgate.core.findings import Finding, GateFeedback, Location, Priority
+from lockgate.core.limits import Limits, RetryConfig, Strategy
+from lockgate.core.model import (
+    Evaluating,
+    Failed,
+    GateKind,
+    GateRef,
+    GatesPassed,
+    IterationOutcome,
+    IterationRecord,
+    NeedsFixes,
+    Pinned,
+    Role,
+    Stuck,
+    TaskPhase,
+    Working,
+)
+
+# How each kind of effect is read back; a test holds it against the union.
+EFFECTS: dict[str, Callable[[Fields], Effect]] = {
+    "MirrorTask": lambda it: MirrorTask(it.text_or_none("body")),
+    "PrepareWorkspace": lambda _: PrepareWorkspace(),
+    "SpawnAgent": lambda it: SpawnAgent(
+        it.choice("role", Role), it.whole("generation"), it.flag("fresh")
+    ),
+    "EvaluateGates": lambda it: EvaluateGates(it.whole("iteration")),
+    "NotifyHuman": lambda it: NotifyHuman(it.text("why")),
+    "EndSessions": lambda _: EndSessions(),
+    "ReleaseWorkspace": lambda _: ReleaseWorkspace(),
+    "DiscardTask": lambda _: DiscardTask(),
+}
+
+
+def phase_to_json(phase: TaskPhase) -> str:
+    return canonical({"is": _phase_tag(phase), **asdict(phase)})
+
+
+def phase_from_json(it: Fields) -> TaskPhase:
+    match it.text("is"):
+        case "working":
+            return Working(it.text("agent_id"), it.whole("iteration"))
+        case "evaluating":
+            return Evaluating(it.text("agent_id"), it.whole("iteration"), it.whole("gate_index"))
+        case "needs-fixes":
+            feedback = _feedback(it.inner("feedback"))
+            return NeedsFixes(it.text("agent_id"), it.whole("iteration"), feedback)
+        case "gates-passed":
+            return GatesPassed(it.text("agent_id"), it.real("completed_at"))
+        case "stuck":
+            feedback = _feedback(it.inner("last_feedback"))
+            return Stuck(it.text("agent_id"), it.whole("iterations"), feedback)
+        case "failed":
+            return Failed(it.text("reason"))
+        case unknown:
+            raise damaged(it.where, f"there is no phase {unknown!r}")
+
+
+def history_to_json(history: tuple[IterationRecord, ...]) -> str:
+    return canonical([asdict(it) for it in history])
+
+
+def history_from_json(where: str, value: object) -> tuple[IterationRecord, ...]:
+    return tuple(_record(fields_of(where, it)) for it in items_of(where, value))
+
+
+def pinned_to_json(pinned: Pinned) -> str:
+    return canonical(asdict(pinned))
+
+
+def pinned_from_json(it: Fields) -> Pinned:
+    return Pinned(
+        base_commit=it.text("base_commit"),
+        config_hash=it.text("config_hash"),
+        base=it.text("base"),
+        limits=_limits(it.inner("limits")),
+        retry=_retry(it.inner("retry")),
+        gates=tuple(
+            GateRef(at.text("name"), at.choice("kind", GateKind)) for at in it.each("gates")
+        ),
+        respawn=it.flag("respawn"),
+    )
+
+
+def effect_kind(effect: Effect) -> str:
+    return type(effect).__name__
+
+
+def effect_to_json(effect: Effect) -> str:
+    return canonical(asdict(effect))
+
+
+def effect_from_json(kind: str, it: Fields) -> Effect:
+    if kind not in EFFECTS:
+        raise damaged(it.where, f"there is no effect {kind!r}")
+    return EFFECTS[kind](it)
+
+
+def _phase_tag(phase: TaskPhase) -> str:
+    match phase:
+        case Working():
+            return "working"
+        case Evaluating():
+            return "evaluating"
+        case NeedsFixes():
+            return "needs-fixes"
+        case GatesPassed():
+            return "gates-passed"
+        case Stuck():
+            return "stuck"
+        case Failed():
+            return "failed"
+
+
+def _record(it: Fields) -> IterationRecord:
+    feedback = it.inner_or_none("feedback")
+    return IterationRecord(
+        iteration=it.whole("iteration"),
+        agent_id=it.text("agent_id"),
+        outcome=it.choice("outcome", IterationOutcome),
+        feedback=None if feedback is None else _feedback(feedback),
+    )
+
+
+def _feedback(it: Fields) -> GateFeedback:
+    return GateFeedback(
+        gate_name=it.text("gate_name"),
+        findings=tuple(_finding(at) for at in it.each("findings")),
+        summary=it.text("summary"),
+        suggested_action=it.text("suggested_action"),
+    )
+
+
+def _finding(it: Fields) -> Finding:
+    place = it.inner_or_none("location")
+    return Finding(
+        priority=it.choice("priority", Priority),
+        issue=it.text("issue"),
+        location=None if place is None else _location(place),
+        suggestion=it.text_or_none("suggestion"),
+    )
+
+
+def _location(it: Fields) -> Location:
+    return Location(it.text("file"), it.whole_or_none("line"), it.whole_or_none("column"))
+
+
+def _limits(it: Fields) -> Limits:
+    return Limits(
+        step_failures=it.whole("step_failures"),
+        call_attempts=it.whole("call_attempts"),
+        call_base_delay_ms=it.whole("call_base_delay_ms"),
+        call_backoff=it.real("call_backoff"),
+        crashes=it.whole("crashes"),
+        review_rounds=it.whole("review_rounds"),
+        escalation_threshold=it.whole("escalation_threshold"),
+    )
+
+
+def _retry(it: Fields) -> RetryConfig:
+    return RetryConfig(
+        strategy=it.choice("strategy", Strategy),
+        fresh_after_failures=it.whole("fresh_after_failures"),
+        max_iterations=it.whole("max_iterations"),
+    )

@@ -1,0 +1,191 @@
+"""The store in PostgreSQL, for a team: a transition is two round trips."""
+
+from collections import deque
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+
+from lockgate.adapters.store.database import Answer, Work
+from lockgate.adapters.store.fields import Row
+from lockgate.adapters.store.migrating import (
+    Migration,
+    migrations_after,
+    newest_version,
+    refuse_newer,
+)
+from lockgate.adapters.store.rows import Values
+from lockgate.adapters.store.sql import for_psycopg
+from lockgate.adapters.store.sql_store import SqlStore
+from lockgate.errors import BadConfig, Refused, Unavailable
+
+try:
+    import psycopg
+    from psycopg.conninfo import conninfo_to_dict, make_conninfo
+    from psycopg.pq import TransactionStatus
+    from psycopg.rows import dict_row
+except ImportError as error:
+    raise BadConfig(
+        "PostgreSQL was not opened",
+        why=f"psycopg is not there ({error})",
+        fix="pip install 'lockgate[postgres]'",
+    ) from error
+
+Connection = psycopg.Connection[dict[str, object]]
+
+# Two clients that migrate at once take turns; the number means nothing else.
+_MIGRATION_LOCK = 7_016_996_765_293_437_281
+
+
+class PostgresStore(SqlStore):
+    def __init__(self, url: str, *, wait_seconds: float = 5.0) -> None:
+        super().__init__(PostgresDatabase(url, wait_seconds))
+
+
+class PostgresDatabase:
+    """Connections that are lent to one thread at a time; lost ones are dropped and made again."""
+
+    def __init__(self, url: str, wait_seconds: float) -> None:
+        self._wait = wait_seconds
+        self._idle: deque[Connection] = deque()
+        try:
+            parts = conninfo_to_dict(url, client_encoding="utf8")
+        except psycopg.ProgrammingError as error:
+            raise BadConfig(
+                "PostgreSQL was not opened",
+                why=f"its URL cannot be read: {error}",
+                fix="write it as postgresql://user@host:port/name",
+            ) from error
+        parts.setdefault("connect_timeout", max(2, round(wait_seconds)))
+        self._address = make_conninfo("", **parts)
+        self._shown = f"{parts.get('dbname', '')} at {parts.get('host', 'localhost')}"
+        try:
+            with self._connection("was not opened") as connection:
+                self._bring_up_to_date(connection)
+        except BaseException:
+            self.close()
+            raise
+
+    def read(self, statement: str, values: Values) -> Sequence[Row]:
+        with self._connection("was not read") as connection:
+            return connection.execute(for_psycopg(statement), values).fetchall()
+
+    def write(self, work: Work) -> None:
+        with self._connection("was not changed") as connection:
+            _transaction(connection, work, ("BEGIN ISOLATION LEVEL READ COMMITTED",))
+
+    def write_lightly(self, work: Work) -> None:
+        begin = ("BEGIN ISOLATION LEVEL READ COMMITTED", "SET LOCAL synchronous_commit TO OFF")
+        with self._connection("was not changed") as connection:
+            _transaction(connection, work, begin)
+
+    def close(self) -> None:
+        while self._idle:
+            self._idle.pop().close()
+
+    def _bring_up_to_date(self, connection: Connection) -> None:
+        version = schema_version(connection)
+        refuse_newer(self._shown, version, newest_version("postgres"))
+        for migration in migrations_after("postgres", version):
+            migrate(connection, migration)
+
+    @contextmanager
+    def _connection(self, what: str) -> Generator[Connection]:
+        with self._our_errors(what):
+            try:
+                connection = self._idle.pop()
+            except IndexError:
+                connection = self._connect()
+            try:
+                yield connection
+            finally:
+                self._give_back(connection)
+
+    def _give_back(self, connection: Connection) -> None:
+        if connection.closed:  # the others of that server are lost too
+            self.close()
+        else:
+            self._idle.append(connection)
+
+    def _connect(self) -> Connection:
+        connection = Connection.connect(self._address, autocommit=True, row_factory=dict_row)
+        # A client that is stopped in the middle of a transaction must not stop the others.
+        wait = round(self._wait * 1000)
+        connection.execute(
+            f"SET lock_timeout = {wait:d};"
+            f"SET idle_in_transaction_session_timeout = {wait:d}".encode()
+        )
+        return connection
+
+    @contextmanager
+    def _our_errors(self, what: str) -> Generator[None]:
+        try:
+            yield
+        except (psycopg.errors.IntegrityError, psycopg.DataError) as error:
+            raise Refused(
+                f"the database {what}",
+                why=_first_line(error),
+                fix="this is a bug: please report it",
+            ) from error
+        except psycopg.errors.LockNotAvailable as error:
+            raise self._unavailable(
+                what,
+                f"it is locked by another client, and stayed so for {self._wait:g} seconds",
+                "end the client that holds it (see pg_stat_activity), then try again",
+            ) from error
+        except psycopg.Error as error:
+            raise self._unavailable(
+                what, _first_line(error), "check that the server runs and answers, then try again"
+            ) from error
+
+    def _unavailable(self, what: str, why: str, fix: str) -> Unavailable:
+        return Unavailable(f"the database {self._shown} {what}", why=why, fix=fix)
+
+
+def schema_version(connection: Connection) -> int:
+    """0 where nothing has been made yet."""
+    there = connection.execute("SELECT to_regclass('schema_version') IS NOT NULL AS there")
+    if (there.fetchone() or {})["there"] is not True:
+        return 0
+    found = connection.execute("SELECT coalesce(max(version), 0) AS version FROM schema_version")
+    return int(str((found.fetchone() or {})["version"]))
+
+
+def migrate(connection: Connection, migration: Migration) -> None:
+    """Apply it, unless another client has; a kill at any point leaves it undone or done."""
+    with connection.transaction():
+        connection.execute("SELECT pg_advisory_xact_lock(%s)", (_MIGRATION_LOCK,))
+        connection.execute(
+            "CREATE TABLE IF NOT EXISTS schema_version (version integer PRIMARY KEY)"
+        )
+        if schema_version(connection) < migration.version:
+            for statement in migration.statements:
+                connection.execute(statement.encode())
+            connection.execute("INSERT INTO schema_version VALUES (%s)", (migration.version,))
+
+
+def _transaction(connection: Connection, work: Work, begin: tuple[str, ...]) -> None:
+    """In a pipeline: statements are sent together until one is asked for its answer."""
+
+    def run(statement: str, values: Values, /) -> Answer:
+        return connection.execute(for_psycopg(statement), values)
+
+    try:
+        with connection.pipeline():
+            for statement in begin:
+                connection.execute(statement.encode())
+            work(run)
+            connection.execute("COMMIT")
+    except BaseException:
+        if connection.info.transaction_status is not TransactionStatus.IDLE:
+            _roll_back(connection)
+        raise
+
+
+def _roll_back(connection: Connection) -> None:
+    try:
+        connection.execute("ROLLBACK")
+    except psycopg.Error:
+        connection.close()
+
+
+def _first_line(error: psycopg.Error) -> str:
+    return str(error).partition("\n")[0] or type(error).__name__

@@ -1,0 +1,220 @@
+"""Rows and dataclasses, in both directions; nowhere else does a row have a shape."""
+
+from lockgate.adapters.store.fields import Fields, Row, damaged, fields_of, object_of
+from lockgate.adapters.store.json_forms import (
+    effect_from_json,
+    effect_kind,
+    effect_to_json,
+    history_from_json,
+    history_to_json,
+    phase_from_json,
+    phase_to_json,
+    pinned_from_json,
+    pinned_to_json,
+)
+from lockgate.core.event_log import StoredEvent, canonical, event_hash
+from lockgate.core.model import (
+    Cause,
+    ProjectId,
+    Role,
+    Session,
+    SessionId,
+    Status,
+    Task,
+    TaskId,
+)
+from lockgate.errors import Refused
+from lockgate.ports import PendingEffect, Project
+
+Values = dict[str, str | int | float | None]
+
+
+def task_to_row(task: Task) -> Values:
+    return _storable(
+        {
+            "id": task.id,
+            "project": task.project,
+            "summary": task.summary,
+            "branch": task.branch,
+            "agent": task.agent,
+            "created": float(task.created),
+            "updated": float(task.updated),
+            "rev": task.rev,
+            "status": task.status.name,
+            "phase": None if task.phase is None else phase_to_json(task.phase),
+            "priority": task.priority,
+            "auto_start": int(task.auto_start),
+            "depends_on": canonical(task.depends_on),
+            "iteration": task.iteration,
+            "review_round": task.review_round,
+            "crash_count": task.crash_count,
+            "failed_attempts": task.failed_attempts,
+            "generation": task.generation,
+            "dead": int(task.dead),
+            "cause": None if task.cause is None else task.cause.value,
+            "directive": task.directive,
+            "history": history_to_json(task.history),
+            "spent": canonical(sorted(task.spent)),
+            "pinned": None if task.pinned is None else pinned_to_json(task.pinned),
+        }
+    )
+
+
+def task_from_row(row: Row) -> Task:
+    it = Fields(f"task {row.get('id')!r}", row)
+    return Task(
+        id=TaskId(it.text("id")),
+        project=ProjectId(it.text("project")),
+        summary=it.text("summary"),
+        branch=it.text("branch"),
+        agent=it.text("agent"),
+        created=it.real("created"),
+        updated=it.real("updated"),
+        rev=it.whole("rev"),
+        status=_status(it),
+        phase=None if it.text_or_none("phase") is None else phase_from_json(_inside(it, "phase")),
+        priority=it.whole("priority"),
+        auto_start=it.flag("auto_start"),
+        depends_on=tuple(TaskId(id) for id in it.texts("depends_on")),
+        iteration=it.whole("iteration"),
+        review_round=it.whole("review_round"),
+        crash_count=it.whole("crash_count"),
+        failed_attempts=it.whole("failed_attempts"),
+        generation=it.whole("generation"),
+        dead=it.flag("dead"),
+        cause=None if it.text_or_none("cause") is None else it.choice("cause", Cause),
+        directive=it.text("directive"),
+        history=history_from_json(f"{it.where}, history", it.json("history")),
+        spent=frozenset(it.texts("spent")),
+        pinned=(
+            None if it.text_or_none("pinned") is None else pinned_from_json(_inside(it, "pinned"))
+        ),
+    )
+
+
+def session_to_row(session: Session) -> Values:
+    return _storable(
+        {
+            "id": session.id,
+            "task": session.task,
+            "role": session.role.value,
+            "round": session.round,
+            "generation": session.generation,
+            "token_hash": session.token_hash,
+            "started": float(session.started),
+            "ended": session.ended,
+            "directory": session.directory,
+        }
+    )
+
+
+def session_from_row(row: Row) -> Session:
+    it = Fields(f"session {row.get('id')!r}", row)
+    return Session(
+        id=SessionId(it.text("id")),
+        task=TaskId(it.text("task")),
+        role=it.choice("role", Role),
+        round=it.whole("round"),
+        generation=it.whole("generation"),
+        token_hash=it.text("token_hash"),
+        started=it.real("started"),
+        directory=it.text_or_none("directory"),
+        ended=it.real_or_none("ended"),
+    )
+
+
+def project_to_row(project: Project) -> Values:
+    return _storable(
+        {
+            "id": project.id,
+            "name": project.name,
+            "common_dir": project.common_dir,
+            "root": project.root,
+        }
+    )
+
+
+def project_from_row(row: Row) -> Project:
+    it = Fields(f"project {row.get('id')!r}", row)
+    return Project(
+        id=ProjectId(it.text("id")),
+        name=it.text("name"),
+        common_dir=it.text("common_dir"),
+        root=it.text("root"),
+    )
+
+
+def effect_to_row(pending: PendingEffect) -> Values:
+    return _storable(
+        {
+            "key": pending.key,
+            "task": pending.task,
+            "kind": effect_kind(pending.effect),
+            "data": effect_to_json(pending.effect),
+        }
+    )
+
+
+def effect_from_row(row: Row) -> PendingEffect:
+    it = Fields(f"effect {row.get('key')!r}", row)
+    effect = effect_from_json(it.text("kind"), _inside(it, "data"))
+    return PendingEffect(it.text("key"), TaskId(it.text("task")), effect)
+
+
+def event_to_row(event: StoredEvent) -> Values:
+    return _storable(
+        {
+            "seq": event.seq,
+            "time": event.time,
+            "task": event.task,
+            "type": event.type,
+            "prev": event.prev,
+            "hash": event_hash(event),
+            "data": canonical(event.data),
+        }
+    )
+
+
+def event_from_row(row: Row) -> StoredEvent:
+    it = Fields(f"event {row.get('seq')!r}", row)
+    return StoredEvent(
+        seq=it.whole("seq"),
+        time=it.real("time"),
+        task=TaskId(it.text("task")),
+        type=it.text("type"),
+        prev=it.text("prev"),
+        data=object_of(it.where, it.json("data")),
+    )
+
+
+def can_be_stored(text: str) -> bool:
+    """Whether both databases can hold it: no NUL, no half of a surrogate pair."""
+    try:
+        return b"\0" not in text.encode()
+    except UnicodeEncodeError:
+        return False
+
+
+def _storable(row: Values) -> Values:
+    """The row, unless one of its texts would be refused by a database."""
+    texts = {name: value for name, value in row.items() if isinstance(value, str)}
+    if can_be_stored("".join(texts.values())):
+        return row
+    guilty = next(name for name, text in texts.items() if not can_be_stored(text))
+    raise Refused(
+        f"{guilty} was not stored",
+        why="it holds a NUL or half a surrogate pair, which no database keeps",
+        fix="take that character out, then try again",
+    )
+
+
+def _status(it: Fields) -> Status:
+    """Stored by name, shown by value."""
+    name = it.text("status")
+    if name in Status.__members__:
+        return Status[name]
+    raise damaged(it.where, f"there is no status {name!r}")
+
+
+def _inside(it: Fields, name: str) -> Fields:
+    return fields_of(f"{it.where}, {name}", it.json(name))

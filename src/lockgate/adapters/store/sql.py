@@ -1,0 +1,104 @@
+"""Every statement both databases share, under its name; SQLite's `:name` is the spelling here."""
+
+import re
+from functools import cache
+
+INSERT_TASK = """
+INSERT INTO tasks (
+    id, project, summary, branch, agent, created, updated, rev, status, phase, priority, auto_start,
+    depends_on, iteration, review_round, crash_count, failed_attempts, generation, dead, cause,
+    directive, history, spent, pinned
+) VALUES (
+    :id, :project, :summary, :branch, :agent, :created, :updated, :rev, :status, :phase, :priority,
+    :auto_start, :depends_on, :iteration, :review_round, :crash_count, :failed_attempts,
+    :generation, :dead, :cause, :directive, :history, :spent, :pinned
+) ON CONFLICT (id) DO NOTHING RETURNING id
+"""
+
+# The compare-and-set. A task's project and birthday never change, so they are not set.
+MOVE_TASK = """
+UPDATE tasks SET
+    summary = :summary, branch = :branch, agent = :agent, updated = :updated, rev = :rev,
+    status = :status, phase = :phase, priority = :priority, auto_start = :auto_start,
+    depends_on = :depends_on, iteration = :iteration, review_round = :review_round,
+    crash_count = :crash_count, failed_attempts = :failed_attempts, generation = :generation,
+    dead = :dead, cause = :cause, directive = :directive, history = :history, spent = :spent,
+    pinned = :pinned
+WHERE id = :id AND rev = :rev - 1 RETURNING id
+"""
+
+# Its sessions go with it.
+DELETE_TASK = "DELETE FROM tasks WHERE id = :id AND rev = :rev - 1 RETURNING id"
+
+TASK = "SELECT * FROM tasks WHERE id = :id"
+TASKS_NAMED = "SELECT id FROM tasks WHERE id >= :prefix AND id < :end ORDER BY id LIMIT 3"
+
+# Four pages, so that each is one walk along one index.
+PAGE = """
+SELECT * FROM tasks WHERE (created, id) < (:created, :id)
+ORDER BY created DESC, id DESC LIMIT :limit
+"""
+PAGE_OF_PROJECT = """
+SELECT * FROM tasks WHERE project = :project AND (created, id) < (:created, :id)
+ORDER BY created DESC, id DESC LIMIT :limit
+"""
+PAGE_OF_STATUS = """
+SELECT * FROM tasks WHERE status = :status AND (created, id) < (:created, :id)
+ORDER BY created DESC, id DESC LIMIT :limit
+"""
+PAGE_OF_PROJECT_AND_STATUS = """
+SELECT * FROM tasks
+WHERE project = :project AND status = :status AND (created, id) < (:created, :id)
+ORDER BY created DESC, id DESC LIMIT :limit
+"""
+
+HEAD = "SELECT seq, hash FROM log_head"
+# Takes the next numbers and holds the row, so that writers append one after the other.
+TAKE_NUMBERS = "UPDATE log_head SET seq = seq + :count RETURNING seq, hash"
+MOVE_HEAD = "UPDATE log_head SET hash = :hash"
+
+INSERT_EVENT = """
+INSERT INTO events (seq, time, task, type, prev, hash, data)
+VALUES (:seq, :time, :task, :type, :prev, :hash, :data)
+"""
+EVENTS = "SELECT * FROM events WHERE seq > :since ORDER BY seq LIMIT :limit"
+EVENTS_OF_TASK = """
+SELECT * FROM events WHERE task = :task AND seq > :since ORDER BY seq LIMIT :limit
+"""
+
+# A key is met again only where a deleted task's id is used again: then it is a new effect.
+INSERT_EFFECT = """
+INSERT INTO outbox (key, task, kind, data) VALUES (:key, :task, :kind, :data)
+ON CONFLICT (key) DO UPDATE SET task = :task, kind = :kind, data = :data, done = NULL
+"""
+DROP_EFFECTS = "DELETE FROM outbox WHERE task = :task AND done IS NULL"
+# What is done is never read again, and a mirrored body is long: only the key is kept.
+EFFECT_DONE = "UPDATE outbox SET done = 1, data = '' WHERE key = :key"
+EFFECTS = "SELECT * FROM outbox WHERE done IS NULL ORDER BY number LIMIT :limit"
+EFFECTS_OF_TASK = """
+SELECT * FROM outbox WHERE task = :task AND done IS NULL ORDER BY number LIMIT :limit
+"""
+
+PUT_SESSION = """
+INSERT INTO sessions (id, task, role, round, generation, token_hash, started, ended, directory)
+VALUES (:id, :task, :role, :round, :generation, :token_hash, :started, :ended, :directory)
+ON CONFLICT (id) DO UPDATE SET
+    task = :task, role = :role, round = :round, generation = :generation,
+    token_hash = :token_hash, started = :started, ended = :ended, directory = :directory
+"""
+SESSION = "SELECT * FROM sessions WHERE id = :id"
+SESSION_BY_TOKEN = "SELECT * FROM sessions WHERE token_hash = :token_hash"
+SESSIONS_OF_TASK = "SELECT * FROM sessions WHERE task = :task ORDER BY started, id"
+
+INSERT_PROJECT = """
+INSERT INTO projects (id, name, common_dir, root) VALUES (:id, :name, :common_dir, :root)
+ON CONFLICT (common_dir) DO NOTHING
+"""
+PROJECT = "SELECT * FROM projects WHERE id = :id"
+PROJECT_AT = "SELECT * FROM projects WHERE common_dir = :common_dir"
+
+
+@cache
+def for_psycopg(statement: str) -> bytes:
+    """The same statement with psycopg's placeholders: `:name` becomes `%(name)s`."""
+    return re.sub(r"(?<!:):([a-z_]+)", r"%(\1)s", statement.replace("%", "%%")).encode()

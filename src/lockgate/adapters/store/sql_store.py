@@ -1,0 +1,200 @@
+"""The store over a database that speaks SQL."""
+
+from collections.abc import Sequence
+
+from lockgate.adapters.store import chain, rows, sql
+from lockgate.adapters.store.database import Database, Run
+from lockgate.adapters.store.fields import Fields, Row
+from lockgate.adapters.store.rows import Values
+from lockgate.core.decision import Decision
+from lockgate.core.event_log import StoredEvent
+from lockgate.core.model import ProjectId, Session, SessionId, Task, TaskId
+from lockgate.errors import LockgateError, NoSuchTask, Refused, StaleTask
+from lockgate.ports import Page, PendingEffect, Project, TaskFilter
+
+_AFTER_ANY_PREFIX = "\U0010ffff"  # greater than every character that an id has
+_EVENTS_AT_ONCE = 1000
+
+
+class SqlStore:
+    """The `Store` of ports, on either database."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def create(self, decision: Decision) -> None:
+        task = rows.task_to_row(decision.task)
+
+        def work(run: Run) -> None:
+            head = chain.take_numbers(run, decision)
+            if run(sql.INSERT_TASK, task).fetchone() is None:
+                raise _taken(decision.task.id)
+            _write_session(run, decision)
+            chain.append(run, decision, head)
+            _write_effects(run, decision)
+
+        self._database.write(work)
+
+    def commit(self, decision: Decision) -> None:
+        task = rows.task_to_row(decision.task)
+
+        def work(run: Run) -> None:
+            head = chain.take_numbers(run, decision)
+            if run(sql.MOVE_TASK, task).fetchone() is None:
+                raise _not_changed(run, decision.task.id)
+            _write_session(run, decision)
+            chain.append(run, decision, head)
+            _write_effects(run, decision)
+
+        self._database.write(work)
+
+    def delete(self, decision: Decision) -> None:
+        task: Values = {"id": decision.task.id, "rev": decision.task.rev}
+
+        def work(run: Run) -> None:
+            head = chain.take_numbers(run, decision)
+            if run(sql.DELETE_TASK, task).fetchone() is None:
+                raise _not_changed(run, decision.task.id)
+            run(sql.DROP_EFFECTS, {"task": decision.task.id})
+            chain.append(run, decision, head)
+            _write_effects(run, decision)
+
+        self._database.write(work)
+
+    def load(self, id: TaskId) -> Task:
+        task = self.find(id)
+        if task is None:
+            raise NoSuchTask(id)
+        return task
+
+    def find(self, id: TaskId) -> Task | None:
+        row = self._row(sql.TASK, {"id": id})
+        return None if row is None else rows.task_from_row(row)
+
+    def named(self, prefix: str) -> tuple[TaskId, ...]:
+        values: Values = {"prefix": prefix, "end": prefix + _AFTER_ANY_PREFIX}
+        found = self._rows(sql.TASKS_NAMED, values)
+        ids = tuple(TaskId(Fields("a task", row).text("id")) for row in found)
+        return ids[:1] if prefix in ids else ids
+
+    def page(self, which: TaskFilter, after: TaskId | None, limit: int) -> Page:
+        last = None if after is None else self.load(after)
+        begin: Values = {
+            "created": float("inf") if last is None else last.created,
+            "id": "" if last is None else last.id,
+            "limit": limit + 1,  # one more tells whether a next page is there
+        }
+        found = [rows.task_from_row(row) for row in self._newest(which, begin)]
+        found.sort(key=lambda task: (task.created, task.id), reverse=True)
+        tasks = tuple(found[:limit])
+        return Page(tasks, tasks[-1].id if tasks and len(found) > limit else None)
+
+    def events(self, task: TaskId | None, since: int, limit: int) -> tuple[StoredEvent, ...]:
+        statement = sql.EVENTS if task is None else sql.EVENTS_OF_TASK
+        found = self._rows(statement, {"task": task, "since": since, "limit": limit})
+        return tuple(rows.event_from_row(row) for row in found)
+
+    def first_broken_event(self) -> int | None:
+        return chain.first_broken(
+            lambda: chain.head_of(self._row(sql.HEAD, {})),
+            lambda seq: self._rows(sql.EVENTS, {"since": seq, "limit": _EVENTS_AT_ONCE}),
+        )
+
+    def pending_effects(self, task: TaskId | None, limit: int) -> tuple[PendingEffect, ...]:
+        statement = sql.EFFECTS if task is None else sql.EFFECTS_OF_TASK
+        found = self._rows(statement, {"task": task, "limit": limit})
+        return tuple(rows.effect_from_row(row) for row in found)
+
+    def effects_done(self, keys: Sequence[str]) -> None:
+        in_order = sorted(set(keys))  # so that two callers never wait for each other
+
+        def work(run: Run) -> None:
+            for key in in_order:
+                run(sql.EFFECT_DONE, {"key": key})
+
+        if in_order:
+            self._database.write_lightly(work)
+
+    def session(self, id: SessionId) -> Session | None:
+        row = self._row(sql.SESSION, {"id": id})
+        return None if row is None else rows.session_from_row(row)
+
+    def session_by_token(self, token_hash: str) -> Session | None:
+        row = self._row(sql.SESSION_BY_TOKEN, {"token_hash": token_hash})
+        return None if row is None else rows.session_from_row(row)
+
+    def sessions(self, task: TaskId) -> tuple[Session, ...]:
+        found = self._rows(sql.SESSIONS_OF_TASK, {"task": task})
+        return tuple(rows.session_from_row(row) for row in found)
+
+    def add_project(self, project: Project) -> Project:
+        values = rows.project_to_row(project)
+
+        def work(run: Run) -> None:
+            run(sql.INSERT_PROJECT, values)
+
+        known = self._row(sql.PROJECT_AT, {"common_dir": project.common_dir})
+        if known is None:
+            self._database.write(work)
+            known = self._row(sql.PROJECT_AT, {"common_dir": project.common_dir})
+        return project if known is None else rows.project_from_row(known)
+
+    def project(self, id: ProjectId) -> Project:
+        row = self._row(sql.PROJECT, {"id": id})
+        if row is None:
+            raise Refused(
+                f"project {id!r} was not found",
+                why="no project has that id",
+                fix="run lockgate init in its repository",
+            )
+        return rows.project_from_row(row)
+
+    def close(self) -> None:
+        self._database.close()
+
+    def _newest(self, which: TaskFilter, begin: Values) -> Sequence[Row]:
+        """The newest tasks, one status after the other where some are asked for."""
+        values: Values = {"project": which.project, **begin}
+        if not which.statuses:
+            statement = sql.PAGE if which.project is None else sql.PAGE_OF_PROJECT
+            return self._rows(statement, values)
+        statement = sql.PAGE_OF_STATUS if which.project is None else sql.PAGE_OF_PROJECT_AND_STATUS
+        found: list[Row] = []
+        for status in which.statuses:
+            found += self._rows(statement, {"status": status.name, **values})
+        return found
+
+    def _row(self, statement: str, values: Values) -> Row | None:
+        found = self._rows(statement, values)
+        return found[0] if found else None
+
+    def _rows(self, statement: str, values: Values) -> Sequence[Row]:
+        """What is asked for by a text that cannot be stored is not there."""
+        texts = [value for value in values.values() if isinstance(value, str)]
+        return self._database.read(statement, values) if all(map(rows.can_be_stored, texts)) else ()
+
+
+def _write_session(run: Run, decision: Decision) -> None:
+    if decision.session is not None:
+        run(sql.PUT_SESSION, rows.session_to_row(decision.session))
+
+
+def _write_effects(run: Run, decision: Decision) -> None:
+    task = decision.task
+    for n, effect in enumerate(decision.effects):
+        pending = PendingEffect(f"{task.id}:{task.rev}:{n}", task.id, effect)
+        run(sql.INSERT_EFFECT, rows.effect_to_row(pending))
+
+
+def _taken(id: TaskId) -> Refused:
+    return Refused(
+        f"task {id} was not created",
+        why="another task has that id",
+        fix="create it again; it gets another id",
+    )
+
+
+def _not_changed(run: Run, id: TaskId) -> LockgateError:
+    if run(sql.TASK, {"id": id}).fetchone() is None:
+        return NoSuchTask(id)
+    return StaleTask(id)

@@ -1,0 +1,1 @@
+"""Faces: parse, call one service, show."""

@@ -1,0 +1,40 @@
+"""`lockgate events`: the log of everything that happened."""
+
+import time
+
+import click
+
+from lockgate.core.event_log import event_line
+from lockgate.core.model import TaskId
+from lockgate.faces import words
+from lockgate.faces.cli.output import app, json_option, named
+from lockgate.services.views import Views
+
+BATCH = 500
+PAUSE = 0.25
+
+
+@click.command()
+@click.argument("name", metavar="[ID]", required=False)
+@click.option("--since", default=0, metavar="SEQ", help="Only events after this number.")
+@click.option("--follow", is_flag=True, help="Go on with what happens next, until interrupted.")
+@json_option
+def events(*, name: str | None, since: int, follow: bool, as_json: bool) -> None:
+    """Show events, oldest first: one JSON object a line with --json."""
+    it = app()
+    id = named(it, name) if name else None
+    while True:
+        seen = _print(it.views, id, since, as_json=as_json)
+        if seen == since:
+            if not follow:
+                return
+            time.sleep(PAUSE)
+        since = seen
+
+
+def _print(views: Views, id: TaskId | None, since: int, *, as_json: bool) -> int:
+    """Print one batch; the seq of its last event."""
+    for event in views.events(id, since, BATCH):
+        click.echo(event_line(event) if as_json else words.event_text(event))
+        since = event.seq
+    return since

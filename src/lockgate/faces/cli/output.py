@@ -1,0 +1,95 @@
+"""How commands answer: one JSON document or text on stdout, errors in three parts on stderr."""
+
+import json
+import os
+import sys
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from lockgate import __version__
+from lockgate.bootstrap import App, home_of, open_app
+from lockgate.core.model import TaskId
+from lockgate.errors import LockgateError
+from lockgate.faces import words
+
+BUG = 3
+INTERRUPTED = 130
+USAGE = 2
+
+Command = Callable[..., None]
+
+
+def json_option(command: Command) -> Command:
+    return click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")(
+        command
+    )
+
+
+def show(facts: object, text: str, *, as_json: bool) -> None:
+    if as_json:
+        click.echo(json.dumps(facts, ensure_ascii=False, default=str))
+    else:
+        click.echo(words.safe(text))
+
+
+def app() -> App:
+    return open_app()
+
+
+def named(it: App, name: str | None) -> TaskId:
+    """The task that is meant: by the beginning of its id, or by where we are."""
+    return it.tasks.find(name or it.projects.task_here(Path.cwd(), it.caller))
+
+
+def fail(error: LockgateError, *, as_json: bool) -> int:
+    _complain(error.what, error.why, error.fix, as_json=as_json)
+    return error.exits_with
+
+
+def fail_usage(error: click.ClickException, *, as_json: bool) -> int:
+    command = (
+        error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else "lockgate"
+    )
+    _complain("nothing was done", error.format_message(), f"see: {command} --help", as_json=as_json)
+    return USAGE
+
+
+def fail_bug(error: BaseException, *, as_json: bool) -> int:
+    """Our own mistake: the traceback goes to a file, its path to the screen."""
+    where = _log(error)
+    why = f"this is a bug in Lockgate: {type(error).__name__}: {error}"
+    _complain("the command did not finish", why, f"report it with {where}", as_json=as_json)
+    return BUG
+
+
+def _complain(what: str, why: str, fix: str, *, as_json: bool) -> None:
+    if as_json:
+        click.echo(
+            json.dumps({"error": {"what": what, "why": why, "fix": fix}}, ensure_ascii=False)
+        )
+    click.echo(words.error_text(what, why, fix), err=True)
+
+
+def _log(error: BaseException) -> str:
+    lines = [
+        f"lockgate {__version__}, Python {sys.version.split()[0]}, {sys.platform}",
+        f"command: {' '.join(sys.argv[1:])}",
+        *traceback.format_exception(error),
+    ]
+    try:
+        directory = home_of(os.environ) / "logs"
+        directory.mkdir(parents=True, exist_ok=True)
+        path = directory / f"bug-{os.getpid()}.log"
+        path.write_text("\n".join(lines), encoding="utf-8", errors="replace")
+    except OSError:
+        click.echo("\n".join(lines), err=True)
+        return "the text above"
+    return str(path)
+
+
+def facts_of(value: Any) -> Any:  # noqa: ANN401 - whatever JSON can hold
+    return json.loads(json.dumps(value, default=str))

@@ -1,0 +1,77 @@
+"""The task commands that only look."""
+
+from pathlib import Path
+
+import click
+
+from lockgate.core.model import Status
+from lockgate.faces import words
+from lockgate.faces.cli.choices import StatusChoice
+from lockgate.faces.cli.output import app, json_option, named, show
+from lockgate.ports import TaskFilter
+from lockgate.services.views import PAGE, pending_facts, session_facts, task_facts, why_facts
+
+
+@click.command("list")
+@click.option("--all", "everywhere", is_flag=True, help="The tasks of every project.")
+@click.option("--status", "statuses", multiple=True, type=StatusChoice(), help="Only these.")
+@click.option("--after", metavar="ID", help="The page after this task.")
+@click.option("--limit", default=PAGE, type=click.IntRange(1, 1000), help="Tasks a page.")
+@json_option
+def list_tasks(
+    *,
+    everywhere: bool = False,
+    statuses: tuple[Status, ...] = (),
+    after: str | None = None,
+    limit: int = PAGE,
+    as_json: bool = False,
+) -> None:
+    """Show the board: newest first, one page at a time."""
+    it = app()
+    project = None if everywhere else it.projects.here(Path.cwd()).id
+    start = it.tasks.find(after) if after else None
+    board = it.views.board(TaskFilter(project, frozenset(statuses)), start, limit)
+    rows = [{**task_facts(row.task), "trouble": row.trouble} for row in board.rows]
+    show({"tasks": rows, "after": board.after}, words.board_text(board), as_json=as_json)
+
+
+@click.command("show")
+@click.argument("name", metavar="[ID]", required=False)
+@json_option
+def show_task(*, name: str | None, as_json: bool) -> None:
+    """Show a task: status, phase, counters, sessions, what is still to be done for it."""
+    it = app()
+    view = it.views.task(named(it, name))
+    where = it.views.files.place(view.task.id)
+    facts = {
+        **task_facts(view.task),
+        "trouble": view.trouble,
+        "file": where,
+        "sessions": [session_facts(session) for session in view.sessions],
+        "pending": [pending_facts(pending) for pending in view.pending],
+    }
+    show(facts, words.task_text(view, where), as_json=as_json)
+
+
+@click.command()
+@click.argument("name", metavar="[ID]", required=False)
+@json_option
+def log(*, name: str | None, as_json: bool) -> None:
+    """Show what happened to a task, oldest first."""
+    it = app()
+    events = it.views.all_events(named(it, name))
+    if as_json:
+        show([words.event_facts(event) for event in events], "", as_json=True)
+    else:
+        show(None, "\n".join(words.event_text(event) for event in events), as_json=False)
+
+
+@click.command()
+@click.argument("name", metavar="[ID]", required=False)
+@json_option
+def why(*, name: str | None, as_json: bool) -> None:
+    """Say why a task is where it is, and what would move it."""
+    it = app()
+    task, rows = it.views.why(named(it, name))
+    facts = {"task": task.id, "status": task.status, "arrows": [why_facts(row) for row in rows]}
+    show(facts, words.why_text(task, rows), as_json=as_json)

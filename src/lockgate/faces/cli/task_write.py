@@ -1,0 +1,156 @@
+"""The task commands that change something."""
+
+import sys
+from pathlib import Path
+
+import click
+
+from lockgate.core.model import Status, Task
+from lockgate.core.turns import Move
+from lockgate.errors import Refused
+from lockgate.faces import words
+from lockgate.faces.cli.choices import StatusChoice
+from lockgate.faces.cli.output import app, json_option, named, show
+from lockgate.services.callers import must_own
+from lockgate.services.tasks import NewTask
+from lockgate.services.views import task_facts
+
+ID = click.argument("name", metavar="[ID]", required=False)
+
+
+@click.command()
+@click.argument("branch")
+@click.argument("summary")
+@click.option("--agent", help="Which agent works on it; default: the project's.")
+@click.option("--priority", default=3, show_default=True, help="1 is first, 5 is last.")
+@click.option("--depends-on", "depends_on", multiple=True, metavar="ID", help="Wait for this task.")
+@click.option("--context", metavar="FILE|-", help="What the agent must know; - reads stdin.")
+@click.option("--no-start", is_flag=True, help="Leave it pending until somebody starts it.")
+@json_option
+def create(
+    *,
+    branch: str,
+    summary: str,
+    agent: str | None,
+    priority: int,
+    depends_on: tuple[str, ...],
+    context: str | None,
+    no_start: bool,
+    as_json: bool,
+) -> None:
+    """Create a task for BRANCH and print its id."""
+    it = app()
+    asked = NewTask(
+        branch=branch,
+        summary=summary,
+        context=_context(context),
+        agent=agent,
+        priority=priority,
+        depends_on=depends_on,
+        auto_start=not no_start,
+    )
+    task = it.tasks.create(it.projects.here(Path.cwd()), asked, it.caller)
+    show(task_facts(task), task.id, as_json=as_json)
+
+
+@click.command()
+@ID
+@click.option("--status", type=StatusChoice(), help="Where the task is to go.")
+@click.option("--summary", help="What the task is, in one line.")
+@click.option("--force", is_flag=True, help="Skip a missing artifact; never a gate. Humans only.")
+@click.option("--reason", default="", help="Why; asked for with --force.")
+@click.option("--directive", default="", help="What the next agent is told.")
+@json_option
+def update(
+    *,
+    name: str | None,
+    status: Status | None,
+    summary: str | None,
+    force: bool,
+    reason: str,
+    directive: str,
+    as_json: bool,
+) -> None:
+    """Move a task along the map, or change its summary. A move that is refused changes nothing."""
+    if status is None and summary is None:
+        raise click.UsageError("say what to change: --status STATUS or --summary TEXT")
+    if force and not reason.strip():
+        raise click.UsageError("--force needs --reason TEXT: the log keeps it")
+    it = app()
+    id = named(it, name)
+    must_own(it.caller, id)
+    if summary is not None:
+        it.tasks.check_summary(id, summary)
+    if status is not None:
+        it.coordinator.move(id, Move(status, reason, directive, force), it.caller)
+    if summary is not None:
+        it.tasks.rename(id, summary, it.caller)
+    _moved(it.store.load(id), as_json=as_json)
+
+
+@click.command()
+@ID
+@json_option
+def complete(*, name: str | None, as_json: bool) -> None:
+    """Hand the work on: the same as update --status agent-review."""
+    _move(name, Move(Status.AGENT_REVIEW), as_json=as_json)
+
+
+@click.command()
+@click.argument("name", metavar="ID")
+@click.option("--reason", default="", help="Why.")
+@json_option
+def cancel(*, name: str, reason: str, as_json: bool) -> None:
+    """Give a task up. Its branch and its history stay."""
+    _move(name, Move(Status.CANCELLED, reason), as_json=as_json)
+
+
+@click.command()
+@click.argument("name", metavar="ID")
+@json_option
+def delete(*, name: str, as_json: bool) -> None:
+    """Take a task off the board. Its events stay; its files are put aside, not removed."""
+    it = app()
+    task = it.tasks.delete(named(it, name), it.caller)
+    show({"deleted": task.id}, f"{task.id} is deleted", as_json=as_json)
+
+
+@click.command("import")
+@click.argument("path", type=click.Path(path_type=Path))
+@json_option
+def import_task(*, path: Path, as_json: bool) -> None:
+    """Make a task of a TASK.md (or a directory that has one), and print its id."""
+    it = app()
+    task = it.imports.take(it.projects.here(Path.cwd()), path, it.caller)
+    show(task_facts(task), task.id, as_json=as_json)
+
+
+def _move(name: str | None, asked: Move, *, as_json: bool) -> None:
+    it = app()
+    id = named(it, name)
+    must_own(it.caller, id)
+    _moved(it.coordinator.move(id, asked, it.caller), as_json=as_json)
+
+
+def _moved(task: Task, *, as_json: bool) -> None:
+    show(task_facts(task), words.moved_text(task), as_json=as_json)
+
+
+def _context(source: str | None) -> str:
+    if source is None:
+        return ""
+    try:
+        raw = sys.stdin.buffer.read() if source == "-" else Path(source).read_bytes()
+        return raw.decode()
+    except OSError as error:
+        raise _unread(source, error.strerror or str(error)) from error
+    except UnicodeDecodeError as error:
+        raise _unread(source, f"byte {error.start} is not UTF-8") from error
+
+
+def _unread(source: str, why: str) -> Refused:
+    return Refused(
+        "the task was not created",
+        why=f"the context could not be read from {source}: {why}",
+        fix="name a readable text file, or - for stdin",
+    )

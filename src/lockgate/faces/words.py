@@ -1,0 +1,152 @@
+"""What people read, for every face: one word for one thing, and nothing that moves a cursor."""
+
+import re
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+
+from lockgate.core.event_log import StoredEvent
+from lockgate.core.model import Status, Task
+from lockgate.services.initialise import Initialised
+from lockgate.services.views import Board, TaskView, WhyRow, may_ask
+
+# Control characters but newline and tab, bidirectional overrides, zero-width characters.
+_UNSAFE = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]"
+)
+MARKS = {
+    Status.PENDING: "·",
+    Status.CLARIFICATION: "?",
+    Status.WORKING: "▸",
+    Status.AGENT_REVIEW: "◇",
+    Status.REVIEWING: "◆",
+    Status.STUCK: "!",
+    Status.PAUSED_FOR_INTERVENTION: "‖",
+    Status.DONE: "✓",
+    Status.CANCELLED: "–",
+}
+DEAD = "✗"
+
+
+def safe(text: str) -> str:
+    return _UNSAFE.sub("\ufffd", text)
+
+
+def one_line(text: str) -> str:
+    return " ".join(safe(text).split())
+
+
+def error_text(what: str, why: str, fix: str) -> str:
+    return f"{one_line(what)}: {safe(why).strip()}\n  {one_line(fix)}"
+
+
+def table(rows: Sequence[Sequence[str]]) -> str:
+    """Columns as wide as they need to be; the last one is never padded."""
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))] if rows else []
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    )
+
+
+def board_text(board: Board) -> str:
+    if not board.rows:
+        return 'no tasks yet; make one: lockgate task create BRANCH "summary"'
+    head = ("", "ID", "STATUS", "PRIORITY", "SUMMARY")
+    lines = [table([head, *(_board_cells(it.task, it.trouble) for it in board.rows)])]
+    if board.after:
+        lines.append(f"more: lockgate task list --after {board.after}")
+    return "\n".join(lines)
+
+
+def task_text(view: TaskView, where: str) -> str:
+    task = view.task
+    facts = [
+        ("id", task.id),
+        ("summary", one_line(task.summary)),
+        ("branch", one_line(task.branch)),
+        ("status", _standing(task)),
+        ("phase", type(task.phase).__name__ if task.phase else "none yet"),
+        ("agent", one_line(task.agent)),
+        ("priority", str(task.priority)),
+        ("depends on", ", ".join(task.depends_on) or "nothing"),
+        ("counters", _counters(task)),
+        ("file", where),
+        *((("trouble", one_line(view.trouble)),) if view.trouble else ()),
+        *((("directive", one_line(task.directive)),) if task.directive else ()),
+        *(("session", f"{it.id} ({it.role}, {_when(it.started)})") for it in view.sessions),
+        *(("to do", one_line(_effect(type(it.effect).__name__))) for it in view.pending),
+    ]
+    return table([(name + ":", value) for name, value in facts])
+
+
+def why_text(task: Task, rows: Iterable[WhyRow]) -> str:
+    lines = [f"{task.id} is {_standing(task)}."]
+    for row in rows:
+        asked_by = " or ".join(may_ask(row.rule))
+        state = "possible" if row.missing is None else f"not yet: {one_line(row.missing)}"
+        lines.append(f"→ {row.rule.target} ({asked_by}): {state}")
+        lines += [f"    asks: {one_line(ask)}" for ask in row.asks]
+        if row.missing and row.fix:
+            lines.append(f"    to do: {one_line(row.fix)}")
+    if len(lines) == 1:
+        lines.append("It has ended; no move leads on from here.")
+    return "\n".join(lines)
+
+
+def event_text(event: StoredEvent) -> str:
+    told = ", ".join(f"{key}={one_line(str(value))}" for key, value in event.data.items() if value)
+    return f"{event.seq:>6}  {_when(event.time)}  {event.task}  {event.type}  {told}".rstrip()
+
+
+def event_facts(event: StoredEvent) -> dict[str, object]:
+    return {
+        "seq": event.seq,
+        "time": event.time,
+        "task": event.task,
+        "type": event.type,
+        "prev": event.prev,
+        "data": dict(event.data),
+    }
+
+
+def initialised_text(made: Initialised) -> str:
+    lines = [f"wrote {made.path}"]
+    lines += [f"  {key}: {one_line(value)}" for key, value in made.found.items()]
+    if made.branch is None:
+        lines.append(f"commit it on {made.base}: it counts once it is there")
+    elif made.branch != made.base:
+        lines.append(f"committed on {made.branch}; it counts once it is on {made.base}")
+    else:
+        lines.append(f"committed on {made.branch}")
+    lines.append('next: lockgate task create BRANCH "summary"')
+    return "\n".join(lines)
+
+
+def moved_text(task: Task) -> str:
+    return f"{task.id} is {_standing(task)}"
+
+
+def _board_cells(task: Task, trouble: str | None) -> tuple[str, ...]:
+    mark = DEAD if task.dead else MARKS[task.status]
+    note = f"  [broken: {one_line(trouble)}]" if trouble else ""
+    return mark, task.id, str(task.status), str(task.priority), one_line(task.summary) + note
+
+
+def _standing(task: Task) -> str:
+    cause = f" ({task.cause})" if task.cause else ""
+    return f"{task.status}{cause}" + (", its session is dead" if task.dead else "")
+
+
+def _counters(task: Task) -> str:
+    return (
+        f"iteration {task.iteration}, review round {task.review_round},"
+        f" crashes {task.crash_count}, failed attempts {task.failed_attempts}"
+    )
+
+
+def _effect(name: str) -> str:
+    return re.sub(r"(?<!^)(?=[A-Z])", " ", name).lower()
+
+
+def _when(moment: float) -> str:
+    return datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%d %H:%M:%SZ")

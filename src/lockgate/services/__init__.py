@@ -1,0 +1,1 @@
+"""One use case a file: load, decide in the core, commit, act."""

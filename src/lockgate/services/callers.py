@@ -1,0 +1,52 @@
+"""Who calls: a session's token makes an agent of its role, no token a human."""
+
+import hashlib
+from dataclasses import dataclass
+
+from lockgate.core.model import Actor, Role, Session, TaskId
+from lockgate.errors import Refused
+from lockgate.ports import Store
+
+ACTORS = {Role.WORKER: Actor.WORKER, Role.REVIEWER: Actor.REVIEWER}
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    actor: Actor
+    session: Session | None = None
+
+
+HUMAN = Caller(Actor.HUMAN)
+
+
+def hashed(token: str) -> str:
+    return hashlib.sha256(token.encode()).hexdigest()
+
+
+def identify(store: Store, token: str | None) -> Caller:
+    """A token that no session has is refused: it is never a human's."""
+    if not token:
+        return HUMAN
+    session = store.session_by_token(hashed(token))
+    if session is None:
+        raise Refused(
+            "the call was not carried out",
+            why="the token in LOCKGATE_TOKEN belongs to no session",
+            fix="unset LOCKGATE_TOKEN to act as a human",
+        )
+    return Caller(ACTORS[session.role], session)
+
+
+def must_be_human(caller: Caller, what: str) -> None:
+    if caller.actor is not Actor.HUMAN:
+        raise Refused(what, why=f"a {caller.actor} may not do that", fix="leave it to a human")
+
+
+def must_own(caller: Caller, id: TaskId) -> None:
+    """An agent acts on its own task only."""
+    if caller.session and caller.session.task != id:
+        raise Refused(
+            f"task {id} was not touched",
+            why=f"this session belongs to task {caller.session.task}",
+            fix=f"lockgate task show {caller.session.task}",
+        )

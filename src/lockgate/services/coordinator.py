@@ -1,0 +1,94 @@
+"""The wheel: load, decide, commit, act. Every change of status goes through here, whoever asks."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from lockgate.core import records, turns
+from lockgate.core.decision import Decision, Evidence, Refusal
+from lockgate.core.effects import MirrorTask, SpawnAgent
+from lockgate.core.model import Actor, SessionId, Task, TaskId
+from lockgate.errors import Refused, StaleTask, TransitionRefused
+from lockgate.ports import Store
+from lockgate.services.callers import Caller, hashed
+from lockgate.services.effector import Effector
+from lockgate.services.evidence import Look, Witness
+
+TRIES = 8
+LOCKGATE = Caller(Actor.ORCHESTRATOR)
+
+
+@dataclass(frozen=True, slots=True)
+class Coordinator:
+    store: Store
+    witness: Witness
+    effector: Effector
+
+    def move(self, id: TaskId, asked: turns.Move, caller: Caller) -> Task:
+        """The validated move; TransitionRefused says why not."""
+        return self.turn(id, lambda seen: turns.move(seen, asked), caller)
+
+    def resume(self, id: TaskId, directive: str, caller: Caller) -> Task:
+        """Out of paused-for-intervention, with the count of failed attempts at nought."""
+        return self.turn(id, lambda seen: turns.resumed(seen, directive), caller)
+
+    def attempt_failed(self, id: TaskId, reason: str) -> Task:
+        return self.turn(id, lambda seen: turns.attempt_failed(seen, reason))
+
+    def session_started(
+        self, id: TaskId, spawn: SpawnAgent, token: str, directory: str | None = None
+    ) -> Task:
+        """The session that the task waits for begins; whoever holds the token acts as its role."""
+        token_hash = hashed(token)
+        return self.turn(id, lambda seen: turns.session_started(seen, spawn, token_hash, directory))
+
+    def session_ended(self, id: SessionId) -> Task:
+        """An agent is gone, with or without a signal: the same decision either way."""
+        session = self.store.session(id)
+        if session is None:
+            why, fix = "no session has that id", "lockgate task list"
+            raise Refused(f"session {id} was not ended", why=why, fix=fix)
+        return self.turn(session.task, turns.session_ended, Caller(Actor.ORCHESTRATOR, session))
+
+    def turn(
+        self,
+        id: TaskId,
+        decide: Callable[[Evidence], Decision | Refusal],
+        caller: Caller = LOCKGATE,
+        write: Callable[[Decision], None] | None = None,
+    ) -> Task:
+        """One turn of the wheel, taken again when somebody else's came in between."""
+        for _ in range(TRIES):
+            look = self.witness.look(id, caller)
+            try:
+                if look.tampered is not None:
+                    self._put_right(look, look.tampered)
+                    continue
+                decision = decide(look.evidence)
+                if isinstance(decision, Refusal):
+                    raise _refused(id, decision)
+                (write or self.store.commit)(_carrying(decision, look.accepted))
+            except StaleTask:
+                continue
+            self.effector.carry_out(id)
+            return decision.task
+        raise StaleTask(id)
+
+    def _put_right(self, look: Look, found: str) -> None:
+        seen = look.evidence
+        self.store.commit(records.put_right(seen.task, found, seen.now))
+        self.effector.carry_out(seen.task.id)
+
+
+def _carrying(decision: Decision, accepted: str | None) -> Decision:
+    """The decision with the body it was made on, so that the two are on disk together."""
+    if accepted is None:
+        return decision
+    effects = tuple(
+        MirrorTask(accepted) if isinstance(effect, MirrorTask) else effect
+        for effect in decision.effects
+    )
+    return replace(decision, effects=effects)
+
+
+def _refused(id: TaskId, refusal: Refusal) -> TransitionRefused:
+    return TransitionRefused(id, refusal.source, refusal.target, why=refusal.why, fix=refusal.fix)

@@ -1,0 +1,52 @@
+"""Carries out effects once the decision is on disk, each safe to do twice.
+
+What has no hands yet stays in the outbox, for an orchestrator that has them.
+"""
+
+from dataclasses import dataclass
+
+from lockgate.core.effects import DiscardTask, Effect, MirrorTask, overtaken
+from lockgate.core.event_log import event_line
+from lockgate.core.mirror import frontmatter
+from lockgate.core.model import Task, TaskId
+from lockgate.core.task_text import Readable, Unreadable
+from lockgate.ports import Store, TaskFiles
+
+BATCH = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Effector:
+    store: Store
+    files: TaskFiles
+
+    def carry_out(self, id: TaskId) -> None:
+        pending = self.store.pending_effects(id, BATCH)
+        task = self.store.find(id)
+        done = [it.key for it in pending if self._did(it.effect, id, task)]
+        if done:
+            self.store.effects_done(done)
+
+    def _did(self, effect: Effect, id: TaskId, task: Task | None) -> bool:
+        match effect:
+            case DiscardTask():
+                self.files.discard(id)
+                return True
+            case _ if task is None:
+                return True
+            case MirrorTask(body):
+                return self._mirror(task, body)
+            case _:
+                return overtaken(effect, task)
+
+    def _mirror(self, task: Task, body: str | None) -> bool:
+        """A TASK.md that cannot be read is left for a human: writing would lose what is in it."""
+        id, text = task.id, self.files.read(task.id)
+        if isinstance(text, Unreadable):
+            return False
+        kept = text.body if isinstance(text, Readable) else ""
+        self.files.write(id, frontmatter(task), kept if body is None else body)
+        since = self.files.last_exported(id)
+        news = self.store.events(id, since, BATCH)
+        self.files.append_history(id, [event_line(event) for event in news])
+        return True

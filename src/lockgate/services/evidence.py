@@ -1,0 +1,98 @@
+"""Gathers what a decision may look at. TASK.md is read here, once, and nobody brings their own."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from lockgate.core.artifacts import (
+    REVIEWER_SECTIONS,
+    WORKER_SECTIONS,
+    Artifacts,
+    merge_sections,
+    parse_task_artifacts,
+)
+from lockgate.core.decision import Evidence
+from lockgate.core.mirror import frontmatter
+from lockgate.core.model import Pinned, Role, Session, Status, Task, TaskId
+from lockgate.core.task_text import Missing, Readable, TaskText, Unreadable
+from lockgate.errors import BadConfig
+from lockgate.ports import Clock, Configuration, Project, Repository, Store, TaskFiles
+from lockgate.services.callers import Caller
+
+SECTIONS = {Role.WORKER: WORKER_SECTIONS, Role.REVIEWER: REVIEWER_SECTIONS}
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """The evidence, and the body that becomes TASK.md's if the turn is taken."""
+
+    evidence: Evidence
+    accepted: str | None = None
+    tampered: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Witness:
+    store: Store
+    files: TaskFiles
+    repository: Repository
+    configuration: Configuration
+    clock: Clock
+
+    def look(self, id: TaskId, caller: Caller) -> Look:
+        task = self.store.load(id)
+        canonical = self.files.read(id)
+        found, accepted = self._artifacts(canonical, caller.session)
+        project = self.store.project(task.project)
+        rules, misconfigured = self._rules(task, project)
+        evidence = Evidence(
+            task=task,
+            found=found,
+            rules=rules,
+            misconfigured=misconfigured,
+            now=self.clock.now(),
+            actor=caller.actor,
+            session=caller.session,
+            landed=task.status is Status.REVIEWING
+            and self.repository.landed(project, task.branch, rules.base),
+        )
+        return Look(evidence, accepted, self._tampered(task, canonical))
+
+    def _rules(self, task: Task, project: Project) -> tuple[Pinned, str | None]:
+        """The rules the task started with; before that, those of the base commit as it is now."""
+        if task.pinned:
+            return task.pinned, None
+        try:
+            return self.configuration.rules_of(project), None
+        except BadConfig as error:
+            return Pinned(base_commit="", config_hash=""), str(error)
+
+    def _artifacts(
+        self, canonical: TaskText, session: Session | None
+    ) -> tuple[Artifacts, str | None]:
+        """A session's own sections come from where it works, all else from the canonical file."""
+        if session is None or session.directory is None:
+            return _read(canonical), None
+        theirs = self.files.read_at(Path(session.directory))
+        if not isinstance(theirs, Readable):
+            return _read(theirs), None
+        ours = canonical.body if isinstance(canonical, Readable) else ""
+        merged = merge_sections(ours, theirs.body, SECTIONS[session.role])
+        return parse_task_artifacts(merged), merged if merged != ours else None
+
+    def _tampered(self, task: Task, canonical: TaskText) -> str | None:
+        """The frontmatter somebody edited; not one that a turn has yet to write."""
+        if not isinstance(canonical, Readable) or self.files.shows(canonical, frontmatter(task)):
+            return None
+        if self.store.pending_effects(task.id, 1):
+            return None
+        return canonical.frontmatter or "(no frontmatter)"
+
+
+def _read(text: TaskText) -> Artifacts:
+    match text:
+        case Readable():
+            return parse_task_artifacts(text.body)
+        case Missing():
+            return Artifacts(problems=("TASK.md is missing",))
+        case Unreadable():
+            return Artifacts(problems=(text.why,))

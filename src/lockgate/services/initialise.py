@@ -1,0 +1,58 @@
+"""`init`: look at a repository, write its configuration, commit that one file."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from lockgate.errors import Refused
+from lockgate.ports import Project, Repository
+from lockgate.services.callers import Caller, must_be_human
+from lockgate.services.configuration import CONFIG
+
+MESSAGE = "Add Lockgate's configuration"
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """A configuration that loads, and what it was made from: key → command and where it was seen."""
+
+    text: str
+    found: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    formula: str
+    agent: str
+    force: bool = False
+    commit: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Initialised:
+    """`branch` is where it was committed, None where it was not."""
+
+    path: str
+    base: str
+    branch: str | None
+    found: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Initialiser:
+    repository: Repository
+    propose: Callable[[Path, Wanted, str], Proposal]
+
+    def init(self, project: Project, wanted: Wanted, caller: Caller) -> Initialised:
+        must_be_human(caller, "the repository was not set up")
+        if project.root == project.common_dir:
+            raise Refused(
+                "the repository was not set up",
+                why="it is bare, and a configuration is a file in a work tree",
+                fix="run it in a clone that has one",
+            )
+        base = self.repository.base_branch(project) or self.repository.current_branch(project)
+        proposal = self.propose(Path(project.root), wanted, base)
+        self.repository.write_file(project, CONFIG, proposal.text, replace=wanted.force)
+        branch = self.repository.commit_file(project, CONFIG, MESSAGE) if wanted.commit else None
+        return Initialised(path=CONFIG, base=base, branch=branch, found=proposal.found)

@@ -1,0 +1,78 @@
+"""S1's retry protocol: a sandboxed call gets its attempts, with waits between them."""
+
+from collections.abc import Awaitable, Callable
+from typing import Protocol
+
+from lockgate.core.model import AgentPhase
+from lockgate.core.retry import (
+    Accept,
+    Exhausted,
+    RetryAfter,
+    RetryOptions,
+    ToolCall,
+    ToolResult,
+    after_attempt,
+)
+from lockgate.errors import SandboxRetryExhaustedError
+
+
+class SandboxExecutor(Protocol):
+    async def execute(self, tool_call: ToolCall) -> ToolResult:
+        """Run the call from the same fresh tree each time.
+
+        What an earlier attempt wrote must be gone: the protocol relies on it, or a retry would
+        double the call's side effects.
+        """
+        ...
+
+
+class EntropyRecorder(Protocol):
+    def record(self, tool_call: ToolCall, phase: AgentPhase, output: str = "") -> object: ...
+
+
+class SandboxRetryProtocol:
+    """`delay` waits for that many milliseconds."""
+
+    def __init__(
+        self,
+        executor: SandboxExecutor,
+        entropy_detector: EntropyRecorder,
+        options: RetryOptions | None = None,
+        *,
+        delay: Callable[[float], Awaitable[None]],
+    ) -> None:
+        self._executor = executor
+        self._entropy = entropy_detector
+        self._options = options or RetryOptions()
+        self._delay = delay
+
+    async def execute_with_retry(self, tool_call: ToolCall, phase: AgentPhase) -> ToolResult:
+        """The first result that holds; SandboxRetryExhaustedError when no attempt gave one."""
+        attempt = 0
+        while True:
+            result = await self._executor.execute(tool_call)
+            match after_attempt(phase, attempt, result, self._options):
+                case Accept():
+                    return result
+                case RetryAfter(delay_ms):
+                    await self._delay(delay_ms)
+                    attempt += 1
+                case Exhausted(transient):
+                    if not transient:
+                        self._entropy.record(tool_call, phase, result.output)
+                    raise SandboxRetryExhaustedError(
+                        exit_code=result.exit_code,
+                        attempt_count=attempt + 1,
+                        phase=phase,
+                        tool_call_id=tool_call.id,
+                    )
+
+
+class ToolProxy:
+    """The one way for a tool call to reach the sandbox."""
+
+    def __init__(self, protocol: SandboxRetryProtocol) -> None:
+        self._protocol = protocol
+
+    async def call(self, tool_call: ToolCall, phase: AgentPhase) -> ToolResult:
+        return await self._protocol.execute_with_retry(tool_call, phase)

@@ -1,0 +1,42 @@
+"""Which project a directory belongs to, and which task is meant where none is named."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from lockgate.core.model import TaskId
+from lockgate.core.task_text import Readable
+from lockgate.errors import Refused
+from lockgate.ports import Project, Repository, Store, TaskFiles
+from lockgate.services.callers import Caller
+
+
+@dataclass(frozen=True, slots=True)
+class Projects:
+    store: Store
+    repository: Repository
+    files: TaskFiles
+
+    def here(self, directory: Path) -> Project:
+        project = self.repository.project_at(directory)
+        if project is None:
+            raise Refused(
+                "no project was found",
+                why=f"{directory} is not inside a git repository",
+                fix="change into the repository, or make one: git init",
+            )
+        return project
+
+    def task_here(self, directory: Path, caller: Caller) -> TaskId:
+        """The session's own task; without a session, that of the TASK.md that lies here."""
+        if caller.session:
+            return caller.session.task
+        text = self.files.read_at(directory)
+        fields = self.files.fields(text) if isinstance(text, Readable) else None
+        id = fields.get("id") if isinstance(fields, dict) else None
+        if not isinstance(id, str):
+            raise Refused(
+                "no task was found",
+                why="no task is named, and no TASK.md lies in this directory",
+                fix="name one: lockgate task list",
+            )
+        return TaskId(id)

@@ -1,0 +1,152 @@
+"""Read models: what every face shows of a task, a board, a move that is not possible yet."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+
+from lockgate.core.decision import Evidence
+from lockgate.core.event_log import StoredEvent
+from lockgate.core.lifecycle import RULES, Rule, unmet
+from lockgate.core.mirror import frontmatter
+from lockgate.core.model import Actor, Session, Task, TaskId
+from lockgate.core.task_text import BrokenFrontmatter, Missing, Readable, Unreadable
+from lockgate.ports import PendingEffect, Store, TaskFiles, TaskFilter
+from lockgate.services.callers import HUMAN
+from lockgate.services.evidence import Witness
+
+PAGE = 50
+BATCH = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class BoardRow:
+    """A task as a list shows it; `trouble` says what is wrong with its TASK.md, if anything is."""
+
+    task: Task
+    trouble: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Board:
+    rows: tuple[BoardRow, ...]
+    after: TaskId | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskView:
+    task: Task
+    trouble: str | None
+    body: str | None
+    sessions: tuple[Session, ...]
+    pending: tuple[PendingEffect, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WhyRow:
+    """One arrow from where the task stands, and what it still wants."""
+
+    rule: Rule
+    asks: tuple[str, ...]
+    missing: str | None
+    fix: str
+
+
+@dataclass(frozen=True, slots=True)
+class Views:
+    store: Store
+    files: TaskFiles
+    witness: Witness
+
+    def board(self, which: TaskFilter, after: TaskId | None = None, limit: int = PAGE) -> Board:
+        page = self.store.page(which, after, limit)
+        rows = tuple(BoardRow(task, self._trouble(task)) for task in page.tasks)
+        return Board(rows, page.after)
+
+    def task(self, id: TaskId) -> TaskView:
+        task = self.store.load(id)
+        text = self.files.read(id)
+        return TaskView(
+            task=task,
+            trouble=self._trouble(task),
+            body=text.body if isinstance(text, Readable) else None,
+            sessions=self.store.sessions(id),
+            pending=self.store.pending_effects(id, PAGE),
+        )
+
+    def why(self, id: TaskId) -> tuple[Task, tuple[WhyRow, ...]]:
+        """The map from here, each arrow with what it asks and what is missing."""
+        seen = self.witness.look(id, HUMAN).evidence
+        rules = [rule for rule in RULES if rule.source is seen.task.status]
+        return seen.task, tuple(_why(seen, rule) for rule in rules)
+
+    def events(self, id: TaskId | None, since: int, limit: int) -> tuple[StoredEvent, ...]:
+        return self.store.events(id, since, limit)
+
+    def all_events(self, id: TaskId) -> tuple[StoredEvent, ...]:
+        """Every event of one task; its life is finite."""
+        found: list[StoredEvent] = []
+        while more := self.store.events(id, found[-1].seq if found else 0, BATCH):
+            found += more
+        return tuple(found)
+
+    def _trouble(self, task: Task) -> str | None:
+        match self.files.read(task.id):
+            case Missing():
+                return "TASK.md is missing"
+            case Unreadable() as bad:
+                return bad.why
+            case Readable() as text:
+                if self.files.shows(text, frontmatter(task)):
+                    return None
+                fields = self.files.fields(text)
+                if isinstance(fields, BrokenFrontmatter):
+                    return f"TASK.md's frontmatter is broken: {fields.why}"
+                return "TASK.md's frontmatter was edited; the next move puts it back"
+
+
+def _why(seen: Evidence, rule: Rule) -> WhyRow:
+    missing = unmet(seen, rule)
+    return WhyRow(
+        rule=rule,
+        asks=tuple((need.__doc__ or "").strip() for need in (rule.need, rule.proof) if need),
+        missing=missing.why if missing else None,
+        fix=missing.fix if missing else "",
+    )
+
+
+def task_facts(task: Task) -> dict[str, object]:
+    """A task as JSON shows it: statuses as people write them."""
+    facts: dict[str, object] = asdict(task)
+    facts["phase"] = phase_facts(task)
+    facts["spent"] = sorted(task.spent)
+    facts["depends_on"] = list(task.depends_on)
+    return facts
+
+
+def phase_facts(task: Task) -> Mapping[str, object] | None:
+    if task.phase is None:
+        return None
+    return {"name": type(task.phase).__name__, **asdict(task.phase)}
+
+
+def may_ask(rule: Rule) -> tuple[Actor, ...]:
+    return tuple(actor for actor in Actor if actor in rule.by) or (Actor.ORCHESTRATOR,)
+
+
+def session_facts(session: Session) -> dict[str, object]:
+    """Without the token's hash, which is nobody's business."""
+    return {key: value for key, value in asdict(session).items() if key != "token_hash"}
+
+
+def pending_facts(pending: PendingEffect) -> dict[str, object]:
+    return {"key": pending.key, "effect": type(pending.effect).__name__, **asdict(pending.effect)}
+
+
+def why_facts(row: WhyRow) -> dict[str, object]:
+    return {
+        "to": row.rule.target,
+        "by": list(may_ask(row.rule)),
+        "asks": list(row.asks),
+        "possible": row.missing is None,
+        "missing": row.missing,
+        "fix": row.fix,
+    }

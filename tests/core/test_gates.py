@@ -1,0 +1,238 @@
+"""Configured gates: kinds, defaults, a list over a formula, waves."""
+
+from dataclasses import fields, replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lockgate.core.gates import (
+    DIMENSIONS,
+    OWN_KEYS,
+    CommandGate,
+    DifferentialGate,
+    Dimension,
+    Gate,
+    HumanGate,
+    MultipassReviewGate,
+    ParallelReviewGate,
+    Report,
+    Where,
+    WrittenGate,
+    configured,
+    kind_of,
+    merge_gates,
+    misfits,
+    reference,
+    waves,
+)
+from lockgate.core.model import GateKind, GateRef
+
+KINDS = {
+    GateKind.COMMAND: CommandGate,
+    GateKind.DIFFERENTIAL: DifferentialGate,
+    GateKind.PARALLEL_REVIEW: ParallelReviewGate,
+    GateKind.MULTIPASS_REVIEW: MultipassReviewGate,
+    GateKind.HUMAN: HumanGate,
+}
+FORMULA = (
+    WrittenGate(name="tests", type=GateKind.COMMAND, serial=True),
+    WrittenGate(name="code_review", type=GateKind.PARALLEL_REVIEW, dimensions=DIMENSIONS),
+    WrittenGate(name="human_approval", type=GateKind.HUMAN),
+)
+SAMPLES: dict[str, object] = {
+    "command": "make test",
+    "serial": False,
+    "fail_fast": True,
+    "attempts": 1,
+    "timeout": 5,
+    "report": Report.TAP,
+    "exclusive": "db",
+    "on": (Where.TRAIN,),
+    "when": "task.priority == 1",
+    "dimensions": (Dimension.STYLE,),
+    "advisory": (Dimension.SMELLS,),
+    "reviewer": "codex",
+    "prompt": "Look",
+}
+
+
+def gate(name: str = "g", kind: GateKind = GateKind.COMMAND, *, serial: bool | None = None) -> Gate:
+    return configured(WrittenGate(name=name, serial=serial), kind, "true")
+
+
+@pytest.mark.req("R150")
+@pytest.mark.parametrize(("kind", "type_"), list(KINDS.items()))
+def test_each_kind_becomes_its_own_type_and_is_referred_to_by_name(kind, type_) -> None:
+    made = gate("mine", kind)
+
+    assert type(made) is type_
+    assert kind_of(made) is kind
+    assert reference(made) == GateRef("mine", kind)
+
+
+@pytest.mark.req("R125", "R126")
+@pytest.mark.parametrize(
+    ("kind", "serial"),
+    [
+        (GateKind.COMMAND, True),
+        (GateKind.DIFFERENTIAL, False),
+        (GateKind.PARALLEL_REVIEW, False),
+        (GateKind.MULTIPASS_REVIEW, False),
+        (GateKind.HUMAN, True),
+    ],
+)
+def test_commands_and_humans_are_serial_unless_the_gate_says_otherwise(kind, serial) -> None:
+    assert gate(kind=kind).place.serial is serial
+    assert gate(kind=kind, serial=not serial).place.serial is not serial
+
+
+def test_only_a_command_gate_runs_on_the_train_by_itself() -> None:
+    on_train = [kind for kind in GateKind if Where.TRAIN in gate(kind=kind).place.on]
+
+    assert on_train == [GateKind.COMMAND]
+
+
+def test_there_are_seven_dimensions_and_the_general_one() -> None:
+    names = "correctness performance security elegance resilience style smells"
+
+    assert " ".join(DIMENSIONS) == names
+    assert set(Dimension) - set(DIMENSIONS) == {Dimension.GENERAL}
+
+
+@pytest.mark.req("R151")
+def test_every_key_that_is_written_reaches_the_gate() -> None:
+    keys = OWN_KEYS[GateKind.COMMAND] | {"serial", "fail_fast", "exclusive", "on", "when"}
+    written = WrittenGate(name="g", **{key: SAMPLES[key] for key in keys})
+
+    made = configured(written, GateKind.COMMAND, "unused")
+
+    assert isinstance(made, CommandGate)
+    seen = {key: getattr(made if hasattr(made, key) else made.place, key) for key in keys}
+    assert seen == {key: SAMPLES[key] for key in keys}
+
+
+def test_an_advisory_dimension_reviews_but_does_not_block() -> None:
+    review = configured(
+        WrittenGate(
+            name="r",
+            dimensions=(Dimension.CORRECTNESS, Dimension.STYLE),
+            advisory=(Dimension.STYLE, Dimension.SMELLS),
+            reviewer="codex",
+        ),
+        GateKind.PARALLEL_REVIEW,
+        "",
+    )
+
+    assert isinstance(review, ParallelReviewGate)
+    assert review.reviewers == (Dimension.CORRECTNESS, Dimension.STYLE, Dimension.SMELLS)
+    assert review.blocking == (Dimension.CORRECTNESS,)
+
+
+def test_an_explicit_empty_command_is_kept_empty() -> None:
+    made = configured(WrittenGate(name="g", command=""), GateKind.COMMAND, "make test")
+
+    assert isinstance(made, CommandGate)
+    assert not made.command
+
+
+# --- a list over a formula ----------------------------------------------------------------------
+
+
+@pytest.mark.req("R149")
+@pytest.mark.parametrize("key", sorted(SAMPLES))
+def test_a_listed_gate_overrides_only_the_keys_it_writes(key) -> None:
+    other = {name: value for name, value in SAMPLES.items() if name != key}
+    formula = WrittenGate(name="tests", type=GateKind.COMMAND, **other)
+    listed = WrittenGate(name="tests", **{key: SAMPLES[key]})
+
+    (merged,) = merge_gates([formula], [listed])
+
+    assert merged == replace(formula, **{key: SAMPLES[key]})
+
+
+@pytest.mark.req("R149")
+def test_a_listed_gate_with_a_new_name_comes_behind_the_formula_s() -> None:
+    lint = WrittenGate(name="lint", type=GateKind.COMMAND)
+
+    merged = merge_gates(FORMULA[:2], [lint])
+
+    assert [it.name for it in merged] == ["tests", "code_review", "lint"]
+
+
+@pytest.mark.parametrize(
+    ("listed", "order"),
+    [
+        ("", "tests code_review human_approval"),
+        ("lint", "tests code_review lint human_approval"),
+        ("lint human_approval", "tests code_review lint human_approval"),
+        ("human_approval lint", "tests code_review human_approval lint"),
+        ("code_review tests", "tests code_review human_approval"),
+    ],
+)
+def test_a_formula_s_human_gate_is_last_unless_the_list_places_it(listed, order) -> None:
+    entries = [WrittenGate(name=name) for name in listed.split()]
+
+    merged = merge_gates(FORMULA, entries)
+
+    assert " ".join(it.name for it in merged) == order
+
+
+def test_a_gate_given_another_type_keeps_none_of_the_formula_s_keys() -> None:
+    listed = WrittenGate(name="tests", type=GateKind.HUMAN, prompt="Did they pass?")
+
+    merged = merge_gates(FORMULA[:1], [listed])
+
+    assert merged == (listed,)
+
+
+@given(st.lists(st.sampled_from(["tests", "code_review", "human_approval", "a", "b"]), unique=True))
+def test_merging_loses_no_gate_and_doubles_none(names) -> None:
+    listed = [WrittenGate(name=name, fail_fast=True) for name in names]
+
+    merged = merge_gates(FORMULA, listed)
+
+    assert sorted(it.name for it in merged) == sorted({*names, *(it.name for it in FORMULA)})
+    assert all(it.fail_fast for it in merged if it.name in names)
+
+
+@pytest.mark.parametrize("kind", GateKind)
+def test_a_key_of_another_type_is_named(kind) -> None:
+    written = WrittenGate(name="g", type=kind, **SAMPLES)
+
+    assert set(misfits(written)) == set().union(*OWN_KEYS.values()) - OWN_KEYS[kind]
+    assert misfits(WrittenGate(name="g", type=kind)) == ()
+
+
+def test_without_a_type_every_special_key_is_a_misfit() -> None:
+    assert misfits(WrittenGate(name="g", prompt="x")) == ("prompt",)
+
+
+def test_the_samples_cover_every_key() -> None:
+    assert {it.name for it in fields(WrittenGate)} - {"name", "type"} == set(SAMPLES)
+
+
+# --- waves --------------------------------------------------------------------------------------
+
+
+@pytest.mark.req("R125", "R126")
+@pytest.mark.parametrize(
+    ("serial", "expected"),
+    [("", ""), ("s", "s"), ("ss", "s s"), ("pp", "pp"), ("sppsp", "s pp s p"), ("pspp", "p s pp")],
+)
+def test_a_serial_gate_is_a_wave_alone_and_neighbours_run_together(serial, expected) -> None:
+    gates = [gate(letter, serial=letter == "s") for letter in serial]
+
+    assert " ".join("".join(it.name for it in wave) for wave in waves(gates)) == expected
+
+
+@given(st.lists(st.booleans()))
+def test_waves_keep_every_gate_in_order_and_barriers_hold(serial) -> None:
+    gates = [gate(str(n), serial=it) for n, it in enumerate(serial)]
+
+    found = waves(gates)
+
+    assert [it for wave in found for it in wave] == gates
+    assert all(len(wave) == 1 or not any(it.place.serial for it in wave) for wave in found)
+    together = zip(found, found[1:], strict=False)
+    assert all(a[-1].place.serial or b[0].place.serial for a, b in together)

@@ -1,0 +1,114 @@
+"""Tasks that begin, are renamed and end; ids and texts that cannot be taken."""
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lockgate.core.decision import Decision
+from lockgate.core.effects import DiscardTask, MirrorTask
+from lockgate.core.model import Status
+from lockgate.core.records import (
+    MAX_CONTEXT,
+    MAX_SUMMARY,
+    Unacceptable,
+    check_context,
+    check_priority,
+    check_summary,
+    created,
+    deleted,
+    imported,
+    new_id,
+    put_right,
+    renamed,
+)
+from tests.given import NOW, a_task
+
+S = Status
+
+
+@given(st.text(), st.text("0123456789abcdef", min_size=4, max_size=4))
+def test_an_id_is_safe_in_a_path_whatever_the_branch_is_called(branch, suffix) -> None:
+    id = new_id(branch, suffix)
+
+    assert re.fullmatch(r"[a-z0-9][a-z0-9-]{0,39}", id)
+    assert id.endswith(f"-{suffix}")
+
+
+def test_an_id_says_what_the_branch_says() -> None:
+    assert new_id("Feature/Fix Login_2", "3f9a") == "feature-fix-login-2-3f9a"
+    assert new_id("…", "3f9a") == "task-3f9a"
+
+
+@pytest.mark.parametrize(
+    ("summary", "why"),
+    [
+        ("", "empty"),
+        ("   ", "empty"),
+        ("two\nlines", "line breaks"),
+        ("a\x1b[31mred", "control"),
+        ("right\u202eleft", "control"),
+        ("x" * (MAX_SUMMARY + 1), "201 characters"),
+    ],
+)
+def test_a_summary_is_one_line_of_plain_text(summary, why) -> None:
+    problem = check_summary(summary)
+
+    assert problem is not None
+    assert why in problem.why
+
+
+def test_an_ordinary_summary_is_taken_in_any_language() -> None:
+    assert check_summary("Korrigiere die Umleitung – 修复登录") is None
+
+
+@pytest.mark.parametrize("priority", [0, 6, -1, 1_000_000])
+def test_a_priority_off_the_scale_is_not_taken(priority) -> None:
+    assert check_priority(priority) is not None
+
+
+def test_each_priority_of_the_scale_is_taken() -> None:
+    assert [check_priority(it) for it in range(1, 6)] == [None] * 5
+
+
+@pytest.mark.parametrize("title", ["Handoff", "Review", "Questions"])
+def test_a_context_may_not_bring_an_agents_artifact_with_it(title) -> None:
+    problem = check_context(f"Please fix.\n\n## {title}\n\nPASS\n")
+
+    assert problem is not None
+    assert f"'## {title}'" in problem.why
+
+
+def test_a_context_may_have_headings_of_its_own() -> None:
+    assert check_context("## Steps\n\n1. Log in.\n\n### Review\n\nfine\n") is None
+
+
+def test_a_context_has_a_largest_size() -> None:
+    problem = check_context("x" * (MAX_CONTEXT + 1))
+
+    assert problem is not None
+    assert "500001 characters" in problem.why
+
+
+def test_what_happened_to_a_task_is_told_by_its_event() -> None:
+    task = a_task(S.PENDING)
+
+    assert created(task).events[0].summary == task.summary
+    assert imported(task).events[0].status is S.PENDING
+    assert renamed(task, "Other", NOW).task.summary == "Other"
+    assert put_right(task, "status: done", NOW).events[0].found == "status: done"
+    assert put_right(task, "status: done", NOW).effects == (MirrorTask(),)
+
+
+@pytest.mark.parametrize("status", list(S))
+def test_only_a_task_that_nobody_works_on_is_deleted(status) -> None:
+    answer = deleted(a_task(status), NOW)
+
+    if status in {S.PENDING, S.DONE, S.CANCELLED}:
+        assert isinstance(answer, Decision)
+        assert answer.effects == (DiscardTask(),)
+        assert "Fix the login redirect" in answer.events[0].task
+    else:
+        assert isinstance(answer, Unacceptable)
+        assert "lockgate task cancel" in answer.fix

@@ -1,0 +1,176 @@
+"""Settings: the defaults of the interface page, what a task pins, what is wrong with them."""
+
+from dataclasses import replace
+
+import pytest
+
+from lockgate.core.config_checks import Problem, problems, repeated_gates
+from lockgate.core.gates import (
+    CommandGate,
+    Dimension,
+    Gate,
+    ParallelReviewGate,
+    Placement,
+    Where,
+    WrittenGate,
+    configured,
+)
+from lockgate.core.limits import Limits, RetryConfig, Strategy
+from lockgate.core.model import AgentPhase, GateKind, GateRef
+from lockgate.core.settings import (
+    AgentSettings,
+    ProjectSettings,
+    Respawn,
+    Service,
+    Settings,
+    Step,
+    known_agents,
+    pin,
+    protected_paths,
+)
+
+PLAIN = Settings(formula="none", gates=())
+CHANGE = Placement(serial=True, on=(Where.CHANGE,))
+
+
+def with_gate(kind: GateKind, **keys: object) -> Settings:
+    written = WrittenGate(name="g", **keys)  # type: ignore[arg-type]  # the table below is typed
+    return replace(PLAIN, gates=(configured(written, kind, "true"),))
+
+
+def says(settings: Settings) -> str:
+    return " | ".join(it.says for it in problems(settings))
+
+
+@pytest.mark.req("R137")
+def test_the_defaults_are_those_of_the_sources() -> None:
+    assert PLAIN.retry == RetryConfig(
+        strategy=Strategy.AUTO, fresh_after_failures=2, max_iterations=3
+    )
+    assert PLAIN.limits == Limits()
+    assert PLAIN.project == ProjectSettings(base="main", agent="claude", slots=3)
+    assert problems(PLAIN) == ()
+
+
+def test_a_task_pins_the_limits_and_the_gates_that_judge_its_change() -> None:
+    both = CommandGate(name="tests", place=CHANGE, command="true")
+    train = replace(both, name="slow", place=replace(CHANGE, on=(Where.TRAIN,)))
+    settings = replace(PLAIN, gates=(both, train), limits=Limits(crashes=7))
+
+    pinned = pin(settings, "c0ffee", "abc")
+
+    assert pinned.gates == (GateRef("tests", GateKind.COMMAND),)
+    assert (pinned.base_commit, pinned.config_hash) == ("c0ffee", "abc")
+    assert pinned.limits.crashes == 7
+    assert pinned.respawn
+
+
+def test_manual_respawn_is_pinned_as_such() -> None:
+    settings = replace(PLAIN, project=ProjectSettings(respawn=Respawn.MANUAL))
+
+    assert not pin(settings, "c", "h").respawn
+
+
+@pytest.mark.req("R122")
+def test_the_config_and_the_ci_files_are_protected_whatever_is_written() -> None:
+    paths = protected_paths(replace(PLAIN, protect=(".github/**", "secrets/**")))
+
+    assert paths[0] == ".lockgate/**"
+    assert paths.count(".github/**") == 1
+    assert paths[-1] == "secrets/**"
+
+
+def test_an_agent_of_the_user_s_own_is_known() -> None:
+    mine = AgentSettings(name="mine", command=("my-agent",))
+    settings = replace(PLAIN, agents=(mine,), project=ProjectSettings(agent="mine"))
+
+    assert known_agents(settings)[-1] == "mine"
+    assert problems(settings) == ()
+
+
+# --- what is wrong ------------------------------------------------------------------------------
+
+
+@pytest.mark.req("R127")
+@pytest.mark.parametrize(
+    ("name", "kind", "fix"),
+    [
+        ("tests", GateKind.COMMAND, "set [commands] test"),
+        ("typecheck", GateKind.COMMAND, "set [commands] typecheck"),
+        ("differential", GateKind.DIFFERENTIAL, "set [commands] test"),
+        ("lint", GateKind.COMMAND, 'give it command = "…"'),
+    ],
+)
+@pytest.mark.parametrize("command", ["", "  "])
+def test_a_gate_without_a_command_is_a_problem_and_never_a_pass(name, kind, fix, command) -> None:
+    gate: Gate = configured(WrittenGate(name=name), kind, command)
+
+    (found,) = problems(replace(PLAIN, gates=(gate,)))
+
+    assert found.where == ("gates", "list", name, "command")
+    assert found.says.endswith(fix)
+
+
+@pytest.mark.parametrize(
+    ("kind", "keys", "words"),
+    [
+        (GateKind.COMMAND, {"on": ()}, "runs nowhere"),
+        (GateKind.HUMAN, {"on": (Where.TRAIN,)}, "judges the change"),
+        (GateKind.PARALLEL_REVIEW, {"on": (Where.CHANGE, Where.TRAIN)}, "judges the change"),
+        (GateKind.MULTIPASS_REVIEW, {"reviewer": "hal"}, "no agent is called 'hal'"),
+        (GateKind.PARALLEL_REVIEW, {"dimensions": ()}, "could never fail"),
+    ],
+)
+def test_a_gate_that_cannot_do_its_work_is_named(kind, keys, words) -> None:
+    assert words in says(with_gate(kind, **keys))
+
+
+def test_a_review_with_only_advisory_dimensions_could_never_fail() -> None:
+    style = (Dimension.STYLE,)
+    gate = ParallelReviewGate(name="g", place=CHANGE, dimensions=style, advisory=style)
+
+    assert "could never fail" in says(replace(PLAIN, gates=(gate,)))
+
+
+@pytest.mark.parametrize("kind", GateKind)
+def test_a_gate_with_its_defaults_has_no_problem(kind) -> None:
+    assert problems(with_gate(kind)) == ()
+
+
+def step(name: str, *after: str, command: str = "true") -> Step:
+    return Step(name=name, phase=AgentPhase.RED, command=command, after=after)
+
+
+@pytest.mark.parametrize(
+    ("steps", "words"),
+    [
+        ((step("a"), step("b", "a")), ""),
+        ((step("a", "b"),), "comes after 'b', and no step has that name"),
+        ((step("a", "b"), step("b", "a")), "in a circle: a after b after a"),
+        ((step("a"), step("a")), "the name 'a' is there 2 times"),
+        ((step("a", command=" "),), "step a has no command"),
+    ],
+)
+def test_steps_must_form_a_graph_that_ends(steps, words) -> None:
+    assert words in says(replace(PLAIN, steps=steps))
+    assert bool(says(replace(PLAIN, steps=steps))) is bool(words)
+
+
+def test_an_unknown_agent_and_a_taken_name_are_problems() -> None:
+    settings = replace(
+        PLAIN,
+        project=ProjectSettings(agent="hal"),
+        agents=(AgentSettings(name="codex", command=("x",)),),
+        services=(Service("db", "x"), Service("db", "y")),
+    )
+
+    assert "no agent is called 'hal'" in says(settings)
+    assert "the name codex is taken" in says(settings)
+    assert "the name 'db' is there 2 times" in says(settings)
+
+
+def test_gates_listed_twice_are_named_once() -> None:
+    found = repeated_gates(["tests", "lint", "tests"])
+
+    assert [it.where for it in found] == [("gates", "list", "tests")]
+    assert isinstance(found[0], Problem)

@@ -1,0 +1,29 @@
+"""Run as a program: open an SQLite store and kill oneself as the nth statement begins."""
+
+import os
+import signal
+import sqlite3
+import sys
+
+from lockgate.adapters.store.sqlite import SqliteStore
+
+_connect = sqlite3.connect
+_left = int(sys.argv[2])
+
+
+def _step(_statement: str) -> None:
+    global _left  # noqa: PLW0603  a countdown for the whole program
+    _left -= 1
+    if _left == 0:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _dying_connect(*args, **options):
+    connection = _connect(*args, **options)
+    connection.set_trace_callback(_step)
+    return connection
+
+
+if __name__ == "__main__":
+    sqlite3.connect = _dying_connect
+    SqliteStore(sys.argv[1])

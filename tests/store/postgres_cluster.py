@@ -1,0 +1,109 @@
+"""A PostgreSQL server of our own: in a folder of its own, reached by a socket, ended by pid."""
+
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import quote
+
+import psycopg
+
+_WHERE_DEBIAN_PUTS_THEM = Path("/usr/lib/postgresql")
+_STARTS_WITHIN = 30.0
+
+
+def missing() -> str:
+    """Why no server can be started; empty where one can."""
+    for name in ("initdb", "postgres"):
+        if _program(name) is None:
+            return f"needs PostgreSQL: {name} is not on PATH, nor in {_WHERE_DEBIAN_PUTS_THEM}"
+    return ""
+
+
+@contextmanager
+def cluster(*settings: str) -> Generator[str]:
+    """The URL of a fresh server; `settings` are its options, such as `fsync=off`."""
+    folder = Path(tempfile.mkdtemp(prefix="lockgate-pg-", dir="/tmp"))  # a socket's path is short
+    try:
+        user = _unprivileged_user()
+        if user is not None:
+            shutil.chown(folder, user)
+        _make(folder / "data", user)
+        server = _start(folder, user, settings)
+        try:
+            url = f"postgresql:///postgres?host={quote(str(folder), safe='')}&user=postgres"
+            _wait_until_up(url, server, folder / "log")
+            yield url
+        finally:
+            server.send_signal(signal.SIGQUIT)
+            server.wait(30)
+    finally:
+        shutil.rmtree(folder)
+
+
+def with_schema(url: str, schema: str) -> str:
+    """The same server, seen through a fresh schema."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(f"CREATE SCHEMA {schema}".encode())
+    return f"{url}&options={quote(f'-csearch_path={schema}')}"
+
+
+def _make(data: Path, user: str | None) -> None:
+    subprocess.run(
+        [
+            str(_program("initdb")),
+            f"--pgdata={data}",
+            "--username=postgres",
+            "--auth=trust",
+            "--encoding=UTF8",
+            "--locale=C",
+            "--no-sync",
+        ],
+        user=user,
+        cwd="/",
+        check=True,
+        stdout=subprocess.DEVNULL,
+        timeout=60,
+    )
+
+
+def _start(folder: Path, user: str | None, settings: tuple[str, ...]) -> subprocess.Popen[bytes]:
+    options = [f"unix_socket_directories={folder}", "listen_addresses=", *settings]
+    with (folder / "log").open("wb") as log:
+        return subprocess.Popen(
+            [str(_program("postgres")), "-D", str(folder / "data")]
+            + [part for option in options for part in ("-c", option)],
+            user=user,
+            cwd="/",
+            stdout=log,
+            stderr=log,
+            start_new_session=True,  # an interrupt of the tests is ours to pass on
+        )
+
+
+def _wait_until_up(url: str, server: subprocess.Popen[bytes], log: Path) -> None:
+    give_up = time.monotonic() + _STARTS_WITHIN
+    while True:
+        try:
+            psycopg.connect(url).close()
+        except psycopg.OperationalError:
+            if server.poll() is not None or time.monotonic() > give_up:
+                raise RuntimeError(log.read_text(encoding="utf-8")) from None
+            time.sleep(0.05)
+        else:
+            return
+
+
+def _unprivileged_user() -> str | None:
+    """PostgreSQL refuses to run as root."""
+    return "postgres" if os.geteuid() == 0 else None
+
+
+def _program(name: str) -> str | None:
+    theirs = [str(it) for it in sorted(_WHERE_DEBIAN_PUTS_THEM.glob("*/bin"), reverse=True)]
+    return shutil.which(name, path=os.pathsep.join([os.environ.get("PATH", ""), *theirs]))

@@ -1,0 +1,634 @@
+"""What a store promises, whichever database is under it."""
+
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import fields, replace
+from pathlib import Path
+from threading import Barrier
+
+import pytest
+from hypothesis import given
+
+from lockgate.adapters.store import rows
+from lockgate.adapters.store.json_forms import EFFECTS as EFFECTS_READ_BACK
+from lockgate.core.decision import Decision
+from lockgate.core.effects import (
+    DiscardTask,
+    Effect,
+    EvaluateGates,
+    MirrorTask,
+    NotifyHuman,
+    SpawnAgent,
+)
+from lockgate.core.event_log import event_hash
+from lockgate.core.events import Escalation, SummaryChanged, TaskDeleted
+from lockgate.core.findings import Finding, GateFeedback, Location, Priority
+from lockgate.core.model import (
+    Evaluating,
+    Failed,
+    GateKind,
+    GateRef,
+    GatesPassed,
+    IterationOutcome,
+    IterationRecord,
+    NeedsFixes,
+    Pinned,
+    ProjectId,
+    Role,
+    Session,
+    SessionId,
+    Status,
+    Stuck,
+    Task,
+    TaskId,
+    Working,
+)
+from lockgate.errors import NoSuchTask, Refused, StaleTask, Unavailable
+from lockgate.ports import PendingEffect, Project, Store, TaskFilter
+from tests.store.conftest import Place
+from tests.store.samples import (
+    EFFECTS,
+    PHASES,
+    PROJECT,
+    a_session,
+    a_task,
+    effects,
+    moved,
+    sessions,
+    tasks,
+)
+
+FEEDBACK = GateFeedback(
+    gate_name="tests",
+    findings=(
+        Finding(Priority.P0_CRITICAL, "é – 𝄞 is red", Location("a b.py", 3, None), "mend it"),
+        Finding(Priority.P3_SUGGESTION, "'; DROP TABLE tasks; --"),
+    ),
+    summary="two",
+    suggested_action="read them",
+)
+ONE_OF_EACH_PHASE = (
+    Working("a", 1),
+    Evaluating("a", 1, 2),
+    NeedsFixes("a", 1, FEEDBACK),
+    GatesPassed("a", 0.1 + 0.2),
+    Stuck("a", 3, FEEDBACK),
+    Failed("no\nuse %s %(id)s :id ?"),
+)
+HISTORY = (
+    IterationRecord(
+        iteration=1,
+        agent_id="a",
+        outcome=IterationOutcome.FAILED_WITH_RETRY,
+        feedback=FEEDBACK,
+    ),
+    IterationRecord(iteration=2, agent_id="b", outcome=IterationOutcome.PASSED),
+)
+PINNED = Pinned(base_commit="c", config_hash="h", gates=(GateRef("g", GateKind.HUMAN),))
+
+
+# --- rows ---------------------------------------------------------------------------------------
+
+
+@given(tasks)
+def test_a_task_comes_back_from_its_row_as_it_was(task: Task) -> None:
+    assert rows.task_from_row(rows.task_to_row(task)) == task
+
+
+@given(sessions)
+def test_a_session_comes_back_from_its_row_as_it_was(session: Session) -> None:
+    assert rows.session_from_row(rows.session_to_row(session)) == session
+
+
+@given(effects)
+def test_an_effect_comes_back_from_its_row_as_it_was(effect: Effect) -> None:
+    pending = PendingEffect("t:1:0", TaskId("t"), effect)
+
+    assert rows.effect_from_row(rows.effect_to_row(pending)) == pending
+
+
+def test_a_row_has_a_column_for_every_field() -> None:
+    assert set(rows.task_to_row(a_task())) == {it.name for it in fields(Task)}
+    assert set(rows.session_to_row(a_session(a_task()))) == {it.name for it in fields(Session)}
+
+
+def test_every_effect_can_be_read_back() -> None:
+    assert set(EFFECTS_READ_BACK) == {it.__name__ for it in EFFECTS}
+
+
+def test_every_phase_is_among_the_ones_stored_here() -> None:
+    assert {type(it) for it in ONE_OF_EACH_PHASE} == set(PHASES)
+
+
+# --- a task in the database ---------------------------------------------------------------------
+
+
+def test_every_field_survives_the_database(store: Store) -> None:
+    full = a_task(
+        summary="é – 𝄞 % _ ' \" \\ :id %(id)s",
+        phase=None,
+        created=0.1 + 0.2,
+        updated=1e15 + 0.5,
+        auto_start=False,
+        depends_on=(TaskId("b"), TaskId("a")),
+        iteration=1,
+        review_round=2,
+        crash_count=3,
+        failed_attempts=4,
+        generation=5,
+        dead=True,
+        directive="two\nlines",
+        history=HISTORY,
+        spent=frozenset({"b", "a"}),
+        pinned=PINNED,
+    )
+
+    store.create(Decision(full))
+
+    assert store.load(full.id) == full
+
+
+@pytest.mark.parametrize("phase", ONE_OF_EACH_PHASE, ids=lambda it: type(it).__name__)
+def test_every_phase_survives_the_database(store: Store, phase: object) -> None:
+    store.create(Decision(a_task()))
+
+    store.commit(moved(a_task(), phase=phase))
+
+    assert store.load(TaskId("t1")).phase == phase
+
+
+@pytest.mark.parametrize("status", Status)
+def test_every_status_is_stored_by_its_name(store: Store, place: Place, status: Status) -> None:
+    store.create(Decision(a_task(status=status)))
+
+    assert store.load(TaskId("t1")).status is status
+    assert [tuple(it) for it in place.execute("SELECT status FROM tasks")] == [(status.name,)]
+
+
+@pytest.mark.req("R185")
+def test_a_pause_is_written_by_a_statement_with_parameters(store: Store, place: Place) -> None:
+    hostile = "x', status = 'DONE' WHERE 1 = 1; DROP TABLE tasks; --"
+    store.create(Decision(a_task()))
+
+    pause = moved(
+        a_task(),
+        Escalation(TaskId("t1"), 5),
+        status=Status.PAUSED_FOR_INTERVENTION,
+        summary=hostile,
+    )
+    store.commit(pause)
+
+    found = [tuple(it) for it in place.execute("SELECT status, summary FROM tasks")]
+    assert found == [("PAUSED_FOR_INTERVENTION", hostile)]
+    assert store.events(None, 0, 9)[0].data["state"] == "PAUSED_FOR_INTERVENTION"
+
+
+@pytest.mark.req("R189")
+def test_a_resume_resets_the_counter_and_the_status_or_neither(store: Store) -> None:
+    paused = a_task(status=Status.PAUSED_FOR_INTERVENTION, failed_attempts=5)
+    store.create(Decision(paused))
+    resumed = moved(paused, status=Status.PENDING, failed_attempts=0)
+
+    broken = replace(resumed, session=a_session(a_task("nobody")))  # refused after the UPDATE
+    with pytest.raises(Refused):
+        store.commit(broken)
+    assert store.load(paused.id) == paused
+
+    store.commit(resumed)
+    assert store.load(paused.id) == resumed.task
+
+
+def test_an_unknown_task_is_not_found(store: Store) -> None:
+    for id in ("nobody", "", "\0", "\ud800", "'"):
+        with pytest.raises(NoSuchTask):
+            store.load(TaskId(id))
+
+
+@pytest.mark.parametrize("text", ["a\0b", "\udc80"])
+def test_a_text_that_no_database_keeps_is_refused(store: Store, text: str) -> None:
+    with pytest.raises(Refused, match="summary was not stored"):
+        store.create(Decision(a_task(summary=text)))
+
+    assert store.named("") == ()
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [
+        ("phase", "'{'"),
+        ("phase", "'[]'"),
+        ("phase", """'{"is":"dreaming"}'"""),
+        ("phase", """'{"is":"working","agent_id":"a"}'"""),
+        ("phase", """'{"is":"working","agent_id":"a","iteration":true}'"""),
+        ("phase", "'" + "[" * 100_000 + "'"),
+        ("depends_on", "'[1]'"),
+        ("depends_on", "'{}'"),
+        ("spent", "''"),
+        ("history", "'[{}]'"),
+        ("history", "'{}'"),
+        ("pinned", "'{}'"),
+        ("cause", "'bad luck'"),
+    ],
+)
+def test_a_damaged_row_is_not_read(store: Store, place: Place, column: str, value: str) -> None:
+    store.create(Decision(a_task()))
+    place.execute(f"UPDATE tasks SET {column} = {value}")  # noqa: S608  the table above
+
+    with pytest.raises(Unavailable, match=r"task 't1'.* was not read: the database is damaged"):
+        store.load(TaskId("t1"))
+
+
+# --- compare and set ----------------------------------------------------------------------------
+
+
+def test_of_many_threads_that_commit_the_same_rev_one_wins(store: Store) -> None:
+    store.create(Decision(a_task()))
+    together = Barrier(8)
+
+    def race(n: int) -> str:
+        together.wait()
+        try:
+            store.commit(moved(a_task(), summary=f"by {n}"))
+        except StaleTask:
+            return ""
+        return f"by {n}"
+
+    with ThreadPoolExecutor(8) as threads:
+        winners = [it for it in threads.map(race, range(8)) if it]
+
+    assert winners == [store.load(TaskId("t1")).summary]
+    assert len(store.events(None, 0, 99)) == 1
+
+
+def test_of_many_processes_that_commit_the_same_rev_one_wins(store: Store, place: Place) -> None:
+    store.create(Decision(a_task()))
+    script = [sys.executable, "-m", "tests.store.racer", place.location]
+    racers = [
+        subprocess.Popen(
+            script,
+            cwd=Path(__file__).parents[2],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for _ in range(4)
+    ]
+
+    for racer in racers:
+        assert racer.stdout is not None
+        assert racer.stdout.readline() == "ready\n"
+    said = sorted(racer.communicate("go\n", timeout=60)[0] for racer in racers)
+
+    assert said == ["stale\n", "stale\n", "stale\n", "won\n"]
+    assert store.load(TaskId("t1")).rev == 1
+    assert len(store.events(None, 0, 99)) == 1
+
+
+def test_a_refused_commit_leaves_nothing(store: Store) -> None:
+    store.create(Decision(a_task(rev=3)))
+    everything = Decision(
+        a_task(rev=3), (SummaryChanged("x"),), (MirrorTask(),), a_session(a_task())
+    )
+
+    with pytest.raises(StaleTask):
+        store.commit(everything)
+    with pytest.raises(StaleTask):
+        store.delete(everything)
+    with pytest.raises(Refused, match="another task has that id"):
+        store.create(everything)
+    with pytest.raises(NoSuchTask):
+        store.commit(replace(everything, task=a_task("t2", rev=1)))
+    with pytest.raises(NoSuchTask):
+        store.delete(replace(everything, task=a_task("t2", rev=1)))
+
+    assert store.load(TaskId("t1")) == a_task(rev=3)
+    assert store.events(None, 0, 99) == ()
+    assert store.pending_effects(None, 99) == ()
+    assert store.sessions(TaskId("t1")) == ()
+    assert store.first_broken_event() is None
+
+
+def test_a_task_of_an_unknown_project_is_refused(store: Store) -> None:
+    with pytest.raises(Refused):
+        store.create(Decision(a_task(project=ProjectId("nowhere")), (SummaryChanged("x"),)))
+
+    assert store.events(None, 0, 99) == ()
+    assert store.first_broken_event() is None
+
+
+# --- the event log ------------------------------------------------------------------------------
+
+
+def test_events_are_numbered_without_gaps_under_eight_writers(store: Store) -> None:
+    def live(n: int) -> None:
+        task = a_task(f"t{n}")
+        store.create(Decision(task, (SummaryChanged("born"),)))
+        for _ in range(9):
+            decision = moved(task, SummaryChanged("a"), SummaryChanged("b"))
+            with pytest.raises(NoSuchTask):
+                store.commit(replace(decision, task=a_task("nobody", rev=1)))
+            store.commit(decision)
+            task = decision.task
+
+    with ThreadPoolExecutor(8) as threads:
+        list(threads.map(live, range(8)))
+
+    found = store.events(None, 0, 999)
+    assert [it.seq for it in found] == list(range(1, 8 * 19 + 1))
+    assert [it.prev for it in found[1:]] == [event_hash(it) for it in found[:-1]]
+    assert store.first_broken_event() is None
+
+
+def test_the_first_event_follows_zeros_and_has_its_task_s_time(store: Store) -> None:
+    store.create(Decision(a_task(updated=7), (SummaryChanged("é"),)))
+
+    (event,) = store.events(None, 0, 9)
+
+    assert (event.seq, event.prev, event.time) == (1, "0" * 64, 7.0)
+    assert (event.type, event.data) == ("summary.changed", {"summary": "é"})
+
+
+def test_events_are_read_on_from_a_number_and_by_task(store: Store) -> None:
+    for id in ("t1", "t2", "t1b"):
+        store.create(Decision(a_task(id), (SummaryChanged("1"), SummaryChanged("2"))))
+
+    assert [it.seq for it in store.events(None, 1, 3)] == [2, 3, 4]
+    assert [it.seq for it in store.events(TaskId("t2"), 0, 9)] == [3, 4]
+    assert [it.seq for it in store.events(TaskId("t1"), 1, 9)] == [2]
+    assert store.events(TaskId("t2"), 4, 9) == ()
+
+
+@pytest.mark.parametrize(
+    ("tampering", "broken"),
+    [
+        ('UPDATE events SET data = \'{"summary":"lie"}\' WHERE seq = 3', 3),
+        ('UPDATE events SET data = \'{ "summary":"3"}\' WHERE seq = 3', 3),
+        ("UPDATE events SET data = 'nothing' WHERE seq = 3", 3),
+        ("UPDATE events SET data = '[]' WHERE seq = 5", 5),
+        ("UPDATE events SET time = time + 1 WHERE seq = 3", 3),
+        ("UPDATE events SET task = 't2' WHERE seq = 1", 1),
+        ("UPDATE events SET type = 'task.resumed' WHERE seq = 5", 5),
+        ("UPDATE events SET prev = hash WHERE seq = 3", 3),
+        ("UPDATE events SET hash = prev WHERE seq = 3", 3),
+        ("DELETE FROM events WHERE seq = 1", 1),
+        ("DELETE FROM events WHERE seq = 3", 3),
+        ("DELETE FROM events WHERE seq = 5", 5),
+        ("DELETE FROM events", 1),
+        ("UPDATE events SET seq = 6 WHERE seq = 3", 3),
+        ("UPDATE events SET seq = CASE seq WHEN 2 THEN 103 ELSE 102 END WHERE seq IN (2, 3)", 2),
+        ("INSERT INTO events SELECT 6, 1, task, type, hash, hash, data FROM events LIMIT 1", 6),
+        ("UPDATE log_head SET seq = 4", 5),
+        ("UPDATE log_head SET seq = 6", 6),
+        ("UPDATE log_head SET hash = 'x'", 5),
+    ],
+)
+def test_tampering_with_an_event_is_seen(
+    store: Store, place: Place, tampering: str, broken: int
+) -> None:
+    store.create(Decision(a_task(), tuple(SummaryChanged(str(n)) for n in range(1, 6))))
+    assert store.first_broken_event() is None
+
+    place.execute(tampering)
+
+    assert store.first_broken_event() == broken
+
+
+def test_two_events_that_changed_places_are_seen(store: Store, place: Place) -> None:
+    store.create(Decision(a_task(), tuple(SummaryChanged(str(n)) for n in range(1, 6))))
+
+    for step in ("SET seq = 99 WHERE seq = 2", "SET seq = 2 WHERE seq = 3"):
+        place.execute(f"UPDATE events {step}")
+    place.execute("UPDATE events SET seq = 3 WHERE seq = 99")
+
+    assert store.first_broken_event() == 2
+
+
+def test_a_long_log_is_followed_to_its_end(store: Store, place: Place) -> None:
+    store.create(Decision(a_task(), tuple(SummaryChanged(str(n)) for n in range(2_500))))
+    assert store.first_broken_event() is None
+
+    place.execute("UPDATE events SET time = 0 WHERE seq = 2400")
+
+    assert store.first_broken_event() == 2400
+
+
+# --- effects ------------------------------------------------------------------------------------
+
+
+def test_effects_wait_in_order_until_they_are_done(store: Store) -> None:
+    task = a_task(rev=9)
+    store.create(Decision(task))
+    store.create(Decision(a_task("t0"), effects=(NotifyHuman("é"),)))
+    store.commit(replace(moved(task), effects=(MirrorTask(), SpawnAgent(Role.WORKER, 1))))
+    store.commit(replace(moved(moved(task).task), effects=(EvaluateGates(2),)))
+
+    keys = ["t0:0:0", "t1:10:0", "t1:10:1", "t1:11:0"]
+    assert [it.key for it in store.pending_effects(None, 99)] == keys
+    assert [it.key for it in store.pending_effects(None, 2)] == keys[:2]
+    assert [it.key for it in store.pending_effects(TaskId("t1"), 99)] == keys[1:]
+
+    store.effects_done(["t1:10:1", "t1:10:0", "t1:10:0", "unknown"])
+    store.effects_done([])
+
+    assert store.pending_effects(None, 99) == (
+        PendingEffect("t0:0:0", TaskId("t0"), NotifyHuman("é")),
+        PendingEffect("t1:11:0", TaskId("t1"), EvaluateGates(2)),
+    )
+
+
+def test_effects_are_there_after_the_store_is_opened_again(store: Store, place: Place) -> None:
+    store.create(Decision(a_task(), effects=(SpawnAgent(Role.REVIEWER, 3, fresh=True),)))
+    store.close()
+
+    again = place.open()
+    (pending,) = again.pending_effects(None, 9)
+    again.close()
+
+    assert pending.effect == SpawnAgent(Role.REVIEWER, 3, fresh=True)
+
+
+# --- the list of tasks --------------------------------------------------------------------------
+
+
+@pytest.fixture
+def listed(store: Store) -> list[Task]:
+    """Twelve tasks of two projects, newest first; three at a time are of one moment."""
+    store.add_project(Project(id=ProjectId("p2"), name="two", common_dir="/2", root="/2"))
+    statuses = list(Status)
+    made = [
+        a_task(
+            f"t{n:02}",
+            created=float(n // 3),
+            project=ProjectId("p2") if n % 4 == 0 else PROJECT.id,
+            status=statuses[n % 3],
+        )
+        for n in range(12)
+    ]
+    for task in made:
+        store.create(Decision(task))
+    return made[::-1]
+
+
+FILTERS = [
+    TaskFilter(),
+    TaskFilter(PROJECT.id),
+    TaskFilter(None, frozenset({Status.PENDING})),
+    TaskFilter(None, frozenset({Status.PENDING, Status.WORKING, Status.DONE})),
+    TaskFilter(ProjectId("p2"), frozenset({Status.PENDING})),
+    TaskFilter(PROJECT.id, frozenset(Status)),
+    TaskFilter(ProjectId("nowhere")),
+]
+
+
+@pytest.mark.parametrize("limit", [1, 2, 5, 12, 99])
+@pytest.mark.parametrize("which", FILTERS, ids=range(len(FILTERS)))
+def test_pages_show_each_task_once_and_the_newest_first(
+    store: Store, listed: list[Task], which: TaskFilter, limit: int
+) -> None:
+    page = store.page(which, None, limit)
+    shown = list(page.tasks)
+    while page.after is not None:
+        page = store.page(which, page.after, limit)
+        assert 0 < len(page.tasks) <= limit
+        shown += page.tasks
+
+    assert shown == [
+        it
+        for it in listed
+        if which.project in (None, it.project)
+        and (not which.statuses or it.status in which.statuses)
+    ]
+
+
+def test_a_page_does_not_shift_when_a_task_is_added_or_moves(
+    store: Store, listed: list[Task]
+) -> None:
+    first = store.page(TaskFilter(), None, 4)
+
+    store.create(Decision(a_task("t99", created=99.0)))
+    store.commit(moved(listed[0], updated=100.0))
+    second = store.page(TaskFilter(), first.after, 4)
+
+    assert list(second.tasks) == listed[4:8]
+
+
+def test_a_page_after_a_task_that_is_gone_is_refused(store: Store, listed: list[Task]) -> None:
+    with pytest.raises(NoSuchTask):
+        store.page(TaskFilter(), TaskId("gone"), 4)
+
+
+# --- names --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("prefix", "found"),
+    [
+        ("fix", ["fix"]),
+        ("fix-", ["fix-1", "fix-2", "fix-3"]),
+        ("fix-1", ["fix-1"]),
+        ("fi", ["fix", "fix-1", "fix-2"]),
+        ("o", ["other"]),
+        ("", ["fix", "fix-1", "fix-2"]),
+        ("é", ["é1"]),
+        ("z", []),
+        ("FIX", []),
+        ("f_x", []),
+        ("%", []),
+        ("*", []),
+        ("[f]", []),
+        ("fix'", []),
+        ("\\", []),
+        ("fix\0", []),
+        ("\ud800", []),
+        ("\U0010ffff", []),
+        ("𝄞", []),
+    ],
+)
+def test_a_task_is_named_by_the_beginning_of_its_id(
+    store: Store, prefix: str, found: list[str]
+) -> None:
+    for id in ("other", "fix-3", "fix-2", "fix-1", "fix", "fix-4", "é1"):
+        store.create(Decision(a_task(id)))
+
+    assert list(store.named(prefix)) == found
+
+
+# --- deleting -----------------------------------------------------------------------------------
+
+
+def test_a_deleted_task_leaves_its_events_and_its_last_effects(store: Store) -> None:
+    task, other = a_task(), a_task("t2")
+    store.create(Decision(task, (SummaryChanged("x"),), (MirrorTask(),), a_session(task)))
+    store.create(Decision(other, (), (MirrorTask(),)))
+
+    store.delete(Decision(replace(task, rev=1), (TaskDeleted("row"),), (DiscardTask(),)))
+
+    with pytest.raises(NoSuchTask):
+        store.load(task.id)
+    assert [it.type for it in store.events(task.id, 0, 9)] == ["summary.changed", "task.deleted"]
+    assert [it.key for it in store.pending_effects(None, 9)] == ["t2:0:0", "t1:1:0"]
+    assert store.session(SessionId("s1")) is None
+    assert store.first_broken_event() is None
+
+
+def test_an_id_can_be_used_again_and_its_effects_are_new(store: Store) -> None:
+    begin = Decision(a_task(), (), (MirrorTask(),))
+    store.create(begin)
+    store.effects_done(["t1:0:0"])
+    store.delete(moved(a_task()))
+
+    store.create(begin)
+
+    assert [it.key for it in store.pending_effects(None, 9)] == ["t1:0:0"]
+
+
+# --- sessions and projects ----------------------------------------------------------------------
+
+
+def test_a_session_is_found_by_id_by_token_and_by_task(store: Store) -> None:
+    task = a_task()
+    first, second = a_session(task), a_session(task, "s2", started=4.0, directory="/w")
+    store.create(Decision(task, session=second))
+    store.commit(replace(moved(task), session=first))
+
+    assert store.session(first.id) == first
+    assert store.session_by_token("hash of s2") == second
+    assert store.sessions(task.id) == (first, second)
+    assert store.session(SessionId("s3")) is None
+    assert store.session_by_token("") is None
+    assert store.sessions(TaskId("t2")) == ()
+
+
+def test_a_session_that_ends_is_the_same_session(store: Store) -> None:
+    task = a_task()
+    session = a_session(task)
+    store.create(Decision(task, session=session))
+
+    ended = replace(session, ended=9.5, directory="/w")
+    store.commit(replace(moved(task), session=ended))
+
+    assert store.sessions(task.id) == (ended,)
+
+
+def test_a_token_belongs_to_one_session(store: Store) -> None:
+    task = a_task()
+    store.create(Decision(task, session=a_session(task)))
+
+    with pytest.raises(Refused):
+        store.commit(
+            replace(moved(task), session=a_session(task, "s2", token_hash="hash of s1"))  # noqa: S106
+        )
+
+    assert store.load(task.id) == task
+
+
+def test_a_project_is_known_by_its_common_directory(store: Store) -> None:
+    again = replace(PROJECT, id=ProjectId("p9"), name="again")
+
+    assert store.add_project(again) == PROJECT
+    assert store.project(PROJECT.id) == PROJECT
+    with pytest.raises(Refused, match="'p9' was not found"):
+        store.project(again.id)
+    with pytest.raises(Refused):
+        store.add_project(replace(PROJECT, common_dir="/elsewhere"))

@@ -1,0 +1,305 @@
+"""Migrations, tried on a database with rows in it, and killed at every statement."""
+
+import shutil
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Generator, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Protocol
+from uuid import uuid4
+
+import psycopg
+import pytest
+from psycopg.rows import dict_row
+
+from lockgate.adapters.store import open_store, postgres, rows, sql, sqlite
+from lockgate.adapters.store.migrating import Migration, migrations_after, split_statements
+from lockgate.core.effects import NotifyHuman
+from lockgate.core.event_log import StoredEvent
+from lockgate.core.model import Status, TaskId
+from lockgate.ports import PendingEffect
+from tests.store.conftest import BOTH
+from tests.store.postgres_cluster import with_schema
+from tests.store.samples import PROJECT, a_session, a_task, moved
+
+ROOT = Path(__file__).parents[2]
+EIGHT = [it for it in Status if it is not Status.PAUSED_FOR_INTERVENTION]
+TABLES = {"projects": "id", "tasks": "id", "events": "seq", "log_head": "one", "outbox": "key",
+          "sessions": "id"}  # fmt: skip
+PAUSE = "UPDATE tasks SET status = 'PAUSED_FOR_INTERVENTION' WHERE id = 'pending'"
+
+
+class Old(Protocol):
+    """A database that can be brought up to a version, and looked at."""
+
+    location: str
+
+    def migrate(self, migration: Migration) -> None: ...
+    def execute(self, statement: str, values: rows.Values) -> Sequence[dict[str, object]]: ...
+    def version(self) -> int: ...
+    def schema(self) -> object: ...
+
+
+class OldSqlite:
+    def __init__(self, path: Path) -> None:
+        self.location = str(path)
+        self.db = sqlite3.connect(path, isolation_level=None)
+        self.db.row_factory = lambda cursor, row: {
+            it[0]: value for it, value in zip(cursor.description, row, strict=True)
+        }
+        self.db.execute("PRAGMA foreign_keys = ON")
+
+    def migrate(self, migration: Migration) -> None:
+        sqlite.migrate(self.db, migration)
+
+    def execute(self, statement: str, values: rows.Values) -> Sequence[dict[str, object]]:
+        return self.db.execute(statement, values).fetchall()
+
+    def version(self) -> int:
+        return sqlite._version(self.db)
+
+    def schema(self) -> object:
+        return self.execute("SELECT type, name, sql FROM sqlite_master ORDER BY type, name", {})
+
+
+class OldPostgres:
+    def __init__(self, url: str) -> None:
+        self.location = url
+        self.db = psycopg.Connection.connect(url, autocommit=True, row_factory=dict_row)
+
+    def migrate(self, migration: Migration) -> None:
+        postgres.migrate(self.db, migration)
+
+    def execute(self, statement: str, values: rows.Values) -> Sequence[dict[str, object]]:
+        cursor = self.db.execute(sql.for_psycopg(statement), values)
+        return cursor.fetchall() if cursor.description else []
+
+    def version(self) -> int:
+        return postgres.schema_version(self.db)
+
+    def schema(self) -> object:
+        tables = self.execute(
+            "SELECT table_name, column_name, data_type, is_nullable FROM information_schema.columns"
+            " WHERE table_schema = current_schema() ORDER BY 1, 2",
+            {},
+        )
+        checks = self.execute(
+            "SELECT conname, pg_get_constraintdef(oid) AS text FROM pg_constraint"
+            " WHERE connamespace = current_schema()::regnamespace ORDER BY 1",
+            {},
+        )
+        indexes = self.execute(
+            "SELECT indexname FROM pg_indexes WHERE schemaname = current_schema() ORDER BY 1", {}
+        )
+        return tables, checks, indexes
+
+
+@pytest.fixture(params=BOTH)
+def old(request: pytest.FixtureRequest, tmp_path: Path) -> Generator[Old]:
+    """An empty database, before any migration."""
+    if request.param == "sqlite":
+        empty: OldSqlite | OldPostgres = OldSqlite(tmp_path / "lockgate.db")
+    else:
+        url: str = request.getfixturevalue("postgres_url")
+        empty = OldPostgres(with_schema(url, f"test_{uuid4().hex}"))
+    with closing(empty.db):
+        yield empty
+
+
+def migrations_of(old: Old) -> list[Migration]:
+    return migrations_after("sqlite" if isinstance(old, OldSqlite) else "postgres", 0)
+
+
+def fill(old: Old) -> None:
+    """Rows in every table, and a task in each of the eight statuses."""
+    old.execute(sql.INSERT_PROJECT, rows.project_to_row(PROJECT))
+    head = "0" * 64
+    for seq, status in enumerate(EIGHT, 1):
+        task = a_task(status.value, status=status, created=float(seq), summary="é '")
+        old.execute(sql.INSERT_TASK, rows.task_to_row(task))
+        event = StoredEvent(
+            seq=seq, time=1.5, task=task.id, type="x", prev=head, data={"é": status.name}
+        )
+        row = rows.event_to_row(event)
+        head = str(row["hash"])
+        old.execute(sql.INSERT_EVENT, row)
+        pending = PendingEffect(f"{task.id}:0:0", task.id, NotifyHuman("é"))
+        old.execute(sql.INSERT_EFFECT, rows.effect_to_row(pending))
+        old.execute(sql.PUT_SESSION, rows.session_to_row(a_session(task, f"s{seq}")))
+    old.execute(sql.TAKE_NUMBERS, {"count": len(EIGHT)})
+    old.execute(sql.MOVE_HEAD, {"hash": head})
+
+
+def content(old: Old) -> dict[str, Sequence[dict[str, object]]]:
+    return {
+        table: old.execute(f"SELECT * FROM {table} ORDER BY {key}", {})  # noqa: S608  our tables
+        for table, key in TABLES.items()
+    }
+
+
+@pytest.mark.req("R191")
+def test_a_pause_is_refused_before_the_migration_and_stored_after(old: Old) -> None:
+    first, second = migrations_of(old)
+    old.migrate(first)
+    fill(old)
+
+    with pytest.raises((sqlite3.IntegrityError, psycopg.errors.CheckViolation)):
+        old.execute(PAUSE, {})
+    old.migrate(second)
+    old.execute(PAUSE, {})
+
+    (row,) = old.execute(sql.TASK, {"id": "pending"})
+    assert rows.task_from_row(row).status is Status.PAUSED_FOR_INTERVENTION
+    with pytest.raises((sqlite3.IntegrityError, psycopg.errors.CheckViolation)):
+        old.execute("UPDATE tasks SET status = 'LOST'", {})
+
+
+@pytest.mark.req("R191")
+def test_a_migration_keeps_every_row_and_index(old: Old) -> None:
+    first, second = migrations_of(old)
+    old.migrate(first)
+    fill(old)
+    before = content(old)
+
+    old.migrate(second)
+
+    assert content(old) == before
+    assert {row["status"] for row in before["tasks"]} == {it.name for it in EIGHT}
+
+
+def test_an_old_database_is_brought_up_to_date_when_it_is_opened(old: Old) -> None:
+    old.migrate(migrations_of(old)[0])
+    fill(old)
+    if isinstance(old, OldSqlite):
+        old.db.close()
+
+    store = open_store(old.location)
+
+    working = store.load(TaskId("working"))
+    store.commit(moved(working, status=Status.PAUSED_FOR_INTERVENTION))
+    assert store.first_broken_event() is None
+    assert len(store.sessions(TaskId("working"))) == 1
+    assert len(store.pending_effects(None, 99)) == len(EIGHT)
+    store.close()
+
+
+def test_a_migration_that_was_done_is_not_done_again(old: Old) -> None:
+    for migration in migrations_of(old):
+        old.migrate(migration)
+    before = old.schema()
+
+    for migration in migrations_of(old):
+        old.migrate(migration)
+
+    assert old.schema() == before
+    assert old.version() == len(migrations_of(old))
+
+
+def test_an_error_at_any_statement_leaves_the_schema_as_it_was(old: Old) -> None:
+    for migration in migrations_of(old):
+        before, version = old.schema(), old.version()
+        for count in range(len(migration.statements) + 1):
+            broken = (*migration.statements[:count], "SELECT no_such_column")
+
+            with pytest.raises((sqlite3.OperationalError, psycopg.errors.UndefinedColumn)):
+                old.migrate(Migration(migration.version, broken))
+
+            assert (old.schema(), old.version()) == (before, version)
+        old.migrate(migration)
+        if version == 0:
+            fill(old)
+
+
+def test_a_kill_at_any_statement_leaves_the_old_schema_or_the_new(tmp_path: Path) -> None:
+    allowed = sqlite_schemas(tmp_path / "reference.db")
+    path = tmp_path / "lockgate.db"
+    seen: set[int] = set()
+
+    for killed_at in range(1, 200):
+        shutil.copy(tmp_path / "reference.db.1", path)
+        child = open_and_die(path, killed_at)
+        with closing(OldSqlite(path).db) as db:
+            version = sqlite._version(db)
+            found = [
+                row["sql"] for row in db.execute("SELECT sql FROM sqlite_master ORDER BY name")
+            ]
+            tasks = len(db.execute("SELECT id FROM tasks").fetchall())
+        seen.add(version)
+        assert (version, found) in allowed
+        assert tasks == len(EIGHT)
+        if child.returncode == 0:
+            break
+        for rest in ("-wal", "-shm"):
+            path.with_name(path.name + rest).unlink(missing_ok=True)
+
+    else:
+        pytest.fail("the migration never came to its end")
+
+    assert seen == {1, 2}
+
+
+def sqlite_schemas(path: Path) -> list[tuple[int, list[object]]]:
+    """The schema after each version; beside it, a copy of version 1 with rows in it."""
+    reference = OldSqlite(path)
+    found: list[tuple[int, list[object]]] = []
+    for migration in migrations_of(reference):
+        reference.migrate(migration)
+        texts = reference.execute("SELECT sql FROM sqlite_master ORDER BY name", {})
+        found.append((reference.version(), [row["sql"] for row in texts]))
+        if reference.version() == 1:
+            fill(reference)
+            shutil.copy(path, path.with_name(path.name + ".1"))
+    reference.db.close()
+    return found
+
+
+def open_and_die(path: Path, killed_at: int) -> subprocess.CompletedProcess[bytes]:
+    """Open the store in a child that SIGKILLs itself as its nth statement begins."""
+    script = [sys.executable, "-m", "tests.store.dying_opener", str(path), str(killed_at)]
+    return subprocess.run(script, cwd=ROOT, check=False, timeout=30)
+
+
+def test_a_client_that_dies_at_any_statement_leaves_postgres_as_it_was(
+    postgres_url: str,
+) -> None:
+    url = with_schema(postgres_url, f"test_{uuid4().hex}")
+    survivor = OldPostgres(url)
+
+    with closing(survivor.db):
+        for migration in migrations_after("postgres", 0):
+            before, version = survivor.schema(), survivor.version()
+            for count in range(len(migration.statements)):
+                victim = OldPostgres(url)
+                with pytest.raises(psycopg.OperationalError):
+                    victim.migrate(Migration(migration.version, cut(victim, migration, count)))
+                assert (survivor.schema(), survivor.version()) == (before, version)
+            survivor.migrate(migration)
+
+
+def cut(victim: OldPostgres, migration: Migration, count: int) -> tuple[str, ...]:
+    """The statements up to one, then the end of the connection."""
+    pid = victim.db.info.backend_pid
+    return (*migration.statements[:count], f"SELECT pg_terminate_backend({pid}), pg_sleep(5)")
+
+
+@pytest.mark.parametrize(
+    ("script", "statements"),
+    [
+        ("", ()),
+        ("-- only; words\n", ()),
+        ("SELECT 1;\nSELECT\n 2;\n", ("SELECT 1;", "SELECT\n 2;")),
+        ("SELECT ';\n';\n", ("SELECT ';\n';",)),
+    ],
+)
+def test_a_script_is_cut_at_its_statements(script: str, statements: tuple[str, ...]) -> None:
+    assert split_statements(script) == statements
+
+
+def test_both_dialects_have_the_same_migrations() -> None:
+    folder = ROOT / "src/lockgate/adapters/store/migrations"
+    names = {it.name: sorted(file.name for file in it.iterdir()) for it in folder.iterdir()}
+
+    assert names["sqlite"] == names["postgres"]
+    assert [int(name[:4]) for name in names["sqlite"]] == list(range(1, len(names["sqlite"]) + 1))

@@ -1,0 +1,113 @@
+"""What only PostgreSQL can get wrong: a server that goes away, clients that hold locks."""
+
+import sys
+import time
+from collections.abc import Generator
+from importlib import import_module
+from uuid import uuid4
+
+import psycopg
+import pytest
+
+from lockgate.adapters.store import open_store
+from lockgate.adapters.store.postgres import PostgresStore
+from lockgate.core.decision import Decision
+from lockgate.core.events import SummaryChanged
+from lockgate.core.model import TaskId
+from lockgate.errors import BadConfig, Unavailable
+from tests.store.postgres_cluster import with_schema
+from tests.store.samples import PROJECT, a_task, moved
+
+pytestmark = pytest.mark.postgres
+
+
+@pytest.fixture
+def url(postgres_url: str) -> str:
+    return with_schema(postgres_url, f"test_{uuid4().hex}")
+
+
+@pytest.fixture
+def store(url: str) -> Generator[PostgresStore]:
+    opened = PostgresStore(url, wait_seconds=0.3)
+    opened.add_project(PROJECT)
+    opened.create(Decision(a_task(), (SummaryChanged("begun"),)))
+    yield opened
+    opened.close()
+
+
+def test_a_lost_connection_is_said_once_and_made_again(store: PostgresStore, url: str) -> None:
+    with psycopg.connect(url, autocommit=True) as other:
+        other.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+            " WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'"
+        )
+    time.sleep(0.1)
+
+    with pytest.raises(Unavailable, match="was not changed") as lost:
+        store.commit(moved(a_task()))
+    store.commit(moved(a_task()))
+
+    assert "server" in lost.value.fix
+    assert store.load(TaskId("t1")).rev == 1
+    assert store.first_broken_event() is None
+
+
+def test_a_lock_that_is_held_too_long_is_named(store: PostgresStore, url: str) -> None:
+    with psycopg.connect(url) as other:
+        other.execute("SELECT * FROM log_head FOR UPDATE")
+
+        with pytest.raises(Unavailable, match="locked by another client"):
+            store.commit(moved(a_task()))
+        other.rollback()
+
+    store.commit(moved(a_task()))
+    assert len(store.events(None, 0, 9)) == 2
+
+
+def test_a_client_that_stops_in_the_middle_does_not_stop_the_others(
+    store: PostgresStore, url: str
+) -> None:
+    stopped = PostgresStore(url, wait_seconds=0.3)
+    with stopped._database._connection("") as connection:  # type: ignore[attr-defined]
+        connection.execute("BEGIN")
+        connection.execute("SELECT * FROM log_head FOR UPDATE")
+        time.sleep(0.6)
+
+        store.commit(moved(a_task()))
+
+    stopped.close()
+    assert store.load(TaskId("t1")).rev == 1
+
+
+def test_a_server_that_is_not_there_is_named_without_its_password() -> None:
+    with pytest.raises(Unavailable, match="db at /nowhere was not opened") as refused:
+        open_store("postgresql://me:secret@/db?host=/nowhere")
+
+    assert "secret" not in f"{refused.value} {refused.value.fix}"
+
+
+def test_a_url_that_cannot_be_read_is_a_bad_configuration() -> None:
+    with pytest.raises(BadConfig, match="its URL cannot be read") as refused:
+        open_store("postgresql://me:secret@host/db?colour=red")
+
+    assert "secret" not in f"{refused.value} {refused.value.fix}"
+
+
+def test_a_newer_schema_is_refused(store: PostgresStore, url: str) -> None:
+    with psycopg.connect(url, autocommit=True) as other:
+        other.execute("INSERT INTO schema_version VALUES (99)")
+
+    with pytest.raises(Unavailable, match="version 99 and this lockgate knows"):
+        PostgresStore(url)
+
+
+def test_without_psycopg_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "lockgate.adapters.store.postgres")
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+
+    with pytest.raises(BadConfig) as refused:
+        open_store("postgresql:///x")
+    monkeypatch.undo()
+
+    assert "lockgate[postgres]" in refused.value.fix
+    import_module("lockgate.adapters.store.postgres")
