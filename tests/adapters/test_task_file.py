@@ -440,6 +440,12 @@ def test_lines_that_are_no_events_are_passed_over(files):
     assert files.last_exported(T1) == 3
 
 
+def test_a_history_without_an_event_has_exported_nothing(files):
+    files.append_history(T1, ["noise"])
+
+    assert files.last_exported(T1) == 0
+
+
 def test_a_full_disk_leaves_the_history_as_it_was(files):
     files.append_history(T1, ['{"seq": 1}'])
 

@@ -109,6 +109,23 @@ def test_a_real_file_with_lists_fences_quotes_and_tables_is_read_right() -> None
     assert [it.title for it in sections(body)] == ["Context", "Handoff"]
 
 
+@pytest.mark.parametrize(
+    ("body", "titles"),
+    [
+        ("-\n\n  ## A\n", ["A"]),  # an empty item ends at a blank line
+        ("-\n  ## A\n", []),  # else it goes on
+        ("- x\n\n  ## A\n", []),
+        ("1. x\n  ## A\n", ["A"]),
+        ("> x\n\n## A\n", ["A"]),
+        ("x\n2. y\n---\n", ["x\n2. y"]),  # only 1 breaks into a paragraph
+        ("> x\n---\n## A\n", ["A"]),
+    ],
+)
+def test_where_a_list_item_or_a_quote_ends(body, titles):
+    assert [it.title for it in sections(body)] == titles
+    assert [title for title, _ in expected(body)] == titles
+
+
 def test_markers_nested_too_deep_are_text_and_hide_no_heading() -> None:
     body = "> " * (DEEPEST + 9) + "x\n\n" + "- " * (DEEPEST + 9) + "y\n\n## A\n"
 

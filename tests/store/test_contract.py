@@ -419,7 +419,7 @@ def test_a_long_log_is_followed_to_its_end(store: Store, place: Place) -> None:
 def test_effects_wait_in_order_until_they_are_done(store: Store) -> None:
     task = a_task(rev=9)
     store.create(Decision(task))
-    store.create(Decision(a_task("t0"), effects=(NotifyHuman("é"),)))
+    store.create(Decision(a_task("t0"), effects=(NotifyHuman(Status.STUCK, "é"),)))
     store.commit(replace(moved(task), effects=(MirrorTask(), SpawnAgent(Role.WORKER, 1))))
     store.commit(replace(moved(moved(task).task), effects=(EvaluateGates(2),)))
 
@@ -432,7 +432,7 @@ def test_effects_wait_in_order_until_they_are_done(store: Store) -> None:
     store.effects_done([])
 
     assert store.pending_effects(None, 99) == (
-        PendingEffect("t0:0:0", TaskId("t0"), NotifyHuman("é")),
+        PendingEffect("t0:0:0", TaskId("t0"), NotifyHuman(Status.STUCK, "é")),
         PendingEffect("t1:11:0", TaskId("t1"), EvaluateGates(2)),
     )
 

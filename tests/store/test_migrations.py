@@ -125,7 +125,7 @@ def fill(old: Old) -> None:
         row = rows.event_to_row(event)
         head = str(row["hash"])
         old.execute(sql.INSERT_EVENT, row)
-        pending = PendingEffect(f"{task.id}:0:0", task.id, NotifyHuman("é"))
+        pending = PendingEffect(f"{task.id}:0:0", task.id, NotifyHuman(Status.STUCK, "é"))
         old.execute(sql.INSERT_EFFECT, rows.effect_to_row(pending))
         old.execute(sql.PUT_SESSION, rows.session_to_row(a_session(task, f"s{seq}")))
     old.execute(sql.TAKE_NUMBERS, {"count": len(EIGHT)})

@@ -56,8 +56,7 @@ def landed(seen: Evidence) -> Missing | None:
         return None
     return Missing(
         f"branch {seen.task.branch} is not in the target branch",
-        f"merge it, then: lockgate task update {seen.task.id} --status done"
-        " (or, if it landed another way, add --force --reason '...')",
+        f"merge it, then run again: lockgate task update {seen.task.id} --status done",
     )
 
 

@@ -29,6 +29,7 @@ from lockgate.core.model import (
     NeedsFixes,
     Pinned,
     Role,
+    Status,
     Stuck,
     TaskPhase,
     Working,
@@ -42,7 +43,7 @@ EFFECTS: dict[str, Callable[[Fields], Effect]] = {
         it.choice("role", Role), it.whole("generation"), it.flag("fresh")
     ),
     "EvaluateGates": lambda it: EvaluateGates(it.whole("iteration")),
-    "NotifyHuman": lambda it: NotifyHuman(it.text("why")),
+    "NotifyHuman": lambda it: NotifyHuman(it.choice("status", Status), it.text("why")),
     "EndSessions": lambda _: EndSessions(),
     "ReleaseWorkspace": lambda _: ReleaseWorkspace(),
     "DiscardTask": lambda _: DiscardTask(),

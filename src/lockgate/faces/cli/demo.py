@@ -58,12 +58,9 @@ def _inside(place: Path) -> Iterator[None]:
 
 
 class StoryBroke(LockgateError):
-    def __init__(self, told: str, wanted: int, got: int) -> None:
-        super().__init__(
-            "the demo did not go as it should",
-            why=f"`{told}` exited {got}, not {wanted}",
-            fix="run it again with --keep, and report what you see",
-        )
+    def __init__(self, why: str) -> None:
+        fix = "run it again with --keep, and report what you see"
+        super().__init__("the demo did not go as it should", why=why, fix=fix)
 
 
 class Stage:
@@ -77,6 +74,11 @@ class Stage:
         time.sleep(self.pause)
         click.echo(f"\n{text}")
 
+    def require(self, claim: str, *, holds: bool) -> None:
+        if not holds:
+            raise StoryBroke(f"it is not so that {claim}")
+        self.say(f"Checked: {claim}.")
+
     def lockgate(self, *argv: str, token: str = "", exits: int = 0) -> None:
         """One command as a user or an agent types it; the story ends where it exits otherwise."""
         from lockgate.faces.cli.app import run
@@ -88,7 +90,7 @@ class Stage:
         del os.environ["LOCKGATE_TOKEN"]
         sys.stdout.flush()
         if code != exits:
-            raise StoryBroke(told, exits, code)
+            raise StoryBroke(f"`{told}` exited {code}, not {exits}")
         time.sleep(self.pause)
 
     def app(self) -> App:

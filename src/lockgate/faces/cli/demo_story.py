@@ -4,12 +4,13 @@ from typing import Protocol
 
 from lockgate.bootstrap import App, merge_demo_branch
 from lockgate.core.limits import ESCALATION_THRESHOLD
-from lockgate.core.model import Role, TaskId
+from lockgate.core.model import Role, Status, TaskId
 
 
 class Stage(Protocol):
     def say(self, text: str) -> None: ...
     def lockgate(self, *argv: str, token: str = "", exits: int = 0) -> None: ...
+    def require(self, claim: str, *, holds: bool) -> None: ...
     def app(self) -> App: ...
     def task(self, branch: str) -> TaskId: ...
     def begin(self, id: TaskId, role: Role) -> str: ...
@@ -31,8 +32,7 @@ def tell(on: Stage) -> None:
     )
     on.lockgate("task", "list")
     on.lockgate("events", "--since", str(_last_seq(on) - 3))
-    broken = on.app().store.first_broken_event()
-    on.say("The log's chain holds." if broken is None else f"The log is broken at event {broken}.")
+    on.require("the log's chain holds", holds=on.app().store.first_broken_event() is None)
 
 
 def _worked_and_reviewed(on: Stage, id: TaskId) -> None:
@@ -72,6 +72,9 @@ def _crashed_twice(on: Stage, id: TaskId) -> None:
     for _ in range(2):
         on.begin(id, Role.WORKER)
         on.say(f"It died; the task is {on.dies(id)}.")
+    on.require(
+        "the second crash left it stuck", holds=on.app().store.load(id).status is Status.STUCK
+    )
     on.lockgate("task", "why", id)
 
 
@@ -85,7 +88,8 @@ def _failed_too_often(on: Stage, id: TaskId) -> None:
         return "the tests are still red"
 
     on.app().runner.run(id, attempt)
-    on.say(f"It made {len(tried)} attempts. A human resumes it, with a word of advice.")
+    on.require("no sixth attempt was made", holds=len(tried) == ESCALATION_THRESHOLD)
+    on.say("A human resumes it, with a word of advice.")
     on.lockgate("task", "show", id)
     on.lockgate("resume", id, "--directive", "Measure first: python -X importtime")
 
