@@ -25,7 +25,7 @@ REVIEWER = SpawnAgent(Role.REVIEWER, 5)
 @pytest.mark.parametrize(
     ("effect", "still_wanted"),
     [
-        (WORKER, {S.WORKING, S.CLARIFICATION, S.STUCK}),
+        (WORKER, {S.WORKING, S.CLARIFICATION}),
         (SpawnAgent(Role.WORKER, 2), set()),
         (REVIEWER, {S.AGENT_REVIEW}),
         (EvaluateGates(1), {S.AGENT_REVIEW}),

@@ -1,6 +1,7 @@
 """Configured gates: kinds, defaults, a list over a formula, waves."""
 
 from dataclasses import fields, replace
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -234,5 +235,4 @@ def test_waves_keep_every_gate_in_order_and_barriers_hold(serial) -> None:
 
     assert [it for wave in found for it in wave] == gates
     assert all(len(wave) == 1 or not any(it.place.serial for it in wave) for wave in found)
-    together = zip(found, found[1:], strict=False)
-    assert all(a[-1].place.serial or b[0].place.serial for a, b in together)
+    assert all(a[-1].place.serial or b[0].place.serial for a, b in pairwise(found))

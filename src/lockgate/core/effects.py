@@ -108,7 +108,7 @@ def overtaken(effect: Effect, task: Task) -> bool:
         case SpawnAgent(role=Role.REVIEWER):
             return task.status is not Status.AGENT_REVIEW
         case SpawnAgent():
-            return effect.generation != task.generation or task.status in _NOBODY_WORKS
+            return effect.generation != task.generation or task.status not in _WORKED_ON
         case EvaluateGates():
             return task.status is not Status.AGENT_REVIEW or effect.iteration != task.iteration
         case NotifyHuman():
@@ -120,12 +120,7 @@ def overtaken(effect: Effect, task: Task) -> bool:
 
 
 _ENDED = frozenset({Status.DONE, Status.CANCELLED})
-_NOBODY_WORKS = _ENDED | {
-    Status.PENDING,
-    Status.AGENT_REVIEW,
-    Status.REVIEWING,
-    Status.PAUSED_FOR_INTERVENTION,
-}
+_WORKED_ON = frozenset({Status.WORKING, Status.CLARIFICATION})
 
 
 def reviews_first(rules: Pinned | None) -> bool:

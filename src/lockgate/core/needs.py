@@ -92,7 +92,7 @@ def _verdict(seen: Evidence, wanted: Verdict) -> Missing | None:
     if missing:
         return missing
     if seen.found.verdict is None:
-        return Missing("'## Review' has no verdict: its first line must say PASS or FAIL", _WRITE)
+        return Missing("'## Review' has no verdict: its first line must be PASS or FAIL", _WRITE)
     if seen.found.verdict is not wanted:
         return Missing(
             f"the verdict in '## Review' is {seen.found.verdict.name}, not {wanted.name}"

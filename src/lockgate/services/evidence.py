@@ -11,6 +11,7 @@ from lockgate.core.artifacts import (
     parse_task_artifacts,
 )
 from lockgate.core.decision import Evidence
+from lockgate.core.effects import MirrorTask
 from lockgate.core.mirror import frontmatter
 from lockgate.core.model import Pinned, Role, Session, Status, Task, TaskId
 from lockgate.core.task_text import Missing, Readable, TaskText, Unreadable
@@ -18,6 +19,7 @@ from lockgate.errors import BadConfig
 from lockgate.ports import Clock, Configuration, Project, Repository, Store, TaskFiles
 from lockgate.services.callers import Caller
 
+BATCH = 100
 SECTIONS = {Role.WORKER: WORKER_SECTIONS, Role.REVIEWER: REVIEWER_SECTIONS}
 
 
@@ -83,7 +85,8 @@ class Witness:
         """The frontmatter somebody edited; not one that a turn has yet to write."""
         if not isinstance(canonical, Readable) or self.files.shows(canonical, frontmatter(task)):
             return None
-        if self.store.pending_effects(task.id, 1):
+        unwritten = self.store.pending_effects(task.id, BATCH)
+        if any(isinstance(pending.effect, MirrorTask) for pending in unwritten):
             return None
         return canonical.frontmatter or "(no frontmatter)"
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from difflib import get_close_matches
-from typing import Any, get_args
+from typing import Any, cast, get_args
 
 from pydantic import BaseModel
 from pydantic_core import ErrorDetails
@@ -13,14 +13,18 @@ LONGEST_VALUE = 60
 MACHINE_INT_BITS = 64
 
 
-def complaint(error: ErrorDetails, model: type[BaseModel]) -> tuple[Path, str]:
-    path = tuple(part for part in error["loc"] if part != "[key]")
+def place(error: ErrorDetails) -> Path:
+    return tuple(part for part in error["loc"] if part != "[key]")
+
+
+def wording(error: ErrorDetails, model: type[BaseModel]) -> str:
+    path = place(error)
     key = dotted(path)
     if error["type"] == "extra_forbidden":
-        return path, f"{key} is not a key of this table{_suggestion(path, model)}"
+        return f"{key} is not a key of this table{_suggestion(path, model)}"
     if error["type"] == "missing":
-        return path, f"{key} is missing"
-    return path, f"{key} = {shown(error['input'])} is not allowed: {_allowed(error)}"
+        return f"{key} is missing"
+    return f"{key} = {shown(error['input'])} is not allowed: {_allowed(error)}"
 
 
 def dotted(path: Path) -> str:
@@ -54,20 +58,18 @@ def _allowed(error: ErrorDetails) -> str:
 
 def _suggestion(path: Path, model: type[BaseModel]) -> str:
     table = _table_at(path[:-1], model)
-    if table is None:
-        return ""
     known = [field.alias or name for name, field in table.model_fields.items()]
     near = get_close_matches(str(path[-1]), known, n=1, cutoff=0.5)
     return f"; did you mean {near[0]}?" if near else f"; it has {', '.join(known)}"
 
 
-def _table_at(path: Path, model: type[BaseModel]) -> type[BaseModel] | None:
-    """The model that a path leads to; lists and named tables are stepped over."""
+def _table_at(path: Path, model: type[BaseModel]) -> type[BaseModel]:
+    """The model of the table at a path; lists and named tables are stepped over."""
     here: Any = model
     for part in path:
         if isinstance(here, type) and issubclass(here, BaseModel):
             fields = {it.alias or name: it.annotation for name, it in here.model_fields.items()}
-            here = fields.get(str(part))
+            here = fields[str(part)]
         else:
             here = get_args(here)[-1]
-    return here if isinstance(here, type) and issubclass(here, BaseModel) else None
+    return cast("type[BaseModel]", here)  # only a model forbids keys

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 MAX_CHARACTERS = 256 * 1024
 MAX_TOKENS = 10_000
+MAX_TOKEN_CHARACTERS = 20_000
 MAX_KEY_PARTS = 8
 MAX_NESTING = 8
 
@@ -61,7 +62,7 @@ def nearest_line(lines: Mapping[Path, int], path: Path) -> int:
 
 
 def _tokens(text: str) -> Iterator[Token]:
-    """Stops at the first thing that is no token, such as a string without an end, as TOML does."""
+    """Stops where TOML would: at a string without an end. A long rest is one token, so refused."""
     place, line = 0, 1
     while match := _TOKEN.match(text, place):
         kind, found = str(match.lastgroup), match[0]
@@ -69,6 +70,8 @@ def _tokens(text: str) -> Iterator[Token]:
             yield Token(kind, found, line)
         line += found.count("\n")
         place = match.end()
+    if len(text) - place > MAX_TOKEN_CHARACTERS:
+        yield Token("rest", text[place:], line)
 
 
 def _tokens_within_limits(text: str) -> list[Token] | TooCostly:
@@ -84,6 +87,10 @@ def _tokens_within_limits(text: str) -> list[Token] | TooCostly:
             dots = 0
         if len(found) > MAX_TOKENS:
             return TooCostly(token.line, f"there are more than {MAX_TOKENS:,} words and marks")
+        if len(token.text) > MAX_TOKEN_CHARACTERS:
+            return TooCostly(
+                token.line, f"a value is longer than {MAX_TOKEN_CHARACTERS:,} characters"
+            )
         if depth > MAX_NESTING:
             return TooCostly(token.line, f"lists and tables nest deeper than {MAX_NESTING} levels")
         if dots >= MAX_KEY_PARTS:

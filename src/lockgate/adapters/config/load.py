@@ -3,8 +3,9 @@
 import hashlib
 import json
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
+from functools import partial
 from typing import Any, cast
 
 from lockgate.adapters.config.layout import Path, TooCostly, lines_of, nearest_line
@@ -15,7 +16,7 @@ from lockgate.errors import BadConfig
 MOST_SHOWN = 20
 FIX = "correct it and commit; `lockgate init --schema` prints every key and what is allowed"
 
-Complaint = tuple[Path, str]
+Complaint = tuple[Path, Callable[[], str]]  # worded only where it is shown: suggestions cost time
 
 
 def load_config(text: str | None, *, origin: str) -> Settings:
@@ -35,8 +36,9 @@ def load_config(text: str | None, *, origin: str) -> Settings:
     raw = _parsed(text, origin)
     settings, found = _judged(raw)
     if settings is None or found:
-        found.sort(key=lambda it: nearest_line(lines, it[0]))
-        raise _bad(origin, [f"line {nearest_line(lines, it[0])}: {it[1]}" for it in found])
+        placed = sorted(found, key=lambda it: nearest_line(lines, it[0]))
+        shown = [f"line {nearest_line(lines, at)}: {say()}" for at, say in placed[:MOST_SHOWN]]
+        raise _bad(origin, shown, len(found))
     return settings
 
 
@@ -63,7 +65,7 @@ def _judged(raw: dict[str, Any]) -> tuple[Settings | None, list[Complaint]]:
     """The settings where every value is allowed, and all that is wrong."""
     from pydantic import ValidationError  # noqa: PLC0415 - pydantic is heavy
 
-    from lockgate.adapters.config.complaints import complaint  # noqa: PLC0415 - pydantic is heavy
+    from lockgate.adapters.config.complaints import place, wording  # noqa: PLC0415 - pydantic is heavy
     from lockgate.adapters.config.resolve import (  # noqa: PLC0415 - pydantic is heavy
         settings_from,
         written_problems,
@@ -73,10 +75,11 @@ def _judged(raw: dict[str, Any]) -> tuple[Settings | None, list[Complaint]]:
     try:
         config = Config.model_validate(raw)
     except ValidationError as error:
-        return None, [complaint(it, Config) for it in error.errors(include_url=False)]
+        errors = error.errors(include_url=False)
+        return None, [(place(it), partial(wording, it, Config)) for it in errors]
     settings = settings_from(config)
     found = (*written_problems(config), *problems(settings), *_when_problems(settings))
-    return settings, [(_indexed(it.where, raw), it.says) for it in found]
+    return settings, [(_indexed(it.where, raw), partial(str, it.says)) for it in found]
 
 
 def _when_problems(settings: Settings) -> list[Problem]:
@@ -113,10 +116,9 @@ def _indexed(where: tuple[str, ...], raw: Mapping[str, Any]) -> Path:
             return path
 
 
-def _bad(origin: str, found: list[str]) -> BadConfig:
-    more = len(found) - MOST_SHOWN
-    shown = [*found[:MOST_SHOWN], *([f"and {more} more"] if more > 0 else [])]
-    why = shown[0] if len(shown) == 1 else "\n  ".join((f"{len(found)} problems", *shown))
+def _bad(origin: str, shown: list[str], total: int = 1) -> BadConfig:
+    more = [f"and {total - len(shown)} more"] if total > len(shown) else []
+    why = shown[0] if total == 1 else "\n  ".join((f"{total} problems", *shown, *more))
     return BadConfig(f"{origin} was not loaded", why=why, fix=FIX)
 
 

@@ -84,9 +84,8 @@ class SqlStore:
             "id": "" if last is None else last.id,
             "limit": limit + 1,  # one more tells whether a next page is there
         }
-        found = [rows.task_from_row(row) for row in self._newest(which, begin)]
-        found.sort(key=lambda task: (task.created, task.id), reverse=True)
-        tasks = tuple(found[:limit])
+        found = sorted(self._newest(which, begin), key=_age, reverse=True)
+        tasks = tuple(rows.task_from_row(row) for row in found[:limit])
         return Page(tasks, tasks[-1].id if tasks and len(found) > limit else None)
 
     def events(self, task: TaskId | None, since: int, limit: int) -> tuple[StoredEvent, ...]:
@@ -172,6 +171,11 @@ class SqlStore:
         """What is asked for by a text that cannot be stored is not there."""
         texts = [value for value in values.values() if isinstance(value, str)]
         return self._database.read(statement, values) if all(map(rows.can_be_stored, texts)) else ()
+
+
+def _age(row: Row) -> tuple[float, str]:
+    it = Fields("a task", row)
+    return it.real("created"), it.text("id")
 
 
 def _write_session(run: Run, decision: Decision) -> None:

@@ -60,6 +60,8 @@ def _worked_and_reviewed(on: Stage, id: TaskId) -> None:
     reviewer = on.begin(id, Role.REVIEWER)
     on.rewrite(id, "FAIL\nIt loops when logged in.\n", "PASS\nThe loop is gone.\n")
     on.lockgate("task", "update", "--status", "reviewing", token=reviewer)
+    told = [event.type for event in on.app().views.all_events(id)]
+    on.require("the edit was put back and logged", holds="artifact.tampered" in told)
     on.say("Done means landed: the change must be in main.")
     on.lockgate("task", "update", id, "--status", "done", exits=1)
     merge_demo_branch("fix-login")
