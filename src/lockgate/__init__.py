@@ -1,3 +1,3 @@
-"""Lockgate runs coding agents on a repository and lets nothing land that has not passed its gates."""
+"""Lockgate runs coding agents and lets nothing land that has not passed its gates."""
 
 __version__ = "0.1.0"

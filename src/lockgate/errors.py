@@ -40,7 +40,7 @@ class BadConfig(LockgateError):
 
 
 class Unavailable(LockgateError):
-    """The surroundings (git, the database, the disk) did not do their part; trying again may help."""
+    """Git, the database or the disk did not do their part; trying again may help."""
 
 
 class StaleTask(Unavailable):

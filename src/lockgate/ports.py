@@ -7,7 +7,7 @@ from typing import Protocol
 
 from lockgate.core.decision import Decision
 from lockgate.core.effects import Effect
-from lockgate.core.event_log import StoredEvent as StoredEvent
+from lockgate.core.event_log import StoredEvent
 from lockgate.core.model import Pinned, ProjectId, Session, SessionId, Status, Task, TaskId
 from lockgate.core.settings import Settings
 from lockgate.core.task_text import BrokenFrontmatter, Readable, TaskText
@@ -42,7 +42,7 @@ class TaskFilter:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Newest first; `after` of the next page is the last id of this one, None on the last page."""
+    """Newest first; `after` asks for the next page, None where this is the last."""
 
     tasks: tuple[Task, ...]
     after: TaskId | None
@@ -56,7 +56,7 @@ class Store(Protocol):
         ...
 
     def commit(self, decision: Decision) -> None:
-        """Compare-and-set on (id, rev - 1), with session, events and effects; StaleTask if it moved."""
+        """Compare-and-set on (id, rev - 1), with all it holds; StaleTask if the task moved."""
         ...
 
     def delete(self, decision: Decision) -> None:
@@ -143,7 +143,7 @@ class Repository(Protocol):
 
 
 class Configuration(Protocol):
-    """The project's configuration, as its trusted base commit has it. BadConfig where it is wrong."""
+    """The project's configuration, as its trusted base commit has it; BadConfig if it is wrong."""
 
     def settings_of(self, project: Project) -> Settings: ...
     def rules_of(self, project: Project) -> Pinned: ...

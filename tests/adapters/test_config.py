@@ -496,7 +496,9 @@ def test_a_text_made_to_cost_time_is_refused_at_once(name) -> None:
     refusal(BOMBS[name])
     took = time.process_time() - started
 
-    assert took < 0.5  # 62 ms at most when measured alone; the machines that test are shared
+    # Untraced, the best of three is 50 ms at most; a coverage tracer makes that several times as
+    # much. Without the limits these take 6 to 28 s.
+    assert took < 1
 
 
 @given(st.text(alphabet="[]{}=.,'\"\\#\n ab1_-", max_size=80))

@@ -1,4 +1,4 @@
-"""Events as they leave the program: the sources' names, keys and spelling; the chain that holds them."""
+"""Events as they leave the program: the sources' names and keys, and the chain they are in."""
 
 import json
 from dataclasses import replace

@@ -2,6 +2,7 @@
 
 from dataclasses import fields, replace
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -41,7 +42,7 @@ FORMULA = (
     WrittenGate(name="code_review", type=GateKind.PARALLEL_REVIEW, dimensions=DIMENSIONS),
     WrittenGate(name="human_approval", type=GateKind.HUMAN),
 )
-SAMPLES: dict[str, object] = {
+SAMPLES: dict[str, Any] = {
     "command": "make test",
     "serial": False,
     "fail_fast": True,

@@ -1,9 +1,10 @@
-"""The map, pair by pair, as S2 and the design write it; who may take an arrow, and what it needs."""
+"""The map, pair by pair, as S2 and the design write it; who may take an arrow, what it needs."""
 
 from itertools import product
 
 import pytest
 
+from lockgate.core.events import MoveForced
 from lockgate.core.lifecycle import ARROWS, OWNERS, RULES, exits, validate_transition
 from lockgate.core.model import Actor, GateKind, GateRef, Pinned, Role, Status
 from lockgate.core.turns import Move, move
@@ -192,6 +193,15 @@ def test_a_handoff_that_has_moved_the_task_once_does_not_count_again() -> None:
     assert taken(other).task.status is S.AGENT_REVIEW
 
 
+def test_a_handoff_that_was_there_while_a_question_was_asked_still_counts() -> None:
+    asked = taken(move(evidence(a_task(), HANDOFF, Actor.HUMAN), Move(S.CLARIFICATION)))
+    answered = taken(move(evidence(asked.task, HANDOFF, Actor.HUMAN), Move(S.WORKING)))
+
+    decision = taken(move(evidence(answered.task, HANDOFF, Actor.HUMAN), Move(S.AGENT_REVIEW)))
+
+    assert decision.task.status is S.AGENT_REVIEW
+
+
 @pytest.mark.req("R69", "R70", "R71", "R75")
 @pytest.mark.parametrize(
     ("body", "target", "round", "why"),
@@ -267,6 +277,7 @@ def test_a_human_may_force_past_a_missing_artifact_and_the_log_keeps_why() -> No
 
     assert decision.task.status is S.AGENT_REVIEW
     forced = decision.events[-1]
+    assert isinstance(forced, MoveForced)
     assert forced.reason == "the handoff is in the issue"
     assert "'## Handoff'" in forced.missing
 

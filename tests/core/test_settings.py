@@ -1,6 +1,7 @@
 """Settings: the defaults of the interface page, what a task pins, what is wrong with them."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -33,8 +34,8 @@ PLAIN = Settings(formula="none", gates=())
 CHANGE = Placement(serial=True, on=(Where.CHANGE,))
 
 
-def with_gate(kind: GateKind, **keys: object) -> Settings:
-    written = WrittenGate(name="g", **keys)  # type: ignore[arg-type]  # the table below is typed
+def with_gate(kind: GateKind, **keys: Any) -> Settings:
+    written = WrittenGate(name="g", **keys)
     return replace(PLAIN, gates=(configured(written, kind, "true"),))
 
 

@@ -10,6 +10,7 @@ from lockgate.bootstrap import open_app
 from lockgate.core.model import Role, SessionId, Status
 from lockgate.core.turns import Move
 from lockgate.errors import BadConfig, Refused, StaleTask, TransitionRefused
+from lockgate.ports import TaskFilter
 from lockgate.services.callers import HUMAN
 from lockgate.services.effector import Effector
 from tests.scenarios.world import REVIEW_ONLY, World, git
@@ -24,7 +25,7 @@ def _workspace(place: Path, text: str) -> Path:
     return place
 
 
-# --- where artifacts are read ---------------------------------------------------------------------
+# --- where artifacts are read -------------------------------------------------------------------
 
 
 @pytest.mark.req("R76", "R77")
@@ -78,13 +79,13 @@ def test_a_workspace_without_a_task_file_hands_nothing_on(world, tmp_path, gone)
         (tmp_path / "elsewhere.md").write_text(HANDOFF)
         (place / "TASK.md").symlink_to(tmp_path / "elsewhere.md")
 
-    with pytest.raises(TransitionRefused, match="TASK.md|link"):
+    with pytest.raises(TransitionRefused, match=r"TASK\.md|link"):
         world.move(id, S.AGENT_REVIEW, worker)
 
     assert world.task(id).status is S.WORKING
 
 
-# --- the mirror -----------------------------------------------------------------------------------
+# --- the mirror ---------------------------------------------------------------------------------
 
 
 def test_an_edited_frontmatter_is_put_back_and_the_log_says_so(world) -> None:
@@ -123,7 +124,7 @@ def test_a_task_file_that_cannot_be_read_is_left_alone_and_the_task_goes_on(worl
 
     assert path.read_bytes().startswith(b"\xff\xfe")
     assert world.task(id).status is S.STUCK
-    [row] = world.app.views.board(_all()).rows
+    [row] = world.app.views.board(TaskFilter()).rows
     assert "UTF-8" in str(row.trouble)
 
 
@@ -148,7 +149,7 @@ def test_history_is_the_log_without_gaps_or_repeats(world) -> None:
     assert told == [event.seq for event in world.app.views.all_events(id)]
 
 
-# --- a crash between commit and act -----------------------------------------------------------------
+# --- a crash between commit and act -------------------------------------------------------------
 
 
 class Dies(Exception):
@@ -191,7 +192,7 @@ def test_an_effect_carried_out_twice_is_as_once(world) -> None:
     assert world.path(id).read_bytes() == before
 
 
-# --- many at once -----------------------------------------------------------------------------------
+# --- many at once -------------------------------------------------------------------------------
 
 
 def test_a_signal_sent_ten_times_at_once_moves_the_task_once(world) -> None:
@@ -239,7 +240,7 @@ def test_a_session_that_never_was_does_not_end(world) -> None:
         world.app.coordinator.session_ended(SessionId("nobody.1"))
 
 
-# --- configuration ----------------------------------------------------------------------------------
+# --- configuration ------------------------------------------------------------------------------
 
 
 @pytest.mark.req("R122")
@@ -303,9 +304,3 @@ def test_base_may_name_another_branch_and_its_configuration_is_the_one_that_coun
     assert task.pinned is not None
     assert task.pinned.base == "trunk"
     assert task.pinned.limits.crashes == 1
-
-
-def _all():
-    from lockgate.ports import TaskFilter
-
-    return TaskFilter()

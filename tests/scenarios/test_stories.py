@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from lockgate.core.effects import EvaluateGates, NotifyHuman, PrepareWorkspace, SpawnAgent
-from lockgate.core.model import Role, Status
+from lockgate.core.model import Role, Status, TaskId
 from lockgate.errors import TransitionRefused
-from lockgate.services.callers import HUMAN
+from lockgate.services.callers import HUMAN, Caller
 from lockgate.services.runner import TaskRunner
 from tests.scenarios.world import World, git
 
@@ -32,7 +32,7 @@ class Player:
     def __init__(self, world: World) -> None:
         self.world = world
         self.id = world.create()
-        self.agents = {}
+        self.agents: dict[Role, Caller] = {}
 
     def start(self) -> None:
         self.world.move(self.id, Status.WORKING)
@@ -94,7 +94,7 @@ def _steps(text: str) -> list[tuple[str, list[str]]]:
     return [(step, facts) for step, _rule, *facts in (block for block in lines if block)]
 
 
-def _does(world: World, id: str) -> str:
+def _does(world: World, id: TaskId) -> str:
     names = []
     for pending in world.app.store.pending_effects(id, 100):
         match pending.effect:

@@ -10,6 +10,7 @@ from lockgate.core.model import Actor, Role, Status
 from lockgate.errors import TransitionRefused
 from lockgate.services.callers import HUMAN
 from lockgate.services.runner import TaskRunner
+from tests.scenarios.world import REVIEW_ONLY, World
 
 S = Status
 
@@ -78,9 +79,9 @@ def test_resume_lets_the_task_be_attempted_again_from_nought(world) -> None:
 
 def test_an_agent_that_hands_on_is_not_attempted_again(world) -> None:
     id = world.started()
-    attempts = []
+    attempts: list[object] = []
 
-    TaskRunner(world.app.coordinator).run(id, lambda task: attempts.append(task))
+    TaskRunner(world.app.coordinator).run(id, attempts.append)
 
     assert len(attempts) == 1
     assert world.task(id).failed_attempts == 0
@@ -121,8 +122,6 @@ def test_counters_are_rebuilt_from_the_row_after_a_restart(world) -> None:
 
 
 def test_a_project_that_allows_more_attempts_gets_them(tmp_path) -> None:
-    from tests.scenarios.world import REVIEW_ONLY, World
-
     world = World.at(tmp_path, REVIEW_ONLY + "[limits]\nescalation_threshold = 7\n")
     id, agent = world.started(), AlwaysFails()
 

@@ -44,7 +44,7 @@ def a_repository(root: Path, config: str | None = REVIEW_ONLY) -> Path:
 
 @dataclass
 class World:
-    """One home, one repository; `app` is opened anew where a test says that Lockgate was restarted."""
+    """One home, one repository; `restart` opens the services anew."""
 
     root: Path
     home: Path

@@ -24,6 +24,13 @@ def _dying_connect(*args, **options):
     return connection
 
 
-if __name__ == "__main__":
+def main() -> None:
     sqlite3.connect = _dying_connect
-    SqliteStore(sys.argv[1])
+    try:
+        SqliteStore(sys.argv[1])
+    finally:
+        sqlite3.connect = _connect  # what measures coverage has a database too
+
+
+if __name__ == "__main__":
+    main()

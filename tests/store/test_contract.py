@@ -239,6 +239,42 @@ def test_a_damaged_row_is_not_read(store: Store, place: Place, column: str, valu
         store.load(TaskId("t1"))
 
 
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [
+        ("summary", None),
+        ("summary", b"bytes"),
+        ("created", "yesterday"),
+        ("rev", 1.5),
+        ("rev", True),
+        ("status", "pending"),
+        ("auto_start", 2),
+        ("dead", None),
+    ],
+)
+def test_a_value_of_another_type_is_damage(column: str, value: object) -> None:
+    row = {**rows.task_to_row(a_task()), column: value}
+
+    with pytest.raises(Unavailable, match="the database is damaged"):
+        rows.task_from_row(row)
+
+
+def test_a_missing_column_is_damage() -> None:
+    row = rows.task_to_row(a_task())
+    del row["cause"]
+
+    with pytest.raises(Unavailable, match="cause is missing"):
+        rows.task_from_row(row)
+
+
+def test_an_unknown_effect_is_not_read(store: Store, place: Place) -> None:
+    store.create(Decision(a_task(), effects=(MirrorTask(),)))
+    place.execute("UPDATE outbox SET kind = 'Dream'")
+
+    with pytest.raises(Unavailable, match="there is no effect 'Dream'"):
+        store.pending_effects(None, 9)
+
+
 # --- compare and set ----------------------------------------------------------------------------
 
 

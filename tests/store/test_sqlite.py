@@ -18,6 +18,7 @@ from typing import cast
 import pytest
 
 from lockgate.adapters.store import sql
+from lockgate.adapters.store.database import Run
 from lockgate.adapters.store.sqlite import SqliteDatabase, SqliteStore
 from lockgate.core.decision import Decision
 from lockgate.core.effects import MirrorTask
@@ -152,6 +153,40 @@ def test_a_turn_that_fails_does_not_take_those_beside_it_along(store: SqliteStor
     assert [it.result() for it in ended] == ["written", "stale", "written"]
     assert [it.task for it in store.events(None, 1, 9)].count(TaskId("t1")) == 1
     assert store.first_broken_event() is None
+
+
+def test_a_thread_that_is_ended_does_not_let_those_beside_it_believe(store: SqliteStore) -> None:
+    database = database_of(store)
+    together = Barrier(3)
+
+    def interrupted(_run: Run) -> None:
+        raise KeyboardInterrupt
+
+    def write() -> None:
+        together.wait()
+        database.write(interrupted)
+
+    database._writing.acquire()
+    with ThreadPoolExecutor(2) as threads:
+        ended = [threads.submit(write) for _ in range(2)]
+        together.wait()
+        time.sleep(0.2)
+        database._writing.release()
+
+    assert {type(it.exception()) for it in ended} == {KeyboardInterrupt, Unavailable}
+    store.commit(moved(a_task()))
+
+
+def test_a_new_file_that_another_holds_is_waited_for_and_then_named(path: Path) -> None:
+    path.parent.mkdir()
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+
+        with pytest.raises(Unavailable, match="locked by another process"):
+            SqliteStore(path, wait_seconds=0.2)
+
+        other.execute("ROLLBACK")
+    SqliteStore(path).close()
 
 
 # --- disks --------------------------------------------------------------------------------------

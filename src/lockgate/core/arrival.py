@@ -137,7 +137,7 @@ def _counted(seen: Evidence, task: Task, target: Status) -> Task:
 
 
 def _reviewed(task: Task) -> Task:
-    """A round begins when an evaluation reaches its first review: at once, where that comes first."""
+    """A round begins when an evaluation reaches a review: at once, where that comes first."""
     more = 1 if reviews_first(task.pinned) else 0
     return replace(task, review_round=task.review_round + more)
 

@@ -1,4 +1,4 @@
-"""Effects: what the world must be asked to do after a decision is on disk. Each is safe to do twice."""
+"""Effects: what the world is asked to do once a decision is on disk; each is safe to do twice."""
 
 from dataclasses import dataclass
 

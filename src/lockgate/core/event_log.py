@@ -20,11 +20,14 @@ class StoredEvent:
     data: Mapping[str, object]
 
 
+_ENCODER = json.JSONEncoder(
+    ensure_ascii=False, allow_nan=False, separators=(",", ":"), sort_keys=True
+)
+
+
 def canonical(value: object) -> str:
     """The same value is always the same text."""
-    return json.dumps(
-        value, ensure_ascii=False, allow_nan=False, separators=(",", ":"), sort_keys=True
-    )
+    return _ENCODER.encode(value)
 
 
 def event_line(event: StoredEvent) -> str:

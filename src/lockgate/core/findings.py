@@ -1,4 +1,4 @@
-"""Findings: one problem each, with a priority and a place; feedback is all of them, as the agent gets them."""
+"""Findings: one problem each, with priority and place; feedback is all an agent gets of them."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

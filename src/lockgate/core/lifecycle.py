@@ -1,7 +1,7 @@
 """The map: which status follows which, who may ask, what it needs and what it sets off.
 
-This file alone decides whether a task may move. Without the arrows that only the orchestrator takes,
-and the rows of `paused-for-intervention`, it is S2's map, pair by pair.
+This file alone decides whether a task may move. Without the arrows that only the orchestrator
+takes, and the rows of `paused-for-intervention`, it is S2's map, pair by pair.
 """
 
 from collections.abc import Callable
@@ -91,7 +91,7 @@ def unmet(seen: Evidence, rule: Rule, *, force: bool = False) -> Missing | None:
 
 
 def unheard(seen: Evidence) -> Missing | None:
-    """Why the session that asks has no say any more; None where it has, or where no session asks."""
+    """Why the session that asks has no say any more; None where it has, or where none asks."""
     session = seen.session
     if session is None:
         return None
@@ -123,10 +123,7 @@ def _off_the_map(seen: Evidence, target: Status) -> Missing:
 def _not_theirs(seen: Evidence, rule: Rule) -> Missing:
     asker = f"a {seen.actor}"
     there = exits(rule.source, seen.actor)
-    if not rule.by:
-        why = "only the orchestrator takes this arrow"
-    else:
-        why = f"{asker} may not ask for it"
+    why = f"{asker} may not ask for it" if rule.by else "only the orchestrator takes this arrow"
     if there:
         return Missing(f"{why}; from {rule.source} {asker} may go to {', '.join(there)}")
     return Missing(f"{why}; {asker} has no move from {rule.source}", "leave the status as it is")

@@ -1,13 +1,15 @@
-"""Every limit: what it counts, over what span, what resets it. The `[limits]` and `[retry]` tables set them.
+"""Every limit, in one place; the `[limits]` and `[retry]` tables set them.
 
-| limit                | counts                                   | reached                   | reset by                        |
-|----------------------|------------------------------------------|---------------------------|---------------------------------|
-| escalation_threshold | failed attempts over a task's whole life | paused-for-intervention   | resume, done                    |
-| crashes              | crashes in one status                    | stuck                     | any change of status            |
-| review_rounds        | agent reviews of a task                  | stuck on a FAIL           | a human takes it out of stuck/paused |
-| max_iterations       | work, gates, feedback, once each         | stuck                     | a human takes it out of stuck/paused |
-| step_failures        | failures in a row at one node of a DAG   | ESCALATION                | a pass; per run                 |
-| call_attempts        | tries of one sandboxed call              | SandboxRetryExhaustedError | every call                     |
+| limit                | counts, over what span               | reached          | reset by        |
+|----------------------|--------------------------------------|------------------|-----------------|
+| escalation_threshold | failed attempts, a task's whole life | paused           | resume, done    |
+| crashes              | crashes, in one status               | stuck            | any move        |
+| review_rounds        | agent reviews                        | stuck, on a FAIL | a human, see 1) |
+| max_iterations       | work, gates, feedback: once each     | stuck            | a human, see 1) |
+| step_failures        | failures in a row, at one step       | ESCALATION       | a pass; per run |
+| call_attempts        | tries, of one sandboxed call         | the call failed  | every call      |
+
+1) when a human takes the task out of stuck or paused-for-intervention.
 """
 
 from dataclasses import dataclass

@@ -34,7 +34,7 @@ class Role(StrEnum):
 
 
 class Actor(StrEnum):
-    """Who asks for a move. A call with a session's token acts as its role; one without is a human's."""
+    """Who asks for a move: a session's token makes an agent of its role, no token a human."""
 
     WORKER = "worker"
     REVIEWER = "reviewer"
@@ -167,7 +167,7 @@ class Pinned:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """One piece of work: one TASK.md, one branch, one workspace. The row that holds every counter."""
+    """One piece of work: one TASK.md, one branch, one workspace. Its row holds every counter."""
 
     id: TaskId
     project: ProjectId
@@ -197,7 +197,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
-    """One run of an agent. Its token, known here only by its hash, lets it act as its role on its task."""
+    """One run of an agent. Its token, kept as a hash, lets it act as its role on its task."""
 
     id: SessionId
     task: TaskId

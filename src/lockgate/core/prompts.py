@@ -1,4 +1,4 @@
-"""What each agent is told: one text a state, each with its own role's instructions and no other's."""
+"""What each agent is told: one text a state, with its own role's instructions and no other's."""
 
 from lockgate.core.limits import Limits
 from lockgate.core.model import Role, Status, Task
@@ -110,7 +110,8 @@ You take up a task that is stuck.
 {_task(task)}
 Review round: {task.review_round}
 
-Either its review failed too often, or its agents crashed. ## Review and ## Handoff say what went wrong.
+Either its review failed too often, or its agents crashed.
+## Review and ## Handoff say what went wrong.
 
 Instructions:
 1. Read all of TASK.md, ## Review and ## Handoff above all.

@@ -109,7 +109,9 @@ def session_started(
 
 
 def session_ended(seen: Evidence) -> Decision:
-    """Take the arrow whose evidence is there; where a status has such arrows and none is met, count a crash."""
+    """Take the arrow whose evidence is there; where a status has such arrows and none is met,
+    the agent crashed.
+    """
     decision = _after_its_end(seen)
     if seen.session is None:
         return decision
@@ -182,8 +184,10 @@ def _taken(seen: Evidence, asked: Move) -> Decision:
             return evaluation_passed(seen)
         case S.AGENT_REVIEW, S.WORKING | S.STUCK:
             return evaluation_failed(seen, _as_feedback(seen.found.review or ""), review=True)
-        case _:
+        case S.WORKING, S.AGENT_REVIEW:
             return arrive(seen, _spend(seen), Arrival(asked.target, asked.reason))
+        case _:
+            return arrive(seen, seen.task, Arrival(asked.target, asked.reason))
 
 
 def _after_its_end(seen: Evidence) -> Decision:

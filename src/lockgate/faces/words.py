@@ -31,6 +31,11 @@ def safe(text: str) -> str:
     return _UNSAFE.sub("\ufffd", text)
 
 
+def escaped(line: str) -> str:
+    """The same JSON, with nothing in it that moves a cursor."""
+    return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", line)
+
+
 def one_line(text: str) -> str:
     return " ".join(safe(text).split())
 

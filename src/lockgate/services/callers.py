@@ -20,7 +20,7 @@ HUMAN = Caller(Actor.HUMAN)
 
 
 def hashed(token: str) -> str:
-    return hashlib.sha256(token.encode()).hexdigest()
+    return hashlib.sha256(token.encode(errors="surrogateescape")).hexdigest()
 
 
 def identify(store: Store, token: str | None) -> Caller:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -35,7 +36,7 @@ class Imports:
         return task
 
     def _text(self, path: Path) -> Readable:
-        directory, name = (path, "TASK.md") if path.is_dir() else (path.parent, path.name)
+        directory, name = (path, "TASK.md") if _is_directory(path) else (path.parent, path.name)
         match self.files.read_at(directory, name):
             case Readable() as text:
                 return text
@@ -83,6 +84,12 @@ class Imports:
         if isinstance(own, str) and _ID.fullmatch(own) and own not in self.tasks.store.named(own):
             return TaskId(own)
         return records.new_id(branch, self.tasks.chance.suffix())
+
+
+def _is_directory(path: Path) -> bool:
+    with suppress(OSError):  # its name is too long, for one
+        return path.is_dir()
+    return False
 
 
 def _string(fields: Mapping[str, object], name: str) -> str:

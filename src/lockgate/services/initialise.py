@@ -14,7 +14,7 @@ MESSAGE = "Add Lockgate's configuration"
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """A configuration that loads, and what it was made from: key → command and where it was seen."""
+    """A configuration that loads, and what was found for it: key to command and its source."""
 
     text: str
     found: Mapping[str, str]
@@ -51,7 +51,14 @@ class Initialiser:
                 why="it is bare, and a configuration is a file in a work tree",
                 fix="run it in a clone that has one",
             )
-        base = self.repository.base_branch(project) or self.repository.current_branch(project)
+        current = self.repository.current_branch(project)
+        base = self.repository.base_branch(project) or current
+        if not base or (wanted.commit and not current):
+            raise Refused(
+                "the repository was not set up",
+                why="HEAD is detached: a commit here would be on no branch",
+                fix=f"git checkout {base or 'main'}, then run it again",
+            )
         proposal = self.propose(Path(project.root), wanted, base)
         self.repository.write_file(project, CONFIG, proposal.text, replace=wanted.force)
         branch = self.repository.commit_file(project, CONFIG, MESSAGE) if wanted.commit else None

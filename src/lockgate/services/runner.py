@@ -1,4 +1,4 @@
-"""S4's task runner: attempts until the work is handed on, and stops for a human at the threshold."""
+"""S4's task runner: attempts until the work is handed on, and stops at the threshold."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

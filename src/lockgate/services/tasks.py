@@ -5,8 +5,10 @@ from dataclasses import dataclass
 from lockgate.core import records
 from lockgate.core.decision import Decision, Evidence
 from lockgate.core.effects import MirrorTask
-from lockgate.core.model import Task, TaskId
+from lockgate.core.lifecycle import unheard
+from lockgate.core.model import Actor, Task, TaskId
 from lockgate.core.records import Unacceptable
+from lockgate.core.settings import known_agents
 from lockgate.errors import NoSuchTask, Refused
 from lockgate.ports import Chance, Clock, Configuration, Project, Repository, Store
 from lockgate.services.callers import Caller, must_be_human, must_own
@@ -49,13 +51,14 @@ class Tasks:
     def create(self, project: Project, asked: NewTask, caller: Caller) -> Task:
         must_be_human(caller, "the task was not created")
         self._check(asked)
+        agent = self._agent(project, asked.agent)
         now = self.clock.now()
         task = Task(
             id=records.new_id(asked.branch, self.chance.suffix()),
             project=self.store.add_project(project).id,
             summary=asked.summary.strip(),
             branch=asked.branch,
-            agent=asked.agent or self.configuration.settings_of(project).project.agent,
+            agent=agent,
             created=now,
             updated=now,
             priority=asked.priority,
@@ -70,11 +73,15 @@ class Tasks:
         return task
 
     def rename(self, id: TaskId, summary: str, caller: Caller) -> Task:
-        must_own(caller, id)
-        self.check_summary(id, summary)
-        return self.coordinator.turn(
-            id, lambda seen: records.renamed(seen.task, summary.strip(), seen.now), caller
-        )
+        self.check_rename(id, summary, caller)
+
+        def decide(seen: Evidence) -> Decision:
+            missing = unheard(seen)
+            if missing:
+                raise Refused(f"task {id} keeps its summary", why=missing.why, fix=missing.fix)
+            return records.renamed(seen.task, summary.strip(), seen.now)
+
+        return self.coordinator.turn(id, decide, caller)
 
     def delete(self, id: TaskId, caller: Caller) -> Task:
         must_be_human(caller, f"task {id} was not deleted")
@@ -94,8 +101,24 @@ class Tasks:
         accept(records.check_context(asked.context), what)
         self.check_branch(asked.branch, what)
 
-    def check_summary(self, id: TaskId, summary: str) -> None:
-        accept(records.check_summary(summary), f"task {id} keeps its summary")
+    def check_rename(self, id: TaskId, summary: str, caller: Caller) -> None:
+        """What a task is, a human says, or a worker that has asked; never who judges it."""
+        what = f"task {id} keeps its summary"
+        must_own(caller, id)
+        if caller.actor is Actor.REVIEWER:
+            raise Refused(what, why="a reviewer may not change it", fix="leave it as it is")
+        accept(records.check_summary(summary), what)
+
+    def _agent(self, project: Project, name: str | None) -> str:
+        settings = self.configuration.settings_of(project)
+        known = known_agents(settings)
+        if name is None or name in known:
+            return name or settings.project.agent
+        raise Refused(
+            "the task was not created",
+            why=f"no agent is called {name!r}",
+            fix=f"use one of {', '.join(known)}, or add [agents.NAME] to the configuration",
+        )
 
     def check_branch(self, branch: str, what: str) -> None:
         if not self.repository.valid_branch(branch):

@@ -12,6 +12,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple, Protocol
 
 MAX_CHARACTERS = 1_000
+MAX_TOKENS = 200  # the library recurses for each operator, and a full stack ends the process
 MAX_NESTING = 20
 MAX_COMPREHENSIONS = 8
 MAX_PATHS = 5_000
@@ -101,10 +102,12 @@ def _tried(expression: str) -> When | Unfit:
     }
     try:
         program = cel_compile(expression)
-    except Exception as error:  # noqa: BLE001 - whatever the library raises is the owner's to mend
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as error:  # noqa: BLE001 - a panic in the library's Rust is no Exception
         return Unfit(_first_line(error))
     answer = _answer(program, ordinary["task"], ordinary["change"])
-    if isinstance(answer, Exception):
+    if isinstance(answer, BaseException):
         return Unfit(f"on an ordinary task it fails: {_first_line(answer)}")
     if not isinstance(answer, bool):
         return Unfit(f"it answers {type(answer).__name__}, and a condition is true or false")
@@ -114,7 +117,9 @@ def _tried(expression: str) -> When | Unfit:
 def _answer(program: Program, task: Mapping[str, object], change: Mapping[str, object]) -> object:
     try:
         return program.execute({"task": dict(task), "change": dict(change)})
-    except Exception as error:  # noqa: BLE001 - any error is the same: no answer
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as error:  # noqa: BLE001 - a panic in the library's Rust is no Exception
         return error
 
 
@@ -132,6 +137,8 @@ def _tokens(expression: str) -> list[Token] | Unfit:
 
 
 def _shape(tokens: Sequence[Token]) -> Iterator[str]:
+    if len(tokens) > MAX_TOKENS:
+        yield f"it has more than {MAX_TOKENS} words and marks"
     depth = 0
     for token, following in pairwise((*tokens, _END)):
         depth += (token.text in {"(", "["}) - (token.text in {")", "]"})
@@ -218,6 +225,6 @@ def _kind(side: Sequence[Token]) -> str | None:
             return None
 
 
-def _first_line(error: Exception) -> str:
+def _first_line(error: BaseException) -> str:
     text = str(error)
     return text.splitlines()[0][:200] if text else type(error).__name__

@@ -20,8 +20,9 @@ COMMANDS = {
 
 @click.group(cls=lazy_group(COMMANDS), invoke_without_command=True)
 @click.version_option(__version__, prog_name="lockgate")
+@output.json_option
 @click.pass_context
-def root(ctx: click.Context) -> None:
+def root(ctx: click.Context, *, as_json: bool) -> None:
     """Run coding agents on a repository; nothing lands that has not passed its gates.
 
     Without a command: the board of the project you stand in.
@@ -29,7 +30,9 @@ def root(ctx: click.Context) -> None:
     if ctx.invoked_subcommand is None:
         from lockgate.faces.cli.task_read import list_tasks
 
-        ctx.invoke(list_tasks)
+        ctx.invoke(list_tasks, as_json=as_json)
+    elif as_json:
+        raise click.UsageError(f"--json goes after the command: {ctx.invoked_subcommand} --json")
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -49,8 +52,7 @@ def run(argv: list[str]) -> int:
         return output.fail_usage(error, as_json=as_json)
     except KeyboardInterrupt:
         return output.INTERRUPTED
-    except BrokenPipeError:
-        sys.stderr.close()
+    except SystemExit:  # click's way out where whoever read our output has gone
         return 0
     except Exception as error:  # noqa: BLE001 - the last resort: our bug, told as one
         return output.fail_bug(error, as_json=as_json)

@@ -23,4 +23,4 @@ class StatusChoice(click.ParamType[Status]):
             if status.value == wanted:
                 return status
         allowed = ", ".join(status.value for status in Status)
-        self.fail(f"there is no status {value!r}; the map has {allowed}", param, ctx)
+        return self.fail(f"there is no status {value!r}; the map has {allowed}", param, ctx)

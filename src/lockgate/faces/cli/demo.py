@@ -5,7 +5,7 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -43,7 +43,7 @@ def demo(*, keep: bool, fast: bool) -> None:
 
 
 @contextmanager
-def _inside(place: Path) -> Iterator[None]:
+def _inside(place: Path) -> Generator[None]:
     """Another home and another directory, until the story is told."""
     before, directory = dict(os.environ), Path.cwd()
     os.environ.pop("LOCKGATE_TOKEN", None)

@@ -50,6 +50,10 @@ def _worked_and_reviewed(on: Stage, id: TaskId) -> None:
     on.lockgate("task", "update", "--status", "reviewing", token=reviewer, exits=1)
     on.rewrite(id, "On a first pass this looks good.\n", "FAIL\nIt loops when logged in.\n")
     on.lockgate("task", "update", "--status", "working", token=reviewer)
+    _fixed_and_landed(on, id)
+
+
+def _fixed_and_landed(on: Stage, id: TaskId) -> None:
     on.say("The next worker hands on the same text again: it moved the task once and is spent.")
     worker = on.begin(id, Role.WORKER)
     on.lockgate("task", "complete", token=worker, exits=1)
@@ -83,7 +87,7 @@ def _crashed_twice(on: Stage, id: TaskId) -> None:
 def _failed_too_often(on: Stage, id: TaskId) -> None:
     on.say(f"3. An agent that fails {ESCALATION_THRESHOLD} times is not let loose a sixth time.")
     on.lockgate("task", "update", id, "--status", "working")
-    tried = []
+    tried: list[str] = []
 
     def attempt(_task: object) -> str:
         tried.append("attempt")

@@ -1,5 +1,6 @@
 """`lockgate events`: the log of everything that happened."""
 
+import sys
 import time
 
 import click
@@ -12,17 +13,24 @@ from lockgate.services.views import Views
 
 BATCH = 500
 PAUSE = 0.25
+LAST = 2**63 - 1
 
 
 @click.command()
 @click.argument("name", metavar="[ID]", required=False)
-@click.option("--since", default=0, metavar="SEQ", help="Only events after this number.")
+@click.option(
+    "--since",
+    default=0,
+    type=click.IntRange(0, LAST),
+    metavar="SEQ",
+    help="Only events after this number.",
+)
 @click.option("--follow", is_flag=True, help="Go on with what happens next, until interrupted.")
 @json_option
 def events(*, name: str | None, since: int, follow: bool, as_json: bool) -> None:
     """Show events, oldest first: one JSON object a line with --json."""
     it = app()
-    id = named(it, name) if name else None
+    id = None if name is None else named(it, name)
     while True:
         seen = _print(it.views, id, since, as_json=as_json)
         if seen == since:
@@ -33,8 +41,9 @@ def events(*, name: str | None, since: int, follow: bool, as_json: bool) -> None
 
 
 def _print(views: Views, id: TaskId | None, since: int, *, as_json: bool) -> int:
-    """Print one batch; the seq of its last event."""
+    """Print one batch; the seq of its last event. What is hashed is the line as a pipe gets it."""
     for event in views.events(id, since, BATCH):
-        click.echo(event_line(event) if as_json else words.event_text(event))
+        line = event_line(event) if as_json else words.event_text(event)
+        click.echo(words.escaped(line) if sys.stdout.isatty() else line)
         since = event.seq
     return since

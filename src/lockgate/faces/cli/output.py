@@ -31,7 +31,7 @@ def json_option(command: Command) -> Command:
 
 def show(facts: object, text: str, *, as_json: bool) -> None:
     if as_json:
-        click.echo(json.dumps(facts, ensure_ascii=False, default=str))
+        click.echo(json.dumps(facts, default=str))  # ASCII: nothing in it moves a cursor
     else:
         click.echo(words.safe(text))
 
@@ -42,7 +42,9 @@ def app() -> App:
 
 def named(it: App, name: str | None) -> TaskId:
     """The task that is meant: by the beginning of its id, or by where we are."""
-    return it.tasks.find(name or it.projects.task_here(Path.cwd(), it.caller))
+    if name is None:
+        return it.store.load(it.projects.task_here(Path.cwd(), it.caller)).id
+    return it.tasks.find(name)
 
 
 def fail(error: LockgateError, *, as_json: bool) -> int:
@@ -68,9 +70,7 @@ def fail_bug(error: BaseException, *, as_json: bool) -> int:
 
 def _complain(what: str, why: str, fix: str, *, as_json: bool) -> None:
     if as_json:
-        click.echo(
-            json.dumps({"error": {"what": what, "why": why, "fix": fix}}, ensure_ascii=False)
-        )
+        click.echo(json.dumps({"error": {"what": what, "why": why, "fix": fix}}))
     click.echo(words.error_text(what, why, fix), err=True)
 
 

@@ -1,11 +1,13 @@
 """The task commands that change something."""
 
 import sys
+from errno import EBADF
 from pathlib import Path
 
 import click
 
 from lockgate.core.model import Status, Task
+from lockgate.core.records import MAX_CONTEXT
 from lockgate.core.turns import Move
 from lockgate.errors import Refused
 from lockgate.faces import words
@@ -15,6 +17,7 @@ from lockgate.services.callers import must_own
 from lockgate.services.tasks import NewTask
 from lockgate.services.views import task_facts
 
+MOST_BYTES = 4 * MAX_CONTEXT + 4  # of a text that is longer than allowed, in any alphabet
 ID = click.argument("name", metavar="[ID]", required=False)
 
 
@@ -80,7 +83,7 @@ def update(
     id = named(it, name)
     must_own(it.caller, id)
     if summary is not None:
-        it.tasks.check_summary(id, summary)
+        it.tasks.check_rename(id, summary, it.caller)
     if status is not None:
         it.coordinator.move(id, Move(status, reason, directive, force), it.caller)
     if summary is not None:
@@ -140,12 +143,22 @@ def _context(source: str | None) -> str:
     if source is None:
         return ""
     try:
-        raw = sys.stdin.buffer.read() if source == "-" else Path(source).read_bytes()
-        return raw.decode()
+        raw = _bytes(source)
+        return raw.decode(errors="strict" if len(raw) < MOST_BYTES else "replace")
     except OSError as error:
         raise _unread(source, error.strerror or str(error)) from error
     except UnicodeDecodeError as error:
         raise _unread(source, f"byte {error.start} is not UTF-8") from error
+
+
+def _bytes(source: str) -> bytes:
+    """No more than it takes to see that the text is too long."""
+    if source != "-":
+        with Path(source).open("rb") as file:
+            return file.read(MOST_BYTES)
+    if sys.stdin is None:
+        raise OSError(EBADF, "stdin is closed")
+    return sys.stdin.buffer.read(MOST_BYTES)
 
 
 def _unread(source: str, why: str) -> Refused:

@@ -1,0 +1,329 @@
+"""The coordinator on a real store against a small model written from the documents alone.
+
+The bounded profile runs in `make check`, the long one in `make soak`.
+"""
+
+import os
+import shutil
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from hypothesis import Phase, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+)
+
+from lockgate.core.model import Role, Status
+from lockgate.errors import TransitionRefused
+from lockgate.services.callers import HUMAN, Caller
+from tests.scenarios.world import World, git
+
+MAP = {
+    "human": {
+        "pending": "working clarification cancelled",
+        "clarification": "working cancelled",
+        "working": "agent-review clarification stuck cancelled",
+        "agent-review": "reviewing working stuck cancelled",
+        "reviewing": "done cancelled",
+        "stuck": "working agent-review cancelled",
+        "paused-for-intervention": "pending cancelled",
+    },
+    "worker": {
+        "working": "agent-review clarification",
+        "clarification": "working",
+        "stuck": "agent-review",
+    },
+    "reviewer": {"agent-review": "reviewing working stuck"},
+}
+
+
+@dataclass
+class Model:
+    """S2's, S3's and S4's rules, told once more in the plainest way."""
+
+    status: str = "pending"
+    crashes: int = 0
+    round: int = 0
+    iteration: int = 0
+    attempts: int = 0
+    handoff: str = ""
+    review: str = ""
+    landed: bool = False
+    spent: set[str] = field(default_factory=set)
+    worker_current: bool = False  # the session we hold is the one the task listens to
+    reviewer_round: int = -1
+
+    def asks(self, actor: str, target: str, *, force: bool) -> bool:
+        """Whether the move is taken; the model has moved when it is."""
+        if target not in MAP[actor].get(self.status, "").split() or (force and actor != "human"):
+            return False
+        if (self.status, target) == ("reviewing", "done") and not self.landed:
+            return False
+        met = self.need_met(target)
+        if not met and not force:
+            return False
+        self.take(target, actor, by_artifact=met)
+        return True
+
+    def need_met(self, target: str) -> bool:
+        fresh = self.review not in self.spent
+        match self.status, target:
+            case "working", "agent-review":
+                return bool(self.handoff) and self.handoff not in self.spent
+            case "agent-review", "reviewing":
+                return self.review.startswith("PASS") and fresh
+            case "agent-review", "working":
+                return self.review.startswith("FAIL") and fresh and self.round < 2
+            case "agent-review", "stuck":
+                return self.review.startswith("FAIL") and fresh and self.round >= 2
+            case _:
+                return True
+
+    def take(self, target: str, actor: str, *, by_artifact: bool) -> None:
+        source = self.status
+        verdict = source == "agent-review" and by_artifact
+        if verdict and target in {"working", "stuck"}:
+            self.spent.add(self.review)
+            self.evaluation_fails(target)
+            return
+        if verdict and target == "reviewing":
+            self.spent.add(self.review)
+        if (source, target) == ("working", "agent-review") and by_artifact:
+            self.spent.add(self.handoff)
+        self.count(source, target)
+        starts_a_worker = target == "working" or (source, target) == ("pending", "clarification")
+        if starts_a_worker and actor != "worker":
+            self.worker_current = False
+        self.status, self.crashes = target, 0
+
+    def count(self, source: str, target: str) -> None:
+        if source == "stuck" and target != "cancelled":
+            self.iteration, self.round = 1, 0
+        if source == "pending" and target != "cancelled":
+            self.iteration = 1
+        if source == "paused-for-intervention" and target == "pending":
+            self.attempts = self.iteration = self.round = 0
+        self.round += target == "agent-review"
+        self.attempts *= target != "done"
+
+    def evaluation_fails(self, target: str) -> None:
+        self.attempts += 1
+        if self.attempts >= 5:
+            self.arrives("paused-for-intervention")
+        elif target == "stuck" or self.iteration >= 3:
+            self.arrives("stuck")
+        else:
+            self.iteration += 1
+            self.worker_current = False
+            self.arrives("working")
+
+    def arrives(self, status: str) -> None:
+        self.status, self.crashes = status, 0
+
+    def worker_dies(self) -> None:
+        current, self.worker_current = self.worker_current, False
+        if not current or self.status != "working":
+            return
+        if self.need_met("agent-review"):
+            self.take("agent-review", "orchestrator", by_artifact=True)
+            return
+        self.attempts += 1
+        self.crashes += 1
+        if self.attempts >= 5:
+            self.arrives("paused-for-intervention")
+        elif self.crashes >= 2:
+            self.arrives("stuck")
+
+    def reviewer_dies(self) -> None:
+        heard = self.reviewer_round == self.round
+        self.reviewer_round = -1
+        if not heard or self.status != "agent-review":
+            return
+        for target in ("reviewing", "working", "stuck"):
+            if self.need_met(target):
+                self.take(target, "orchestrator", by_artifact=True)
+                return
+        self.crashes += 1
+        if self.crashes >= 2:
+            self.arrives("stuck")
+
+    def attempt_fails(self) -> None:
+        self.attempts += 1
+        self.worker_current = False
+        if self.attempts >= 5:
+            self.arrives("paused-for-intervention")
+
+
+class CoordinatorAgainstTheModel(RuleBasedStateMachine):
+    texts = 0
+
+    @initialize()
+    def begin(self) -> None:
+        self.place = Path(tempfile.mkdtemp(prefix="lockgate-model-"))
+        self.world = World.at(self.place)
+        self.id = self.world.create()
+        self.model = Model()
+        self.worker: Caller | None = None
+        self.reviewer: Caller | None = None
+
+    def teardown(self) -> None:
+        if hasattr(self, "world"):
+            assert self.world.app.store.first_broken_event() is None
+            history = (self.world.home / "tasks" / self.id / "history.jsonl").read_text()
+            assert len(history.splitlines()) == len(self.world.types(self.id))
+            self.world.app.store.close()
+            shutil.rmtree(self.place)
+
+    def _asks(self, actor: str, caller: Caller, target: Status, *, force: bool = False) -> None:
+        expected = self.model.asks(actor, target.value, force=force)
+        try:
+            self.world.move(self.id, target, caller, force=force, reason="because")
+        except TransitionRefused:
+            taken = False
+        else:
+            taken = True
+        assert taken is expected
+
+    @rule(to=st.sampled_from(list(Status)), force=st.booleans())
+    def human_asks(self, to: Status, force: bool) -> None:
+        self._asks("human", HUMAN, to, force=force)
+
+    @rule()
+    def task_goes_one_step_on_by_hand(self) -> None:
+        """Weighs the walk towards the statuses where things happen."""
+        onward = {
+            "pending": Status.WORKING,
+            "stuck": Status.WORKING,
+            "clarification": Status.WORKING,
+        }
+        target = onward.get(self.model.status)
+        if target:
+            self._asks("human", HUMAN, target)
+
+    @precondition(lambda self: self.worker is not None and self.model.worker_current)
+    @rule(to=st.sampled_from(list(Status)))
+    def worker_asks(self, to: Status) -> None:
+        assert self.worker is not None
+        self._asks("worker", self.worker, to)
+
+    @precondition(lambda self: self.worker is not None and not self.model.worker_current)
+    @rule()
+    def replaced_worker_is_not_heard(self) -> None:
+        assert self.worker is not None
+        with pytest.raises(TransitionRefused):
+            self.world.move(self.id, Status.AGENT_REVIEW, self.worker)
+
+    @precondition(lambda self: self.reviewer is not None)
+    @rule(to=st.sampled_from([Status.REVIEWING, Status.WORKING, Status.STUCK]))
+    def reviewer_asks(self, to: Status) -> None:
+        assert self.reviewer is not None
+        if self.model.reviewer_round == self.model.round:
+            self._asks("reviewer", self.reviewer, to)
+        else:
+            with pytest.raises(TransitionRefused):
+                self.world.move(self.id, to, self.reviewer)
+
+    @precondition(lambda self: self.model.status == "working" and not self.model.worker_current)
+    @rule()
+    def worker_begins(self) -> None:
+        self.worker = self.world.begin(self.id, Role.WORKER)
+        self.model.worker_current = True
+
+    @precondition(lambda self: self.model.status == "agent-review")
+    @rule()
+    def reviewer_begins(self) -> None:
+        if self.reviewer is None or self.model.reviewer_round != self.model.round:
+            self.reviewer = self.world.begin(self.id, Role.REVIEWER)
+            self.model.reviewer_round = self.model.round
+
+    @precondition(lambda self: self.worker is not None)
+    @rule()
+    def worker_dies(self) -> None:
+        assert self.worker is not None
+        self.model.worker_dies()
+        self.world.ends(self.worker)
+        self.worker = None
+
+    @precondition(lambda self: self.reviewer is not None)
+    @rule()
+    def reviewer_dies(self) -> None:
+        assert self.reviewer is not None
+        self.model.reviewer_dies()
+        self.world.ends(self.reviewer)
+        self.reviewer = None
+
+    @precondition(lambda self: self.model.status == "working")
+    @rule()
+    def attempt_fails(self) -> None:
+        self.model.attempt_fails()
+        self.world.app.coordinator.attempt_failed(self.id, "red")
+
+    @rule(new=st.booleans())
+    def somebody_writes_a_handoff(self, new: bool) -> None:
+        if new or not self.model.handoff:
+            self.texts += 1
+            self.model.handoff = f"DONE: {self.texts}"
+        self._write()
+
+    @rule(verdict=st.sampled_from(["PASS", "FAIL", "Looks like a pass to me."]))
+    def somebody_writes_a_review(self, verdict: str) -> None:
+        self.texts += 1
+        self.model.review = f"{verdict}\n{self.texts}"
+        self._write()
+
+    @rule()
+    def somebody_tampers_with_the_frontmatter(self) -> None:
+        path = self.world.path(self.id)
+        path.write_text(path.read_text().replace("status: ", "status: not-", 1))
+
+    @precondition(lambda self: not self.model.landed and self.model.status == "reviewing")
+    @rule()
+    def change_lands(self) -> None:
+        git(self.world.root, "branch", "--force", "fix-login", "main")
+        self.model.landed = True
+
+    @rule()
+    def lockgate_restarts(self) -> None:
+        self.world.restart()
+
+    @invariant()
+    def the_row_is_where_the_model_is(self) -> None:
+        if not hasattr(self, "world"):
+            return
+        task = self.world.task(self.id)
+        assert (
+            task.status.value,
+            task.crash_count,
+            task.review_round,
+            task.iteration,
+            task.failed_attempts,
+        ) == (
+            self.model.status,
+            self.model.crashes,
+            self.model.round,
+            self.model.iteration,
+            self.model.attempts,
+        )
+
+    def _write(self) -> None:
+        path = self.world.path(self.id)
+        head = path.read_text().split("---\n", 2)[1]
+        body = "## Context\n"
+        if self.model.handoff:
+            body += f"\n## Handoff\n{self.model.handoff}\n"
+        if self.model.review:
+            body += f"\n## Review\n{self.model.review}\n"
+        path.write_text(f"---\n{head}---\n{body}")
+
+
+@pytest.mark.req("R60", "R66", "R77", "R99", "R100")
+class TestCoordinatorAgainstTheModel(CoordinatorAgainstTheModel.TestCase):  # type: ignore[valid-type,misc]  # hypothesis makes it
+    if os.environ.get("HYPOTHESIS_PROFILE") != "soak":  # shrinking a long walk takes minutes
+        settings = settings(phases=[Phase.generate], max_examples=40)
