@@ -69,7 +69,6 @@ def test_dashes_and_underscores_name_the_same_formula(formula) -> None:
     assert loaded(formula.replace("-", "_")) == loaded(formula)
 
 
-@pytest.mark.req("R125")
 def test_a_human_is_asked_only_after_everything_else() -> None:
     last = waves(loaded("security-audit").gates)[-1]
 

@@ -73,7 +73,6 @@ def test_each_kind_becomes_its_own_type_and_is_referred_to_by_name(kind, type_) 
     assert reference(made) == GateRef("mine", kind)
 
 
-@pytest.mark.req("R125", "R126")
 @pytest.mark.parametrize(
     ("kind", "serial"),
     [
@@ -217,7 +216,6 @@ def test_the_samples_cover_every_key() -> None:
 # --- waves --------------------------------------------------------------------------------------
 
 
-@pytest.mark.req("R125", "R126")
 @pytest.mark.parametrize(
     ("serial", "expected"),
     [("", ""), ("s", "s"), ("ss", "s s"), ("pp", "pp"), ("sppsp", "s pp s p"), ("pspp", "p s pp")],

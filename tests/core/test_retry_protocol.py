@@ -209,7 +209,6 @@ def test_the_phases_are_red_green_refactor_and_verify() -> None:
     assert set(AgentPhase) == {"RED", "GREEN", "REFACTOR", "VERIFY"}
 
 
-@pytest.mark.req("R52")
 @pytest.mark.parametrize("fails", [0, 1, 2])
 def test_side_effects_happen_once_however_many_attempts_it_took(fails: int) -> None:
     sandbox = OverlaySandbox(fails)
@@ -219,7 +218,6 @@ def test_side_effects_happen_once_however_many_attempts_it_took(fails: int) -> N
     assert sandbox.tree == ["line written by call-7"]
 
 
-@pytest.mark.req("R52")
 def test_the_executor_is_bound_to_start_from_a_fresh_tree() -> None:
     promise = inspect.getdoc(patience.SandboxExecutor.execute) or ""
 

@@ -92,7 +92,6 @@ def test_an_agent_of_the_user_s_own_is_known() -> None:
 # --- what is wrong ------------------------------------------------------------------------------
 
 
-@pytest.mark.req("R127")
 @pytest.mark.parametrize(
     ("name", "kind", "fix"),
     [

@@ -18,6 +18,7 @@ import pytest
 from lockgate.bootstrap import App, open_app
 from lockgate.core.effects import SpawnAgent
 from lockgate.core.model import Role, Status, TaskId
+from lockgate.faces.cli import output
 from lockgate.faces.cli.app import run
 
 CONFIG = """\
@@ -106,7 +107,10 @@ class Shell:
             for name, value in self.environment(token).items():
                 patch.setenv(name, value)
             patch.chdir(cwd or self.repo)
+            opened = _remembering(patch)
             code = run(list(argv))
+            for app in opened:
+                app.store.close()  # as the end of the process does
         return Answer(code, out.getvalue(), err.getvalue())
 
     def did(self, *argv: str, token: str | None = None, cwd: Path | None = None) -> str:
@@ -209,6 +213,19 @@ ROADS: dict[Status, tuple[tuple[str, str], ...]] = {
     ),
     Status.CANCELLED: (("cancelled", ""),),
 }
+
+
+def _remembering(patch: pytest.MonkeyPatch) -> list[App]:
+    """Every app that commands open from now on."""
+    opened: list[App] = []
+    really = output.open_app
+
+    def remember() -> App:
+        opened.append(really())
+        return opened[-1]
+
+    patch.setattr(output, "open_app", remember)
+    return opened
 
 
 def tables_of(db: sqlite3.Connection) -> list[str]:

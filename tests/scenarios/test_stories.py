@@ -17,10 +17,10 @@ from tests.scenarios.world import World, git
 
 STORIES = sorted((Path(__file__).parent / "stories").glob("*.txt"))
 REQUIREMENTS = {
-    "happy_path": ["R85", "R109"],
-    "exit_without_signal": ["R88", "R110"],
-    "crash": ["R89", "R98", "R111"],
-    "double_crash": ["R100", "R112"],
+    "happy_path": ["R85"],
+    "exit_without_signal": ["R88", "R90"],
+    "crash": ["R89", "R98"],
+    "double_crash": ["R100"],
     "review_fails_twice": ["R86", "R91", "R92"],
     "paused_and_resumed": ["R188", "R190"],
 }
