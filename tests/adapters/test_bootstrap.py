@@ -1,0 +1,39 @@
+"""Where the state lies, and what is put together over it."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from lockgate.bootstrap import config_schema, home_of, open_app
+from lockgate.errors import Refused
+
+
+def test_the_home_is_the_one_that_was_named(tmp_path) -> None:
+    assert home_of({"LOCKGATE_HOME": str(tmp_path)}) == tmp_path
+
+
+@pytest.mark.skipif(sys.platform == "darwin", reason="other places there")
+def test_without_a_name_it_is_the_users_state_directory(tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+
+    assert home_of({}) == tmp_path / ".local" / "state" / "lockgate"
+    assert home_of({"XDG_STATE_HOME": "/s"}) == Path("/s/lockgate")
+
+
+def test_on_a_mac_it_is_application_support(tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setattr(sys, "platform", "darwin")
+
+    assert home_of({}) == tmp_path / "Library" / "Application Support" / "lockgate"
+
+
+def test_a_token_that_no_session_has_is_not_taken_for_a_human(tmp_path) -> None:
+    with pytest.raises(Refused, match="belongs to no session"):
+        open_app({"LOCKGATE_HOME": str(tmp_path), "LOCKGATE_TOKEN": "made-up"})
+
+
+def test_the_schema_of_the_configuration_is_json_schema() -> None:
+    schema = config_schema()
+
+    assert "gates" in schema["properties"]  # type: ignore[operator]  # JSON
