@@ -155,12 +155,16 @@ def file_system(where: Path) -> str:
 
 
 def _cells(it: Measure) -> tuple[str, ...]:
-    match it.target:
-        case None:
-            target, unit = "–", "x"
-        case AtMost(times):
-            target, unit = f"<= {times:g} x", "x"
-        case Faster(times):
-            target, unit = f">= {times:g} x faster", "x faster"
+    unit = "x faster" if isinstance(it.target, Faster) else "x"
     value = f"{ratio(it):.2f} {unit}"
-    return it.name, shown(it.ours), it.peer, shown(it.theirs), value, target, verdict(it)
+    return it.name, shown(it.ours), it.peer, shown(it.theirs), value, _told(it.target), verdict(it)
+
+
+def _told(target: Target) -> str:
+    match target:
+        case None:
+            return "–"
+        case AtMost(times):
+            return f"<= {times:g} x"
+        case Faster(times):
+            return f">= {times:g} x faster"

@@ -6,7 +6,8 @@ from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
 
-from langgraph.checkpoint.base import CheckpointMetadata, empty_checkpoint
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import ChannelVersions, CheckpointMetadata, empty_checkpoint
 from langgraph.checkpoint.sqlite import SqliteSaver
 
 from bench.harness import Work, say
@@ -30,14 +31,14 @@ class _Thread:
 
     def __init__(self, saver: SqliteSaver) -> None:
         self.saver = saver
-        self.last = {"configurable": {"thread_id": "task", "checkpoint_ns": ""}}
+        self.last: RunnableConfig = {"configurable": {"thread_id": "task", "checkpoint_ns": ""}}
         self.step = 0
 
     def put(self) -> float:
         self.step += 1
         checkpoint = empty_checkpoint()
         checkpoint["channel_values"] = {"status": "working", "iteration": 1}
-        versions = {"status": self.step, "iteration": self.step}
+        versions: ChannelVersions = {"status": self.step, "iteration": self.step}
         checkpoint["channel_versions"] = versions
         metadata: CheckpointMetadata = {"source": "loop", "step": self.step}
         begin = time.perf_counter()

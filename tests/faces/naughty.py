@@ -32,8 +32,9 @@ CONTROL = (
 UNICODE = (
     "\u00a0", "\u00ad", "\u061c", "\u180e", "\u200b", "\u200d", "\u200e", "\u200f", "\u2028",
     "\u2029", "\u202a", "\u202e", "\u202egpj.exe", "\u2060", "\u2066x\u2069", "\ufeff", "\ufffd",
-    "\uffff", "\U0010ffff", "\ud800", "\udcff", "x\udc80y", "é", "e\u0301", "ﬁx", "ſ", "İ", "ß",
-    "修复登录", "исправить", "إصلاح", "🙂", "👩‍👩‍👧", "🏳️‍🌈", "Ω≈ç√∫", "ｆｕｌｌ", "а", "𝒳",
+    "\uffff", "\U0010ffff", "\ud800", "\udcff", "x\udc80y", "é", "e\u0301", "ﬁx", "\u017f", "İ",
+    "修复登录", "исправить", "إصلاح", "🙂", "👩‍👩‍👧", "🏳️‍🌈", "Ω≈ç√∫", "\uff46\uff55", "\u0430", "ß",
+    "\U0001d4b3",
     "Z̮̞̠͙͔ͅḀ̗̞͈̻̗Ḷ͙͎̯̹̞͓G̻O̭̗̮",
 )  # fmt: skip
 YAML = (
@@ -65,3 +66,8 @@ NAUGHTY = tuple(
         )
     )
 )  # fmt: skip
+BRANCHES = tuple(
+    dict.fromkeys(
+        ("", " ", *TRAVERSAL, *OPTIONS, *GIT, *CONTROL, *UNICODE, *LONG, "{}", "'", "con")
+    )
+)

@@ -13,11 +13,12 @@ from hashlib import sha256
 import click
 import pytest
 
+from lockgate.adapters.clock import SystemChance
 from lockgate.core.model import Role, Status
 from lockgate.faces.cli import output
 from lockgate.faces.cli.app import root
 from lockgate.faces.cli.app import run as run_in_process
-from tests.faces.shell import CONFIG, FAIL, HANDOFF, PASS, Shell, commit_config
+from tests.faces.shell import CONFIG, FAIL, HANDOFF, PASS, Shell, a_shell, commit_config
 
 EVENT_KEYS = ["seq", "time", "task", "type", "prev", "data"]
 UNSAFE = re.compile(
@@ -147,12 +148,13 @@ def test_the_board_can_be_asked_for_some_statuses_only(shell):
 
 def test_the_board_comes_in_pages_that_miss_no_task(shell):
     made = {shell.create(f"fix-{n}") for n in range(5)}
-    seen, after = [], ()
+    page = json.loads(shell.did("task", "list", "--limit", "2", "--json"))
+    seen = [it["id"] for it in page["tasks"]]
 
-    while after is not None:
+    while page["after"]:
+        after = ("--after", page["after"])
         page = json.loads(shell.did("task", "list", "--limit", "2", "--json", *after))
         seen += [it["id"] for it in page["tasks"]]
-        after = ("--after", page["after"]) if page["after"] else None
 
     assert len(seen) == 5
     assert set(seen) == made
@@ -177,6 +179,19 @@ def test_the_context_reaches_task_md_from_a_file_and_from_stdin(shell, tmp_path,
 
     assert f"## Context\n\n{text}" in shell.file(by_file).read_text(encoding="utf-8")
     assert f"## Context\n\n{text}" in shell.file(by_stdin.out.strip()).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("argv", [("create", "fix", "Fix it"), ("import", "FILE")], ids=" ".join)
+def test_a_new_id_is_one_that_no_task_has(shell, tmp_path, monkeypatch, argv):
+    (tmp_path / "TASK.md").write_text("---\nsummary: Fix it\nbranch: fix\n---\n", encoding="utf-8")
+    suffixes = iter(("aaaa", "aaaa", "aaaa", "bbbb"))
+    monkeypatch.setattr(SystemChance, "suffix", lambda _: next(suffixes))
+    first = shell.create("fix")
+
+    second = shell.run("task", *(str(tmp_path) if it == "FILE" else it for it in argv))
+
+    assert first == "fix-aaaa"
+    assert (second.code, second.out, second.err) == (0, "fix-bbbb\n", "")
 
 
 def test_the_agent_is_the_projects_or_the_one_asked_for(shell):
@@ -446,6 +461,16 @@ def test_init_that_has_nothing_to_change_is_no_failure(plain):
     assert plain.git("log", "--format=%s", "-2").splitlines()[1] == "A small application"
 
 
+def test_init_writes_through_no_link_out_of_the_repository(plain, tmp_path):
+    (tmp_path / "outside").mkdir()
+    (plain.repo / ".lockgate").symlink_to(tmp_path / "outside")
+
+    answer = plain.run("init")
+
+    assert answer.code == 1
+    assert list((tmp_path / "outside").iterdir()) == []
+
+
 def test_init_can_leave_the_commit_to_the_user(plain):
     head = plain.git("rev-parse", "HEAD")
 
@@ -540,12 +565,12 @@ def test_a_task_walks_from_idea_to_landed_by_real_commands_only(plain):
     id = plain.program("task", "create", "walk", "Walk the whole way").out.strip()
 
     def moved(status):
-        return plain.program("task", "update", id, "--status", status)
+        return plain.run("task", "update", id, "--status", status)
 
-    assert "possible" in plain.program("task", "why", id).out
+    assert "possible" in plain.did("task", "why", id)
     assert moved("working").out == f"{id} is working\n"
     assert "no '## Handoff' section" in plain.program("task", "complete", id).why
-    assert "not yet: TASK.md has no '## Handoff' section" in plain.program("task", "why", id).out
+    assert "not yet: TASK.md has no '## Handoff' section" in plain.did("task", "why", id)
     plain.write(id, HANDOFF)
     assert plain.program("task", "complete", id).out == f"{id} is agent-review\n"
     assert "no '## Review' section" in moved("reviewing").why
@@ -553,8 +578,9 @@ def test_a_task_walks_from_idea_to_landed_by_real_commands_only(plain):
     assert moved("reviewing").out == f"{id} is reviewing\n"
     assert "branch walk is not in the target branch" in moved("done").why
     plain.git("merge", "--quiet", "--no-ff", "--message", "Merge", "walk")
-    assert moved("done").out == f"{id} is done\n"
-    assert "It has ended" in plain.program("task", "why", id).out
+    done = plain.program("task", "update", id, "--status", "done")
+    assert done.out == f"{id} is done\n"
+    assert "It has ended" in plain.did("task", "why", id)
 
 
 @pytest.mark.req("R81")
@@ -862,12 +888,24 @@ EVIL = "\x1b[31mred\x1b]52;c;ZXZpbA==\x07 \x9b2J \u202eover\u2066ride\u200e\u061
 EVIL_YAML = "".join(it if it.isascii() and it.isprintable() else f"\\u{ord(it):04x}" for it in EVIL)
 
 
+@pytest.fixture(scope="module")
+def spoilt(tmp_path_factory, configured):
+    """A task with such characters in its directive, its events and its TASK.md."""
+    shell = a_shell(tmp_path_factory.mktemp("spoilt"), configured)
+    id = shell.create()
+    shell.did("task", "update", id, "--status", "working", "--directive", EVIL, "--reason", EVIL)
+    shell.rewrite(id, "summary: Fix the login", f'summary: "{EVIL}"\nunknown: {EVIL}')
+    shell.did("task", "update", id, "--status", "stuck", "--reason", EVIL)
+    shell.rewrite(id, "summary: Fix the login", f"summary: {EVIL}")
+    return shell, id
+
+
 def on_a_terminal(shell, *argv):
     """What the real program writes where stdout and stderr are one terminal."""
     ours, theirs = pty.openpty()
     env = shell.environment(TERM="xterm-256color")
-    argv = [sys.executable, "-m", "lockgate", *argv]
-    running = subprocess.Popen(argv, cwd=shell.repo, env=env, stdout=theirs, stderr=theirs)
+    command = [sys.executable, "-m", "lockgate", *argv]
+    running = subprocess.Popen(command, cwd=shell.repo, env=env, stdout=theirs, stderr=theirs)
     os.close(theirs)
     parts = []
     try:
@@ -899,12 +937,8 @@ def on_a_terminal(shell, *argv):
     ],
     ids=lambda it: " ".join(it).replace(EVIL, "EVIL"),
 )
-def test_nothing_that_moves_a_cursor_reaches_a_terminal(shell, argv):
-    id = shell.create()
-    shell.did("task", "update", id, "--status", "working", "--directive", EVIL, "--reason", EVIL)
-    shell.rewrite(id, "summary: Fix the login", f'summary: "{EVIL}"\nunknown: {EVIL}')
-    shell.did("task", "update", id, "--status", "stuck", "--reason", EVIL)
-    shell.rewrite(id, "summary: Fix the login", f"summary: {EVIL}")
+def test_nothing_that_moves_a_cursor_reaches_a_terminal(spoilt, argv):
+    shell, id = spoilt
 
     seen = on_a_terminal(shell, *(id if it == "ID" else it for it in argv))
 

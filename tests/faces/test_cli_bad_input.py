@@ -1,6 +1,5 @@
 """Bad input: each is refused in three parts, with exit 1 or 2, and changes nothing."""
 
-import errno
 import json
 import os
 import re
@@ -16,7 +15,7 @@ import pytest
 import yaml
 
 from lockgate.core.model import Status
-from tests.faces.naughty import NAUGHTY
+from tests.faces.naughty import BRANCHES, NAUGHTY
 from tests.faces.shell import CONFIG, FAIL, HANDOFF, PASS, Shell, a_shell, commit_config
 
 UNSAFE = re.compile(
@@ -31,6 +30,14 @@ def still(tmp_path_factory: pytest.TempPathFactory, configured: Path) -> Shell:
     shell = a_shell(tmp_path_factory.mktemp("still"), configured)
     shell.create("wait-here")
     shell.bring(shell.create("work-here"), S.WORKING)
+    return shell
+
+
+@pytest.fixture(scope="module")
+def growing(tmp_path_factory: pytest.TempPathFactory, configured: Path) -> Shell:
+    """Shared by tests that may make a task."""
+    shell = a_shell(tmp_path_factory.mktemp("growing"), configured)
+    shell.create("wait-here")
     return shell
 
 
@@ -49,19 +56,22 @@ def short(value: object) -> str:
 
 def test_there_are_enough_naughty_strings():
     assert len(NAUGHTY) >= 120
+    assert len(BRANCHES) >= 120
 
 
 BY_ID = (
     ("task", "show"),
+    ("task", "delete"),
+    ("task", "update", "--status", "cancelled"),
+    ("events",),
+)
+MORE_BY_ID = (
     ("task", "why"),
     ("task", "log"),
     ("task", "complete"),
     ("task", "cancel"),
-    ("task", "delete"),
-    ("task", "update", "--status", "cancelled"),
     ("task", "update", "--summary", "Mine"),
     ("resume",),
-    ("events",),
     ("task", "list", "--after"),
 )
 
@@ -71,7 +81,30 @@ def test_a_naughty_id_names_no_task(still, name):
     before = still.traces()
 
     for argv in BY_ID:
-        end = () if argv[-1] == "--after" else ("--",)
+        answer = still.run(*argv, "--", name)
+
+        assert answer.why
+        assert not UNSAFE.search(answer.err)
+    assert still.traces() == before
+
+
+@pytest.mark.parametrize("argv", MORE_BY_ID, ids=" ".join)
+def test_no_command_takes_a_naughty_id(still, argv):
+    before = still.traces()
+    end = () if argv[-1] == "--after" else ("--",)
+
+    for name in (
+        "",
+        " ",
+        "..",
+        "../../etc/passwd",
+        "-x",
+        "%",
+        "'; --",
+        "\x1b[31m",
+        "\udcff",
+        "a" * 300,
+    ):
         answer = still.run(*argv, *end, name)
 
         assert answer.why
@@ -79,26 +112,24 @@ def test_a_naughty_id_names_no_task(still, name):
     assert still.traces() == before
 
 
-@pytest.mark.parametrize("name", NAUGHTY, ids=short)
-def test_a_naughty_branch_is_refused_or_gives_a_task_with_an_honest_id(still, name):
-    before = still.traces()
+@pytest.mark.parametrize("name", BRANCHES, ids=short)
+def test_a_naughty_branch_is_refused_or_gives_a_task_with_an_honest_id(growing, name):
+    before = growing.traces()
 
-    answer = still.run("task", "create", "--", name, "Fix it")
+    answer = growing.run("task", "create", "--", name, "Fix it")
 
     if answer.code:
         assert "is not a name that git takes for a branch" in answer.why
         assert not UNSAFE.search(answer.err)
-        assert still.traces() == before
+        assert growing.traces() == before
         return
     id = answer.out.strip()
     assert re.fullmatch(r"[a-z0-9][a-z0-9-]{0,34}-[0-9a-f]{4}", id)
-    assert still.facts(id)["branch"] == name
+    assert growing.facts(id)["branch"] == name
     assert (
-        yaml.safe_load(still.file(id).read_text(encoding="utf-8").split("---\n")[1])["branch"]
+        yaml.safe_load(growing.file(id).read_text(encoding="utf-8").split("---\n")[1])["branch"]
         == name
     )
-    still.git("branch", "--list", name)
-    still.did("task", "delete", id)
 
 
 HOPELESS = (
@@ -132,21 +163,20 @@ def test_a_name_that_git_takes_for_no_branch_is_refused(still, name):
 
 @pytest.mark.parametrize("text", NAUGHTY, ids=short)
 def test_a_naughty_summary_is_refused_or_kept_as_it_is_and_shown_safely(still, text):
-    id = json.loads(still.did("task", "list", "--json"))["tasks"][-1]["id"]
     before = still.traces()
 
-    answer = still.run("task", "update", id, f"--summary={text}")
+    answer = still.run("task", "update", "work-here", f"--summary={text}")
 
-    shown = still.did("task", "list") + still.did("task", "show", id)
-    assert not UNSAFE.search(shown + answer.out + answer.err)
+    assert not UNSAFE.search(answer.out + answer.err)
     if answer.code:
         assert answer.why
         assert still.traces() == before
         return
-    assert still.facts(id)["summary"] == text.strip()
-    front = still.file(id).read_text(encoding="utf-8").split("---\n")[1]
-    assert yaml.safe_load(front)["summary"] == text.strip()
-    assert json.loads(still.did("task", "list", "--json"))["tasks"][-1]["trouble"] is None
+    facts = still.facts("work-here")
+    front = Path(facts["file"]).read_text(encoding="utf-8").split("---\n")[1]
+    assert facts["summary"] == yaml.safe_load(front)["summary"] == text.strip()
+    assert facts["trouble"] is None
+    assert not UNSAFE.search(still.did("task", "list"))
 
 
 BAD_SUMMARIES = ("", " \u00a0", "x\ny", "x\x1b[31m", "\x9b2J", "x\u2028y", "\u202eover", "a" * 201)
@@ -164,11 +194,22 @@ def test_a_summary_that_is_no_line_is_refused_when_a_task_is_made(still, text):
 
 @pytest.mark.parametrize("text", ["x\udcff", "\ud800"], ids=short)
 @pytest.mark.parametrize("option", ["--directive", "--reason", "--summary"])
-def test_text_that_no_database_keeps_is_refused(still, option, text):
-    id = json.loads(still.did("task", "list", "--json"))["tasks"][-1]["id"]
+def test_text_that_no_database_keeps_is_refused(shell, option, text):
+    id = shell.create()
+    before = shell.traces()
+
+    answer = shell.run("task", "update", id, "--status", "working", option, text)
+
+    assert answer.code == 1
+    assert answer.why
+    assert shell.traces() == before
+
+
+def test_an_imported_summary_that_no_database_keeps_is_refused(still, tmp_path):
+    (tmp_path / "TASK.md").write_text('---\nsummary: "\\ud800"\nbranch: fix-it\n---\n')
     before = still.traces()
 
-    answer = still.run("task", "update", id, "--status", "working", option, text)
+    answer = still.run("task", "import", str(tmp_path))
 
     assert answer.code == 1
     assert answer.why
@@ -292,7 +333,7 @@ HANDOFFS = {
     "another level": ("\n### Handoff\nDONE\n", "no '## Handoff' section"),
     "no space": ("\n##Handoff\nDONE\n", "no '## Handoff' section"),
     "another word": ("\n## Handoffs\nDONE\n", "no '## Handoff' section"),
-    "look-alike": ("\n## Hаndoff\nDONE\n", "no '## Handoff' section"),
+    "look-alike": ("\n## H\u0430ndoff\nDONE\n", "no '## Handoff' section"),
 }  # the last one has a Cyrillic letter
 
 
@@ -336,7 +377,7 @@ REVIEWS = {
     "in a fence": "\n## Review\n```\nPASS\n```\n",
     "in a quote": "\n## Review\n> PASS\n",
     "in a comment": "\n## Review\n<!-- PASS -->\nfine\n",
-    "look-alike": "\n## Review\nPАSS\n",
+    "look-alike": "\n## Review\nP\u0410SS\n",
     "cut short": "\n## Review\nPASS",
     "twice": PASS + PASS,
     "passed": "\n## Review\nPASSED\n",
@@ -498,7 +539,7 @@ NONSENSE = {
     "an alias bomb": b"---\na: &a [x,x]\nb: &b [*a,*a]\nc: &c [*b,*b]\n" + GOOD.encode() + b"---\n",
     "a tag": b"---\nsummary: !!python/name:os.system\nbranch: x\n---\n",
     "twice the same": f"---\n{GOOD}summary: Again\n---\n".encode(),
-    "two documents": f"---\n{GOOD}...\n---\nsummary: x\n---\n".encode(),
+    "two documents": f"---\n{GOOD}--- # two\nsummary: x\n---\n".encode(),
     "deep": b"---\nsummary: " + b"[" * 5000 + b"]" * 5000 + b"\nbranch: x\n---\n",
     "a long frontmatter": f"---\n{GOOD}note: {'x' * 20_000}\n---\n".encode(),
     "a number as summary": b"---\nsummary: 7\nbranch: fix-it\n---\n",
@@ -517,7 +558,6 @@ NONSENSE = {
     "a long summary": f"---\nsummary: {'x' * 201}\nbranch: fix-it\n---\n".encode(),
     "a summary of two lines": b'---\nsummary: "a\\nb"\nbranch: fix-it\n---\n',
     "a summary with escapes": b'---\nsummary: "\\e[31m"\nbranch: fix-it\n---\n',
-    "half a pair": b'---\nsummary: "\\ud800"\nbranch: fix-it\n---\n',
     "control characters": b"---\nsummary: \x01\nbranch: fix-it\n---\n",
     "a large file": f"---\n{GOOD}---\n".encode() + b"x" * (1024 * 1024),
 }
@@ -642,7 +682,19 @@ def test_a_context_that_cannot_be_read_is_refused(still, path):
     assert still.traces() == before
 
 
-@pytest.mark.parametrize("end", ["<&-", "</dev/zero", "<."], ids=short)
+@pytest.mark.parametrize(
+    "text", ["```\ncode", "~~~\ncode", "<!-- a note", "<pre>\ncode"], ids=short
+)
+def test_a_context_left_open_does_not_swallow_the_handoff(shell, tmp_path, text):
+    (tmp_path / "context.md").write_text(text, encoding="utf-8")
+    id = shell.create("fix-login", "--context", str(tmp_path / "context.md"))
+    shell.bring(id, S.WORKING)
+    shell.write(id, HANDOFF)
+
+    assert shell.run("task", "complete", id).code == 0
+
+
+@pytest.mark.parametrize("end", ["<&-", "</dev/zero"], ids=short)
 def test_a_context_from_a_stdin_that_gives_none_is_refused(shell, end):
     shell.create()
     before = shell.traces()
@@ -710,7 +762,7 @@ CONFIGS = {
     "not TOML": ("[project\n", ("it is not TOML", "line 1")),
     "a when that does not parse": (
         CONFIG + 'when = "task.priority =="\n',
-        ("line 11", "gates.list", "when"),
+        ("line 11", "gate review", "when"),
     ),
     "a when of unknown names": (
         CONFIG + 'when = "nosuch.priority == 1"\n',
@@ -1010,6 +1062,7 @@ def test_a_read_only_home_is_named_and_nothing_is_changed(shell):
 
         assert answer.code == 1
         assert str(disk) in answer.why
+        subprocess.run(["mount", "-o", "remount,rw", str(disk)], check=True)
         assert shell.traces() == before
 
 
@@ -1028,7 +1081,3 @@ def test_a_move_whose_file_could_not_be_written_is_made_good_by_the_next_command
         text = shell.file(id).read_text(encoding="utf-8")
         assert "status: working\n" in text
         assert "summary: Fix it well\n" in text
-
-
-def test_errors_of_the_system_have_names_here():
-    assert errno.ENOSPC

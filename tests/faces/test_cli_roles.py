@@ -143,7 +143,7 @@ def test_a_reviewer_leaves_a_task_stuck_after_its_last_round_only(shell):
 
 @pytest.mark.parametrize(("role", "status", "target"), MAY)
 def test_an_agent_forces_nothing_not_even_its_own_moves(shell, role, status, target):
-    id, token = a_session(shell, role, status)
+    _, token = a_session(shell, role, status)
     before = shell.traces()
     force = ("--force", "--reason", "I know better")
 
@@ -314,9 +314,9 @@ def test_an_agent_does_not_touch_another_task(shell, role):
     assert shell.traces() == before
 
 
-@pytest.mark.parametrize(
-    "token", ["nosuch", " ", "0" * 64, "a" * 100_000, "\udcff", "' OR 1=1 --", "\n"], ids=ascii
-)
+NOBODYS = ("nosuch", " ", "0" * 64, "a" * 100_000, "\udcff", "' OR 1=1 --", "\n")
+
+
 @pytest.mark.parametrize(
     "argv",
     [
@@ -329,14 +329,15 @@ def test_an_agent_does_not_touch_another_task(shell, role):
     ],
     ids=" ".join,
 )
-def test_a_token_that_no_session_has_is_nobodys(shell, token, argv):
+def test_a_token_that_no_session_has_is_nobodys(shell, argv):
     id = shell.create()
     before = shell.traces()
 
-    answer = shell.run(*(id if it == "ID" else it for it in argv), token=token)
+    for token in NOBODYS:
+        answer = shell.run(*(id if it == "ID" else it for it in argv), token=token)
 
-    assert answer.code == 1
-    assert "the token in LOCKGATE_TOKEN belongs to no session" in answer.why
+        assert answer.code == 1
+        assert "the token in LOCKGATE_TOKEN belongs to no session" in answer.why
     assert shell.traces() == before
 
 

@@ -3,6 +3,8 @@
 import hashlib
 from dataclasses import dataclass
 
+from lockgate.core.decision import Evidence
+from lockgate.core.lifecycle import unheard
 from lockgate.core.model import Actor, Role, Session, TaskId
 from lockgate.errors import Refused
 from lockgate.ports import Store
@@ -40,6 +42,12 @@ def identify(store: Store, token: str | None) -> Caller:
 def must_be_human(caller: Caller, what: str) -> None:
     if caller.actor is not Actor.HUMAN:
         raise Refused(what, why=f"a {caller.actor} may not do that", fix="leave it to a human")
+
+
+def must_be_heard(seen: Evidence, what: str) -> None:
+    missing = unheard(seen)
+    if missing:
+        raise Refused(what, why=missing.why, fix=missing.fix)
 
 
 def must_own(caller: Caller, id: TaskId) -> None:

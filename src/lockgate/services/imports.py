@@ -83,7 +83,7 @@ class Imports:
         own = fields.get("id")
         if isinstance(own, str) and _ID.fullmatch(own) and own not in self.tasks.store.named(own):
             return TaskId(own)
-        return records.new_id(branch, self.tasks.chance.suffix())
+        return self.tasks.free_id(branch)
 
 
 def _is_directory(path: Path) -> bool:

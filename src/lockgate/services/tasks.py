@@ -5,14 +5,16 @@ from dataclasses import dataclass
 from lockgate.core import records
 from lockgate.core.decision import Decision, Evidence
 from lockgate.core.effects import MirrorTask
-from lockgate.core.lifecycle import unheard
+from lockgate.core.markdown import closer
 from lockgate.core.model import Actor, Task, TaskId
 from lockgate.core.records import Unacceptable
 from lockgate.core.settings import known_agents
 from lockgate.errors import NoSuchTask, Refused
 from lockgate.ports import Chance, Clock, Configuration, Project, Repository, Store
-from lockgate.services.callers import Caller, must_be_human, must_own
+from lockgate.services.callers import Caller, must_be_heard, must_be_human, must_own
 from lockgate.services.coordinator import Coordinator
+
+TRIES = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +56,7 @@ class Tasks:
         agent = self._agent(project, asked.agent)
         now = self.clock.now()
         task = Task(
-            id=records.new_id(asked.branch, self.chance.suffix()),
+            id=self.free_id(asked.branch),
             project=self.store.add_project(project).id,
             summary=asked.summary.strip(),
             branch=asked.branch,
@@ -65,20 +67,22 @@ class Tasks:
             depends_on=tuple(self.find(name) for name in asked.depends_on),
             auto_start=asked.auto_start,
         )
-        body = (
-            f"## Context\n\n{asked.context.strip()}\n" if asked.context.strip() else "## Context\n"
-        )
-        self.store.create(with_body(records.created(task), body))
+        self.store.create(with_body(records.created(task), _first_body(asked.context.strip())))
         self.coordinator.effector.carry_out(task.id)
         return task
+
+    def free_id(self, branch: str) -> TaskId:
+        """One that no task has; of two made at the same moment the store refuses the second."""
+        ids = [records.new_id(branch, self.chance.suffix())]
+        while self.store.find(ids[-1]) and len(ids) < TRIES:
+            ids.append(records.new_id(branch, self.chance.suffix()))
+        return ids[-1]
 
     def rename(self, id: TaskId, summary: str, caller: Caller) -> Task:
         self.check_rename(id, summary, caller)
 
         def decide(seen: Evidence) -> Decision:
-            missing = unheard(seen)
-            if missing:
-                raise Refused(f"task {id} keeps its summary", why=missing.why, fix=missing.fix)
+            must_be_heard(seen, f"task {id} keeps its summary")
             return records.renamed(seen.task, summary.strip(), seen.now)
 
         return self.coordinator.turn(id, decide, caller)
@@ -132,6 +136,15 @@ class Tasks:
 def accept(problem: Unacceptable | None, what: str) -> None:
     if problem:
         raise Refused(what, why=problem.why, fix=problem.fix)
+
+
+def _first_body(context: str) -> str:
+    """A fence or comment left open is closed: an agent's own sections come below."""
+    if not context:
+        return "## Context\n"
+    body = f"## Context\n\n{context}\n"
+    end = closer(body)
+    return f"{body}{end}\n" if end else body
 
 
 def with_body(decision: Decision, body: str) -> Decision:

@@ -1,13 +1,12 @@
 """`lockgate init`: set a repository up."""
 
 import json
-from pathlib import Path
 
 import click
 
 from lockgate.bootstrap import config_schema
 from lockgate.faces import words
-from lockgate.faces.cli.output import app, json_option, show
+from lockgate.faces.cli.output import app, here, json_option, show
 from lockgate.services.initialise import Wanted
 
 FORMULAS = ("solo", "code-review", "security-audit", "quick-review", "none")
@@ -29,7 +28,7 @@ def init(
         return
     it = app()
     wanted = Wanted(formula=formula, agent=agent, force=force, commit=not no_commit)
-    made = it.initialiser.init(it.projects.here(Path.cwd()), wanted, it.caller)
+    made = it.initialiser.init(it.projects.here(here()), wanted, it.caller)
     facts = {
         "path": made.path,
         "base": made.base,

@@ -13,7 +13,7 @@ import click
 from lockgate import __version__
 from lockgate.bootstrap import App, home_of, open_app
 from lockgate.core.model import TaskId
-from lockgate.errors import LockgateError
+from lockgate.errors import LockgateError, Refused
 from lockgate.faces import words
 
 BUG = 3
@@ -43,8 +43,16 @@ def app() -> App:
 def named(it: App, name: str | None) -> TaskId:
     """The task that is meant: by the beginning of its id, or by where we are."""
     if name is None:
-        return it.store.load(it.projects.task_here(Path.cwd(), it.caller)).id
+        return it.store.load(it.projects.task_here(here(), it.caller)).id
     return it.tasks.find(name)
+
+
+def here() -> Path:
+    try:
+        return Path.cwd()
+    except OSError as error:
+        why, fix = "the directory that we are in is gone", "change into one that is there"
+        raise Refused("nothing was done", why=why, fix=fix) from error
 
 
 def fail(error: LockgateError, *, as_json: bool) -> int:

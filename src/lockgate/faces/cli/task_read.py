@@ -1,13 +1,11 @@
 """The task commands that only look."""
 
-from pathlib import Path
-
 import click
 
 from lockgate.core.model import Status
 from lockgate.faces import words
 from lockgate.faces.cli.choices import StatusChoice
-from lockgate.faces.cli.output import app, json_option, named, show
+from lockgate.faces.cli.output import app, here, json_option, named, show
 from lockgate.ports import TaskFilter
 from lockgate.services.views import PAGE, pending_facts, session_facts, task_facts, why_facts
 
@@ -28,8 +26,8 @@ def list_tasks(
 ) -> None:
     """Show the board: newest first, one page at a time."""
     it = app()
-    project = None if everywhere else it.projects.here(Path.cwd()).id
-    start = it.tasks.find(after) if after else None
+    project = None if everywhere else it.projects.here(here()).id
+    start = None if after is None else it.tasks.find(after)
     board = it.views.board(TaskFilter(project, frozenset(statuses)), start, limit)
     rows = [{**task_facts(row.task), "trouble": row.trouble} for row in board.rows]
     show({"tasks": rows, "after": board.after}, words.board_text(board), as_json=as_json)

@@ -12,7 +12,7 @@ from lockgate.core.turns import Move
 from lockgate.errors import Refused
 from lockgate.faces import words
 from lockgate.faces.cli.choices import StatusChoice
-from lockgate.faces.cli.output import app, json_option, named, show
+from lockgate.faces.cli.output import app, here, json_option, named, show
 from lockgate.services.callers import must_own
 from lockgate.services.tasks import NewTask
 from lockgate.services.views import task_facts
@@ -52,7 +52,7 @@ def create(
         depends_on=depends_on,
         auto_start=not no_start,
     )
-    task = it.tasks.create(it.projects.here(Path.cwd()), asked, it.caller)
+    task = it.tasks.create(it.projects.here(here()), asked, it.caller)
     show(task_facts(task), task.id, as_json=as_json)
 
 
@@ -124,7 +124,7 @@ def delete(*, name: str, as_json: bool) -> None:
 def import_task(*, path: Path, as_json: bool) -> None:
     """Make a task of a TASK.md (or a directory that has one), and print its id."""
     it = app()
-    task = it.imports.take(it.projects.here(Path.cwd()), path, it.caller)
+    task = it.imports.take(it.projects.here(here()), path, it.caller)
     show(task_facts(task), task.id, as_json=as_json)
 
 
