@@ -30,6 +30,7 @@ class Decision:
     events: tuple[Event, ...] = ()
     effects: tuple[Effect, ...] = ()
     session: Session | None = None  # a session that begins or ends with this turn
+    body: str | None = None  # the text of TASK.md that it was made on
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

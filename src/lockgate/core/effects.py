@@ -10,10 +10,10 @@ from lockgate.core.model import REVIEWS, Pinned, Role, Status, Task
 class MirrorTask:
     """Write the row's frontmatter into TASK.md and its events into history.jsonl.
 
-    `body` is the text of the accepted artifacts where it differs from what the file has.
+    `accepted`: with the text that the decision was made on; else the file keeps the one it has.
     """
 
-    body: str | None = None
+    accepted: bool = False
 
 
 @dataclass(frozen=True, slots=True)

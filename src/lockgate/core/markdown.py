@@ -34,7 +34,7 @@ _EOL = r"(?:(?=\n)|\Z)"
 # How a line begins that is only text, wherever it stands.
 _PLAIN = (
     r"(?:[^\s\d#`~<>=\-+*_]|#++[^\s#]|`{1,2}[^`\n]|~{1,2}[^~\n]|\*{1,2}[^\s*]|_{1,2}[^\s_]"
-    r"|-{1,2}[^\s-]|\+[^\s]|\d++[^\s\d.)]|\d++[.)][^\s])"
+    r"|-{1,2}[^\s-]|\+[^\s]|\d++[^\n\d.)]|\d++[.)][^\s])"
 )
 # A line that is not blank, not text, and not a list item that begins with text. What begins a block
 # of its own at the margin, whatever was open above, is taken whole where it is: `done`.

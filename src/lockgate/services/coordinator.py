@@ -66,7 +66,7 @@ class Coordinator:
                 decision = decide(look.evidence)
                 if isinstance(decision, Refusal):
                     raise _refused(id, decision)
-                (write or self.store.commit)(_carrying(decision, look.accepted))
+                (write or self.store.commit)(_carrying(decision, look))
             except StaleTask:
                 continue
             self.effector.carry_out(id)
@@ -79,15 +79,15 @@ class Coordinator:
         self.effector.carry_out(seen.task.id)
 
 
-def _carrying(decision: Decision, accepted: str | None) -> Decision:
-    """The decision with the body it was made on, so that the two are on disk together."""
-    if accepted is None:
-        return decision
+def _carrying(decision: Decision, look: Look) -> Decision:
+    """The decision with the text it was made on, so that the two are on disk together."""
+    if not look.merged:
+        return replace(decision, body=look.body)
     effects = tuple(
-        MirrorTask(accepted) if isinstance(effect, MirrorTask) else effect
+        MirrorTask(accepted=True) if isinstance(effect, MirrorTask) else effect
         for effect in decision.effects
     )
-    return replace(decision, effects=effects)
+    return replace(decision, body=look.body, effects=effects)
 
 
 def _refused(id: TaskId, refusal: Refusal) -> TransitionRefused:

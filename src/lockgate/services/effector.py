@@ -9,7 +9,7 @@ from lockgate.core.effects import DiscardTask, Effect, MirrorTask, overtaken
 from lockgate.core.event_log import event_line
 from lockgate.core.mirror import frontmatter
 from lockgate.core.model import Task, TaskId
-from lockgate.core.task_text import Readable, Unreadable
+from lockgate.core.task_text import Readable, TaskText, Unreadable
 from lockgate.ports import Store, TaskFiles
 
 BATCH = 100
@@ -34,19 +34,26 @@ class Effector:
                 return True
             case _ if task is None:
                 return True
-            case MirrorTask(body):
-                return self._mirror(task, body)
+            case MirrorTask(accepted):
+                return self._mirror(task, accepted=accepted)
             case _:
                 return overtaken(effect, task)
 
-    def _mirror(self, task: Task, body: str | None) -> bool:
+    def _mirror(self, task: Task, *, accepted: bool) -> bool:
         """A TASK.md that cannot be read is left for a human: writing would lose what is in it."""
         id, text = task.id, self.files.read(task.id)
         if isinstance(text, Unreadable):
             return False
-        kept = text.body if isinstance(text, Readable) else ""
-        self.files.write(id, frontmatter(task), kept if body is None else body)
+        kept = text.body if isinstance(text, Readable) and not accepted else None
+        if kept is None or _blank(text):
+            kept = self.store.body(id) or ""
+        self.files.write(id, frontmatter(task), kept)
         since = self.files.last_exported(id)
         news = self.store.events(id, since, BATCH)
         self.files.append_history(id, [event_line(event) for event in news])
         return True
+
+
+def _blank(text: TaskText) -> bool:
+    """As a power cut may leave a file: nothing in it, not even the frontmatter."""
+    return isinstance(text, Readable) and text.frontmatter is None and not text.body.strip()

@@ -25,10 +25,11 @@ SECTIONS = {Role.WORKER: WORKER_SECTIONS, Role.REVIEWER: REVIEWER_SECTIONS}
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """The evidence, and the body that becomes TASK.md's if the turn is taken."""
+    """The evidence, and the text it was taken from; `merged` with what a session wrote elsewhere."""
 
     evidence: Evidence
-    accepted: str | None = None
+    body: str | None = None
+    merged: bool = False
     tampered: str | None = None
 
 
@@ -43,7 +44,7 @@ class Witness:
     def look(self, id: TaskId, caller: Caller) -> Look:
         task = self.store.load(id)
         canonical = self.files.read(id)
-        found, accepted = self._artifacts(canonical, caller.session)
+        found, body, merged = self._artifacts(canonical, caller.session)
         project = self.store.project(task.project)
         rules, misconfigured = self._rules(task, project)
         evidence = Evidence(
@@ -57,7 +58,7 @@ class Witness:
             landed=task.status is Status.REVIEWING
             and self.repository.landed(project, task.branch, rules.base),
         )
-        return Look(evidence, accepted, self._tampered(task, canonical))
+        return Look(evidence, body, merged, self._tampered(task, canonical))
 
     def _rules(self, task: Task, project: Project) -> tuple[Pinned, str | None]:
         """The rules the task started with; before that, those of the base commit as it is now."""
@@ -70,16 +71,16 @@ class Witness:
 
     def _artifacts(
         self, canonical: TaskText, session: Session | None
-    ) -> tuple[Artifacts, str | None]:
+    ) -> tuple[Artifacts, str | None, bool]:
         """A session's own sections come from where it works, all else from the canonical file."""
+        ours = canonical.body if isinstance(canonical, Readable) else None
         if session is None or session.directory is None:
-            return _read(canonical), None
+            return _read(canonical), ours, False
         theirs = self.files.read_at(Path(session.directory))
         if not isinstance(theirs, Readable):
-            return _read(theirs), None
-        ours = canonical.body if isinstance(canonical, Readable) else ""
-        merged = merge_sections(ours, theirs.body, SECTIONS[session.role])
-        return parse_task_artifacts(merged), merged if merged != ours else None
+            return _read(theirs), ours, False
+        merged = merge_sections(ours or "", theirs.body, SECTIONS[session.role])
+        return parse_task_artifacts(merged), merged, merged != ours
 
     def _tampered(self, task: Task, canonical: TaskText) -> str | None:
         """The frontmatter somebody edited; not one that a turn has yet to write."""

@@ -1,6 +1,6 @@
 """Creating, renaming and deleting tasks; finding them by the beginning of their id."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lockgate.core import records
 from lockgate.core.decision import Decision, Evidence
@@ -148,4 +148,4 @@ def _first_body(context: str) -> str:
 
 
 def with_body(decision: Decision, body: str) -> Decision:
-    return Decision(decision.task, events=decision.events, effects=(MirrorTask(body),))
+    return replace(decision, body=body, effects=(MirrorTask(accepted=True),))

@@ -37,7 +37,7 @@ from lockgate.core.model import (
 
 # How each kind of effect is read back; a test holds it against the union.
 EFFECTS: dict[str, Callable[[Fields], Effect]] = {
-    "MirrorTask": lambda it: MirrorTask(it.text_or_none("body")),
+    "MirrorTask": lambda it: MirrorTask(it.flag("accepted")),
     "PrepareWorkspace": lambda _: PrepareWorkspace(),
     "SpawnAgent": lambda it: SpawnAgent(
         it.choice("role", Role), it.whole("generation"), it.flag("fresh")

@@ -92,6 +92,10 @@ def task_from_row(row: Row) -> Task:
     )
 
 
+def body_to_row(task: Task, text: str) -> Values:
+    return _storable({"task": task.id, "rev": task.rev, "text": text})
+
+
 def session_to_row(session: Session) -> Values:
     return _storable(
         {

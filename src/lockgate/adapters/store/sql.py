@@ -79,6 +79,17 @@ EFFECTS_OF_TASK = """
 SELECT * FROM outbox WHERE task = :task AND done IS NULL ORDER BY number LIMIT :limit
 """
 
+# Only a text that differs from the last one: a task moves more often than its text changes.
+INSERT_BODY = """
+INSERT INTO bodies (task, rev, text)
+SELECT :task, :rev, :text WHERE NOT EXISTS (
+    SELECT 1 FROM bodies WHERE task = :task AND text = :text
+    AND rev = (SELECT max(rev) FROM bodies WHERE task = :task)
+)
+ON CONFLICT (task, rev) DO UPDATE SET text = excluded.text
+"""
+BODY = "SELECT text FROM bodies WHERE task = :task ORDER BY rev DESC LIMIT 1"
+
 PUT_SESSION = """
 INSERT INTO sessions (id, task, role, round, generation, token_hash, started, ended, directory)
 VALUES (:id, :task, :role, :round, :generation, :token_hash, :started, :ended, :directory)

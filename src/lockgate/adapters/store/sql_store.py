@@ -30,6 +30,7 @@ class SqlStore:
             if run(sql.INSERT_TASK, task).fetchone() is None:
                 raise _taken(decision.task.id)
             _write_session(run, decision)
+            _write_body(run, decision)
             chain.append(run, decision, head)
             _write_effects(run, decision)
 
@@ -43,6 +44,7 @@ class SqlStore:
             if run(sql.MOVE_TASK, task).fetchone() is None:
                 raise _not_changed(run, decision.task.id)
             _write_session(run, decision)
+            _write_body(run, decision)
             chain.append(run, decision, head)
             _write_effects(run, decision)
 
@@ -103,6 +105,10 @@ class SqlStore:
         statement = sql.EFFECTS if task is None else sql.EFFECTS_OF_TASK
         found = self._rows(statement, {"task": task, "limit": limit})
         return tuple(rows.effect_from_row(row) for row in found)
+
+    def body(self, task: TaskId) -> str | None:
+        row = self._row(sql.BODY, {"task": task})
+        return None if row is None else Fields(f"body of {task}", row).text("text")
 
     def effects_done(self, keys: Sequence[str]) -> None:
         in_order = sorted(set(keys))  # so that two callers never wait for each other
@@ -181,6 +187,11 @@ def _age(row: Row) -> tuple[float, str]:
 def _write_session(run: Run, decision: Decision) -> None:
     if decision.session is not None:
         run(sql.PUT_SESSION, rows.session_to_row(decision.session))
+
+
+def _write_body(run: Run, decision: Decision) -> None:
+    if decision.body is not None:
+        run(sql.INSERT_BODY, rows.body_to_row(decision.task, decision.body))
 
 
 def _write_effects(run: Run, decision: Decision) -> None:

@@ -124,7 +124,10 @@ def read_task_file(directory: Path, name: str = NAME, limit: int = LARGEST) -> T
 
 
 def write_task_file(directory: Path, frontmatter: Mapping[str, str | int], body: str) -> None:
-    """Replace the file in one step. A link in its place is replaced, never followed."""
+    """Replace the file in one step. A link in its place is replaced, never followed.
+
+    Nothing waits for the disk: what must survive a power cut is in the database already.
+    """
     text = render_frontmatter(frontmatter) + body.replace("\0", "\ufffd")
     data = text.encode("utf-8", "replace")
     beside = f".{NAME}.{os.getpid()}.{os.urandom(4).hex()}"
@@ -133,7 +136,6 @@ def write_task_file(directory: Path, frontmatter: Mapping[str, str | int], body:
             with _closing(os.open(beside, _CREATE, 0o600, dir_fd=where)) as file:
                 _write_all(file, data)
                 os.fchmod(file, 0o644)
-                os.fdatasync(file)
             os.rename(beside, NAME, src_dir_fd=where, dst_dir_fd=where)
         except BaseException:
             with suppress(OSError):
