@@ -83,7 +83,7 @@ def test_the_guard_is_synchronous_imports_nothing_but_its_limit_and_hides_its_ma
 @pytest.mark.req("R182")
 def test_one_guard_is_there_for_all_who_bring_none() -> None:
     assert isinstance(escalation_guard, EscalationGuard)
-    assert escalation_guard.get_escalated_tasks() == []
+    assert escalation_guard.get_attempt_count("a task that nobody has seen") == 0
 
 
 def test_the_count_of_a_row_replaces_what_was_remembered() -> None:

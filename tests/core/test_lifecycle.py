@@ -4,6 +4,7 @@ from itertools import product
 
 import pytest
 
+from lockgate.core.artifacts import Artifacts
 from lockgate.core.events import MoveForced
 from lockgate.core.lifecycle import ARROWS, OWNERS, RULES, exits, validate_transition
 from lockgate.core.model import Actor, GateKind, GateRef, Pinned, Role, Status
@@ -108,6 +109,45 @@ def test_only_the_orchestrator_takes_the_starred_arrows(source, target) -> None:
     assert validate_transition(seen, target) is None
 
 
+# What each arrow sets off, in order.
+SETS_OFF = """
+pending -> working: prepare worker
+pending -> clarification: prepare worker
+pending -> cancelled: end release
+clarification -> working: worker
+clarification -> cancelled: end release
+working -> agent-review: judges
+working -> clarification: human
+working -> stuck: end human
+working -> cancelled: end release
+working -> paused-for-intervention: end human
+agent-review -> reviewing: human
+agent-review -> working: worker
+agent-review -> stuck: end human
+agent-review -> cancelled: end release
+agent-review -> paused-for-intervention: end human
+reviewing -> done: end release
+reviewing -> cancelled: end release
+reviewing -> working: worker
+stuck -> working: worker
+stuck -> agent-review: judges
+stuck -> cancelled: end release
+paused-for-intervention -> pending:
+paused-for-intervention -> cancelled: end release
+"""
+
+
+def test_each_arrow_sets_off_what_the_design_says() -> None:
+    told = {(rule.source, rule.target): [make.__name__ for make in rule.sets_off] for rule in RULES}
+
+    wanted = {}
+    for line in SETS_OFF.strip().splitlines():
+        arrow, effects = line.split(":")
+        source, target = arrow.split(" -> ")
+        wanted[S(source), S(target)] = effects.split()
+    assert told == wanted
+
+
 WORKERS = {
     (S.WORKING, S.AGENT_REVIEW),
     (S.WORKING, S.CLARIFICATION),
@@ -173,6 +213,30 @@ def test_without_a_handoff_that_counts_work_is_not_handed_on(body, why) -> None:
     refusal = refused(move(evidence(a_task(), body, Actor.WORKER), Move(S.AGENT_REVIEW)))
 
     assert why in refusal.why
+
+
+@pytest.mark.parametrize(
+    ("problem", "told"),
+    [
+        ("TASK.md is a link", "TASK.md is a link"),
+        ("TASK.md has two '## Handoff' sections", "two '## Handoff' sections"),
+        ("TASK.md has two '## Review' sections", "no '## Handoff' section"),
+    ],
+)
+def test_a_refusal_names_the_problem_that_concerns_it(problem, told) -> None:
+    seen = evidence(a_task(), "", Actor.WORKER, found=Artifacts(problems=(problem,)))
+
+    assert told in refused(move(seen, Move(S.AGENT_REVIEW))).why
+
+
+def test_a_refusal_says_what_else_an_agent_may_do() -> None:
+    worker = refused(move(evidence(a_task(), "", Actor.WORKER), Move(S.STUCK)))
+    reviewer = refused(move(evidence(a_task(), "", Actor.REVIEWER), Move(S.AGENT_REVIEW)))
+
+    assert worker.why == (
+        "a worker may not ask for it; from working a worker may go to agent-review, clarification"
+    )
+    assert reviewer.why == "a reviewer may not ask for it; a reviewer has no move from working"
 
 
 @pytest.mark.req("R68")

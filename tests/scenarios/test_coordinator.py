@@ -137,6 +137,40 @@ def test_a_lost_task_file_is_made_again_by_the_next_turn(world) -> None:
     assert "status: clarification" in world.path(id).read_text()
 
 
+@pytest.mark.parametrize("left", [b"", None])
+def test_a_file_that_a_power_cut_emptied_is_written_again_from_the_database(world, left) -> None:
+    id = world.started()
+    world.write(id, "## Notes\nthe cookie is the cause\n")
+    world.move(id, S.CLARIFICATION)
+    if left is None:
+        world.path(id).unlink()
+    else:
+        world.path(id).write_bytes(left)
+
+    world.move(id, S.WORKING)
+
+    assert "the cookie is the cause" in world.path(id).read_text()
+    assert "status: working" in world.path(id).read_text()
+
+
+def test_a_move_stands_though_its_mirror_could_not_be_written(world) -> None:
+    id = world.started()
+    path = world.path(id)
+    path.rename(path.with_name("aside.md"))
+    path.mkdir()
+
+    task = world.move(id, S.CLARIFICATION)
+
+    assert task.status is S.CLARIFICATION
+    path.rmdir()
+    path.with_name("aside.md").rename(path)
+    [row] = world.app.views.board(TaskFilter()).rows
+    assert "could not be written" in str(row.trouble)
+    world.move(id, S.WORKING)
+    assert "status: working" in path.read_text()
+    assert "artifact.tampered" not in world.types(id)
+
+
 def test_history_is_the_log_without_gaps_or_repeats(world) -> None:
     id = world.started()
     world.create("another")

@@ -668,3 +668,31 @@ def test_a_project_is_known_by_its_common_directory(store: Store) -> None:
         store.project(again.id)
     with pytest.raises(Refused):
         store.add_project(replace(PROJECT, common_dir="/elsewhere"))
+
+
+# --- bodies -------------------------------------------------------------------------------------
+
+
+def test_the_text_of_a_decision_is_kept_with_it_and_every_other_before(store: Store) -> None:
+    task = a_task()
+    store.create(Decision(task, body="one\n"))
+    store.commit(replace(moved(task), body="two\n"))
+
+    assert store.body(task.id) == "two\n"
+    store.commit(moved(store.load(task.id)))
+    assert store.body(task.id) == "two\n"
+
+
+def test_the_text_of_a_refused_decision_is_not_kept(store: Store) -> None:
+    task = a_task()
+    store.create(Decision(task, body="one\n"))
+    store.commit(moved(task))
+
+    with pytest.raises(StaleTask):
+        store.commit(replace(moved(task), body="late\n"))
+
+    assert store.body(task.id) == "one\n"
+
+
+def test_a_task_without_a_text_has_none(store: Store) -> None:
+    assert store.body(TaskId("nobody")) is None

@@ -19,11 +19,15 @@ class GitRepository:
 
     def project_at(self, directory: Path) -> Project | None:
         asked = self._git(directory, "rev-parse", "--path-format=absolute", "--git-common-dir")
-        if asked.code != 0:
+        if asked.code != 0 and "not a git repository" in asked.err:
             return None
+        if asked.code != 0:
+            what, fix = f"{directory} was not looked at", "do as git says"
+            raise Unavailable(what, why=asked.err.strip(), fix=fix)
         common = Path(os.path.realpath(asked.out.rstrip("\n")))
         top = self._git(directory, "rev-parse", "--show-toplevel")
-        root = Path(top.out.rstrip("\n")) if top.code == 0 and top.out.strip() else common
+        bare = common if common.name != ".git" else common.parent
+        root = Path(top.out.rstrip("\n")) if top.code == 0 and top.out.strip() else bare
         return Project(
             id=ProjectId(hashlib.sha256(os.fsencode(common)).hexdigest()[:16]),
             name=root.name,
@@ -75,7 +79,9 @@ class GitRepository:
     def write_file(self, project: Project, path: str, text: str, *, replace: bool) -> None:
         target = Path(project.root) / path
         what = f"{path} was not written"
-        if target.is_symlink() or (target.exists() and not replace):
+        if target.is_symlink() or target.parent.is_symlink():
+            raise Refused(what, why="a link is in its place", fix="remove the link, then try again")
+        if target.exists() and not replace:
             raise Refused(what, why="it is there already", fix="add --force to overwrite it")
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -89,7 +95,10 @@ class GitRepository:
     def commit_file(self, project: Project, path: str, message: str) -> str:
         root = Path(project.root)
         commit = ("commit", "--quiet", "--message", message, "--only", "--", path)
+        unchanged = ("diff", "--cached", "--quiet", "--", path)
         for argv in (("add", "--", path), commit):
+            if argv is commit and self._git(root, *unchanged).code == 0:
+                break
             done = self._git(root, *argv)
             if done.code != 0:
                 said = (done.err or done.out).strip() or f"git {argv[0]} exited {done.code}"

@@ -21,7 +21,7 @@ MAX_CONTEXT = 500_000
 PRIORITIES = range(1, 6)
 DELETABLE = frozenset({Status.PENDING, Status.DONE, Status.CANCELLED})
 _SLUG = re.compile(r"[^a-z0-9]+")
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from lockgate.core.event_log import event_line
 from lockgate.core.mirror import frontmatter
 from lockgate.core.model import Task, TaskId
 from lockgate.core.task_text import Readable, TaskText, Unreadable
+from lockgate.errors import Unavailable
 from lockgate.ports import Store, TaskFiles
 
 BATCH = 100
@@ -23,9 +24,16 @@ class Effector:
     def carry_out(self, id: TaskId) -> None:
         pending = self.store.pending_effects(id, BATCH)
         task = self.store.find(id)
-        done = [it.key for it in pending if self._did(it.effect, id, task)]
+        done = [it.key for it in pending if self._tried(it.effect, id, task)]
         if done:
             self.store.effects_done(done)
+
+    def _tried(self, effect: Effect, id: TaskId, task: Task | None) -> bool:
+        """What the surroundings did not let us do stays to be done; the decision stands."""
+        try:
+            return self._did(effect, id, task)
+        except Unavailable:
+            return False
 
     def _did(self, effect: Effect, id: TaskId, task: Task | None) -> bool:
         match effect:

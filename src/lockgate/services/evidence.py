@@ -25,7 +25,7 @@ SECTIONS = {Role.WORKER: WORKER_SECTIONS, Role.REVIEWER: REVIEWER_SECTIONS}
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """The evidence, and the text it was taken from; `merged` with what a session wrote elsewhere."""
+    """The evidence, and the text it is from; `merged` with what a session wrote elsewhere."""
 
     evidence: Evidence
     body: str | None = None
@@ -86,10 +86,15 @@ class Witness:
         """The frontmatter somebody edited; not one that a turn has yet to write."""
         if not isinstance(canonical, Readable) or self.files.shows(canonical, frontmatter(task)):
             return None
-        unwritten = self.store.pending_effects(task.id, BATCH)
-        if any(isinstance(pending.effect, MirrorTask) for pending in unwritten):
+        if behind(self.store, task.id):
             return None
         return canonical.frontmatter or "(no frontmatter)"
+
+
+def behind(store: Store, id: TaskId) -> bool:
+    """Whether TASK.md has yet to be written for what was decided."""
+    pending = store.pending_effects(id, BATCH)
+    return any(isinstance(it.effect, MirrorTask) for it in pending)
 
 
 def _read(text: TaskText) -> Artifacts:

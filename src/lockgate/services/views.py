@@ -11,7 +11,7 @@ from lockgate.core.model import Actor, Session, Task, TaskId
 from lockgate.core.task_text import BrokenFrontmatter, Missing, Readable, Unreadable
 from lockgate.ports import PendingEffect, Store, TaskFiles, TaskFilter
 from lockgate.services.callers import HUMAN
-from lockgate.services.evidence import Witness
+from lockgate.services.evidence import Witness, behind
 
 PAGE = 50
 BATCH = 1000
@@ -97,6 +97,8 @@ class Views:
             case Readable() as text:
                 if self.files.shows(text, frontmatter(task)):
                     return None
+                if behind(self.store, task.id):
+                    return "TASK.md could not be written; the next move tries again"
                 fields = self.files.fields(text)
                 if isinstance(fields, BrokenFrontmatter):
                     return f"TASK.md's frontmatter is broken: {fields.why}"

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from lockgate.bootstrap import App
 from lockgate.core.model import Status, Task
 from lockgate.core.records import MAX_CONTEXT
 from lockgate.core.turns import Move
@@ -88,7 +89,7 @@ def update(
         it.coordinator.move(id, Move(status, reason, directive, force), it.caller)
     if summary is not None:
         it.tasks.rename(id, summary, it.caller)
-    _moved(it.store.load(id), as_json=as_json)
+    _moved(it, it.store.load(id), as_json=as_json)
 
 
 @click.command()
@@ -132,10 +133,14 @@ def _move(name: str | None, asked: Move, *, as_json: bool) -> None:
     it = app()
     id = named(it, name)
     must_own(it.caller, id)
-    _moved(it.coordinator.move(id, asked, it.caller), as_json=as_json)
+    _moved(it, it.coordinator.move(id, asked, it.caller), as_json=as_json)
 
 
-def _moved(task: Task, *, as_json: bool) -> None:
+def _moved(it: App, task: Task, *, as_json: bool) -> None:
+    """What came of it; on stderr what is wrong with its TASK.md, which stops no move."""
+    trouble = it.views.task(task.id).trouble
+    if trouble:
+        click.echo(f"note: {words.one_line(trouble)}", err=True)
     show(task_facts(task), words.moved_text(task), as_json=as_json)
 
 
