@@ -69,15 +69,15 @@ SELECT * FROM events WHERE task = :task AND seq > :since ORDER BY seq LIMIT :lim
 # A key is met again only where a deleted task's id is used again: then it is a new effect.
 INSERT_EFFECT = """
 INSERT INTO outbox (key, task, kind, data) VALUES (:key, :task, :kind, :data)
-ON CONFLICT (key) DO UPDATE SET task = :task, kind = :kind, data = :data, done = NULL
+ON CONFLICT (key) DO UPDATE SET task = :task, kind = :kind, data = :data
 """
-DROP_EFFECTS = "DELETE FROM outbox WHERE task = :task AND done IS NULL"
-# What is done is never read again, and a mirrored body is long: only the key is kept.
-EFFECT_DONE = "UPDATE outbox SET done = 1, data = '' WHERE key = :key"
-EFFECTS = "SELECT * FROM outbox WHERE done IS NULL ORDER BY number LIMIT :limit"
+EFFECT_DONE = "DELETE FROM outbox WHERE key = :key"
+EFFECTS = "SELECT * FROM outbox ORDER BY number LIMIT :limit"
+# A key begins with its task's id and a colon, and the character after that is a semicolon.
 EFFECTS_OF_TASK = """
-SELECT * FROM outbox WHERE task = :task AND done IS NULL ORDER BY number LIMIT :limit
+SELECT * FROM outbox WHERE key >= :task || ':' AND key < :task || ';' ORDER BY number LIMIT :limit
 """
+DROP_EFFECTS = "DELETE FROM outbox WHERE key >= :task || ':' AND key < :task || ';'"
 
 # Only a text that differs from the last one: a task moves more often than its text changes.
 INSERT_BODY = """

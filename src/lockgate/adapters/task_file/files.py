@@ -30,6 +30,7 @@ _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _APPEND = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
 _TAIL = 1024 * 1024
+_LITTLE = 16 * 1024
 _NOT_A_FILE = {
     ELOOP: "it is a link",
     ENOTDIR: "its directory is a link or no directory",
@@ -190,7 +191,7 @@ def _append(file: int, data: bytes) -> None:
     """All or nothing: what a full disk or a crash left of a line is taken back."""
     fcntl.flock(file, fcntl.LOCK_EX)
     size = os.fstat(file).st_size
-    tail = os.pread(file, _TAIL, max(0, size - _TAIL))
+    tail = _tail(file, size)
     whole = size - (len(tail) - tail.rfind(b"\n") - 1)
     if whole != size:
         os.ftruncate(file, whole)
@@ -201,9 +202,16 @@ def _append(file: int, data: bytes) -> None:
         raise
 
 
+def _tail(file: int, size: int) -> bytes:
+    """The last lines: a little, or as much as it takes for one to be whole."""
+    little = os.pread(file, _LITTLE, max(0, size - _LITTLE))
+    if little.count(b"\n") > 1 or size <= _LITTLE:
+        return little
+    return os.pread(file, _TAIL, max(0, size - _TAIL))
+
+
 def _last_seq(file: int) -> int:
-    size = os.fstat(file).st_size
-    lines = os.pread(file, _TAIL, max(0, size - _TAIL)).split(b"\n")[:-1]
+    lines = _tail(file, os.fstat(file).st_size).split(b"\n")[:-1]
     for line in reversed(lines):
         with suppress(ValueError, KeyError, TypeError):
             return int(json.loads(line)["seq"])

@@ -64,17 +64,14 @@ CREATE TABLE log_head (
 INSERT INTO log_head (one, seq, hash)
 VALUES (1, 0, '0000000000000000000000000000000000000000000000000000000000000000');
 
+-- What is still to do; a row goes when it is done.
 CREATE TABLE outbox (
     number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    key text NOT NULL UNIQUE,
+    key text COLLATE "C" NOT NULL UNIQUE,
     task text NOT NULL,
     kind text NOT NULL,
-    data text NOT NULL,
-    done integer
+    data text NOT NULL
 );
-
-CREATE INDEX outbox_undone ON outbox (number) WHERE done IS NULL;
-CREATE INDEX outbox_undone_of_task ON outbox (task, number) WHERE done IS NULL;
 
 CREATE TABLE sessions (
     id text COLLATE "C" NOT NULL PRIMARY KEY,

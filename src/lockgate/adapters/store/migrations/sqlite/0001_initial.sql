@@ -64,17 +64,14 @@ CREATE TABLE log_head (
 INSERT INTO log_head (one, seq, hash)
 VALUES (1, 0, '0000000000000000000000000000000000000000000000000000000000000000');
 
+-- What is still to do; a row goes when it is done.
 CREATE TABLE outbox (
     number INTEGER PRIMARY KEY,
     key TEXT NOT NULL UNIQUE,
     task TEXT NOT NULL,
     kind TEXT NOT NULL,
-    data TEXT NOT NULL,
-    done INTEGER
+    data TEXT NOT NULL
 );
-
-CREATE INDEX outbox_undone ON outbox (number) WHERE done IS NULL;
-CREATE INDEX outbox_undone_of_task ON outbox (task, number) WHERE done IS NULL;
 
 CREATE TABLE sessions (
     id TEXT NOT NULL PRIMARY KEY,
