@@ -56,10 +56,7 @@ class TaskFiles:
         return read_task_file(directory, name)
 
     def write(self, id: TaskId, frontmatter: Mapping[str, str | int], body: str) -> None:
-        directory = self._directory(id)
-        with _ours(f"the directory of task {id} was not made"):
-            directory.mkdir(parents=True, exist_ok=True)
-        write_task_file(directory, frontmatter, body)
+        write_task_file(self._made(id), frontmatter, body)
 
     def shows(self, text: Readable, frontmatter: Mapping[str, str | int]) -> bool:
         return text.frontmatter == split_frontmatter(render_frontmatter(frontmatter))[0]
@@ -82,13 +79,12 @@ class TaskFiles:
         if not lines:
             return
         data = "".join(f"{line}\n" for line in lines).encode()
-        with _ours(f"the history of task {id} was not written"):
-            self._directory(id).mkdir(parents=True, exist_ok=True)
-            with (
-                _opened(self._directory(id)) as where,
-                _closing(os.open(HISTORY, _APPEND, 0o644, dir_fd=where)) as file,
-            ):
-                _append(file, data)
+        with (
+            _ours(f"the history of task {id} was not written"),
+            _opened(self._made(id)) as where,
+            _closing(os.open(HISTORY, _APPEND, 0o644, dir_fd=where)) as file,
+        ):
+            _append(file, data)
 
     def discard(self, id: TaskId) -> None:
         """Move the task's files to `deleted/`; nothing is removed, and twice is once."""
@@ -100,6 +96,13 @@ class TaskFiles:
             number = next(n for n in range(1, len(taken) + 2) if f"{id}-{n}" not in taken)
             with suppress(FileNotFoundError):
                 source.rename(graves / f"{id}-{number}")
+
+    def _made(self, id: TaskId) -> Path:
+        directory = self._directory(id)
+        if not directory.exists():
+            with _ours(f"the directory of task {id} was not made"):
+                directory.mkdir(parents=True, exist_ok=True)
+        return directory
 
     def _directory(self, id: TaskId) -> Path:
         if not _ID.fullmatch(id):
