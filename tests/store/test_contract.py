@@ -603,7 +603,7 @@ def test_a_deleted_task_leaves_its_events_and_its_last_effects(store: Store) -> 
     with pytest.raises(NoSuchTask):
         store.load(task.id)
     assert [it.type for it in store.events(task.id, 0, 9)] == ["summary.changed", "task.deleted"]
-    assert [it.key for it in store.pending_effects(None, 9)] == ["t2:0:0", "t1:1:0"]
+    assert [it.key for it in store.pending_effects(None, 9)] == ["t1:1:0", "t2:0:0"]
     assert store.session(SessionId("s1")) is None
     assert store.first_broken_event() is None
 

@@ -406,6 +406,7 @@ def test_a_kill_loses_nothing_acknowledged_and_doubles_nothing(path: Path) -> No
         sql.TASKS_NAMED,
         sql.EVENTS,
         sql.EVENTS_OF_TASK,
+        sql.EFFECTS_OF_TASK,
         sql.SESSION_BY_TOKEN,
         sql.SESSIONS_OF_TASK,
         sql.PROJECT_AT,
@@ -419,13 +420,3 @@ def test_what_is_asked_often_is_found_by_an_index(store: SqliteStore, statement:
     plan = " ".join(step["detail"] for step in steps)
     assert "TEMP B-TREE" not in plan  # no sort
     assert plan.startswith("SEARCH")
-
-
-def test_what_is_to_do_is_found_by_its_key_or_in_the_order_it_came(store: SqliteStore) -> None:
-    def plan(statement: str) -> str:
-        names = {"task": "t1", "limit": 9}
-        steps = database_of(store)._writer.execute(f"EXPLAIN QUERY PLAN {statement}", names)
-        return " ".join(step["detail"] for step in steps)
-
-    assert plan(sql.EFFECTS) == "SCAN outbox"  # along its primary key, with nothing done in it
-    assert plan(sql.EFFECTS_OF_TASK).startswith("SEARCH outbox USING INDEX")

@@ -151,18 +151,26 @@ def project_from_row(row: Row) -> Project:
 def effect_to_row(pending: PendingEffect) -> Values:
     return _storable(
         {
-            "key": pending.key,
-            "task": pending.task,
+            **effect_key(pending.key),
             "kind": effect_kind(pending.effect),
             "data": effect_to_json(pending.effect),
         }
     )
 
 
+def effect_key(key: str) -> Values:
+    """`task:rev:n`, taken apart; what is no key is that of no effect."""
+    task, _, place = key.partition(":")
+    rev, _, n = place.partition(":")
+    known = rev.isdecimal() and n.isdecimal()
+    return {"task": task, "rev": int(rev) if known else -1, "n": int(n) if known else -1}
+
+
 def effect_from_row(row: Row) -> PendingEffect:
-    it = Fields(f"effect {row.get('key')!r}", row)
+    it = Fields(f"effect of {row.get('task')!r}", row)
     effect = effect_from_json(it.text("kind"), _inside(it, "data"))
-    return PendingEffect(it.text("key"), TaskId(it.text("task")), effect)
+    task = TaskId(it.text("task"))
+    return PendingEffect(f"{task}:{it.whole('rev')}:{it.whole('n')}", task, effect)
 
 
 def event_to_row(event: StoredEvent) -> Values:

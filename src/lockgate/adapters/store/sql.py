@@ -68,16 +68,13 @@ SELECT * FROM events WHERE task = :task AND seq > :since ORDER BY seq LIMIT :lim
 
 # A key is met again only where a deleted task's id is used again: then it is a new effect.
 INSERT_EFFECT = """
-INSERT INTO outbox (key, task, kind, data) VALUES (:key, :task, :kind, :data)
-ON CONFLICT (key) DO UPDATE SET task = :task, kind = :kind, data = :data
+INSERT INTO outbox (task, rev, n, kind, data) VALUES (:task, :rev, :n, :kind, :data)
+ON CONFLICT (task, rev, n) DO UPDATE SET kind = :kind, data = :data
 """
-EFFECT_DONE = "DELETE FROM outbox WHERE key = :key"
-EFFECTS = "SELECT * FROM outbox ORDER BY number LIMIT :limit"
-# A key begins with its task's id and a colon, and the character after that is a semicolon.
-EFFECTS_OF_TASK = """
-SELECT * FROM outbox WHERE key >= :task || ':' AND key < :task || ';' ORDER BY number LIMIT :limit
-"""
-DROP_EFFECTS = "DELETE FROM outbox WHERE key >= :task || ':' AND key < :task || ';'"
+EFFECT_DONE = "DELETE FROM outbox WHERE task = :task AND rev = :rev AND n = :n"
+EFFECTS = "SELECT * FROM outbox ORDER BY task, rev, n LIMIT :limit"
+EFFECTS_OF_TASK = "SELECT * FROM outbox WHERE task = :task ORDER BY rev, n LIMIT :limit"
+DROP_EFFECTS = "DELETE FROM outbox WHERE task = :task"
 
 # Only a text that differs from the last one: a task moves more often than its text changes.
 INSERT_BODY = """

@@ -115,7 +115,7 @@ class SqlStore:
 
         def work(run: Run) -> None:
             for key in in_order:
-                run(sql.EFFECT_DONE, {"key": key})
+                run(sql.EFFECT_DONE, rows.effect_key(key))
 
         if in_order:
             self._database.write_lightly(work)

@@ -137,9 +137,8 @@ def write_task_file(directory: Path, frontmatter: Mapping[str, str | int], body:
     beside = f".{NAME}.{os.getpid()}.{os.urandom(4).hex()}"
     with _ours(f"{NAME} was not written"), _opened(directory) as where:
         try:
-            with _closing(os.open(beside, _CREATE, 0o600, dir_fd=where)) as file:
+            with _closing(os.open(beside, _CREATE, 0o644, dir_fd=where)) as file:
                 _write_all(file, data)
-                os.fchmod(file, 0o644)
             os.rename(beside, NAME, src_dir_fd=where, dst_dir_fd=where)
         except BaseException:
             with suppress(OSError):

@@ -66,11 +66,12 @@ VALUES (1, 0, '0000000000000000000000000000000000000000000000000000000000000000'
 
 -- What is still to do; a row goes when it is done.
 CREATE TABLE outbox (
-    number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    key text COLLATE "C" NOT NULL UNIQUE,
-    task text NOT NULL,
+    task text COLLATE "C" NOT NULL,
+    rev bigint NOT NULL,
+    n integer NOT NULL,
     kind text NOT NULL,
-    data text NOT NULL
+    data text NOT NULL,
+    PRIMARY KEY (task, rev, n)
 );
 
 CREATE TABLE sessions (

@@ -66,12 +66,13 @@ VALUES (1, 0, '0000000000000000000000000000000000000000000000000000000000000000'
 
 -- What is still to do; a row goes when it is done.
 CREATE TABLE outbox (
-    number INTEGER PRIMARY KEY,
-    key TEXT NOT NULL UNIQUE,
     task TEXT NOT NULL,
+    rev INTEGER NOT NULL,
+    n INTEGER NOT NULL,
     kind TEXT NOT NULL,
-    data TEXT NOT NULL
-);
+    data TEXT NOT NULL,
+    PRIMARY KEY (task, rev, n)
+) WITHOUT ROWID;
 
 CREATE TABLE sessions (
     id TEXT NOT NULL PRIMARY KEY,
