@@ -26,8 +26,14 @@ from tests.store.samples import PROJECT, a_session, a_task, moved
 
 ROOT = Path(__file__).parents[2]
 EIGHT = [it for it in Status if it is not Status.PAUSED_FOR_INTERVENTION]
-TABLES = {"projects": "id", "tasks": "id", "events": "seq", "log_head": "one", "outbox": "task, rev, n",
-          "sessions": "id"}  # fmt: skip
+TABLES = {
+    "projects": "id",
+    "tasks": "id",
+    "events": "seq",
+    "log_head": "one",
+    "outbox": "task, rev, n",
+    "sessions": "id",
+}
 PAUSE = "UPDATE tasks SET status = 'PAUSED_FOR_INTERVENTION' WHERE id = 'pending'"
 
 
