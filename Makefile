@@ -42,7 +42,7 @@ lint: $(DEV)
 
 types: $(DEV)
 	$(BIN)/mypy
-	$(BIN)/pyright
+	$(BIN)/pyright --project pyproject.toml
 
 layers: $(DEV)
 	$(BIN)/lint-imports --no-logo

@@ -6,15 +6,15 @@ import sys
 import traceback
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import click
 
 from lockgate import __version__
 from lockgate.bootstrap import App, home_of, open_app
-from lockgate.core.model import TaskId
+from lockgate.core.model import Task, TaskId
 from lockgate.errors import LockgateError, Refused
 from lockgate.faces import words
+from lockgate.services.views import task_facts
 
 BUG = 3
 INTERRUPTED = 130
@@ -34,6 +34,14 @@ def show(facts: object, text: str, *, as_json: bool) -> None:
         click.echo(json.dumps(facts, default=str))  # ASCII: nothing in it moves a cursor
     else:
         click.echo(words.safe(text))
+
+
+def show_moved(it: App, task: Task, *, as_json: bool) -> None:
+    """Where the task is now; on stderr what is wrong with its TASK.md, which stops no move."""
+    trouble = it.views.task(task.id).trouble
+    if trouble:
+        click.echo(f"note: {words.one_line(trouble)}", err=True)
+    show(task_facts(task), words.moved_text(task), as_json=as_json)
 
 
 def app() -> App:
@@ -97,7 +105,3 @@ def _log(error: BaseException) -> str:
         click.echo("\n".join(lines), err=True)
         return "the text above"
     return str(path)
-
-
-def facts_of(value: Any) -> Any:  # noqa: ANN401 - whatever JSON can hold
-    return json.loads(json.dumps(value, default=str))

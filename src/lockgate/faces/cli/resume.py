@@ -2,9 +2,7 @@
 
 import click
 
-from lockgate.faces import words
-from lockgate.faces.cli.output import app, json_option, named, show
-from lockgate.services.views import task_facts
+from lockgate.faces.cli.output import app, json_option, named, show_moved
 
 
 @click.command()
@@ -15,4 +13,4 @@ def resume(*, name: str, directive: str, as_json: bool) -> None:
     """Take a task out of paused-for-intervention; its failed attempts are counted from nought."""
     it = app()
     task = it.runner.resume(named(it, name), directive, it.caller)
-    show(task_facts(task), words.moved_text(task), as_json=as_json)
+    show_moved(it, task, as_json=as_json)

@@ -6,14 +6,12 @@ from pathlib import Path
 
 import click
 
-from lockgate.bootstrap import App
-from lockgate.core.model import Status, Task
+from lockgate.core.model import Status
 from lockgate.core.records import MAX_CONTEXT
 from lockgate.core.turns import Move
 from lockgate.errors import Refused
-from lockgate.faces import words
 from lockgate.faces.cli.choices import StatusChoice
-from lockgate.faces.cli.output import app, here, json_option, named, show
+from lockgate.faces.cli.output import app, here, json_option, named, show, show_moved
 from lockgate.services.callers import must_own
 from lockgate.services.tasks import NewTask
 from lockgate.services.views import task_facts
@@ -89,7 +87,7 @@ def update(
         it.coordinator.move(id, Move(status, reason, directive, force), it.caller)
     if summary is not None:
         it.tasks.rename(id, summary, it.caller)
-    _moved(it, it.store.load(id), as_json=as_json)
+    show_moved(it, it.store.load(id), as_json=as_json)
 
 
 @click.command()
@@ -133,15 +131,7 @@ def _move(name: str | None, asked: Move, *, as_json: bool) -> None:
     it = app()
     id = named(it, name)
     must_own(it.caller, id)
-    _moved(it, it.coordinator.move(id, asked, it.caller), as_json=as_json)
-
-
-def _moved(it: App, task: Task, *, as_json: bool) -> None:
-    """What came of it; on stderr what is wrong with its TASK.md, which stops no move."""
-    trouble = it.views.task(task.id).trouble
-    if trouble:
-        click.echo(f"note: {words.one_line(trouble)}", err=True)
-    show(task_facts(task), words.moved_text(task), as_json=as_json)
+    show_moved(it, it.coordinator.move(id, asked, it.caller), as_json=as_json)
 
 
 def _context(source: str | None) -> str:
