@@ -1,7 +1,7 @@
 """Artifacts: what of TASK.md counts, what is said of the rest, how sections are carried over."""
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lockgate.core.artifacts import (
@@ -235,6 +235,7 @@ def test_a_verdict_cut_short_stays_so_when_copied() -> None:
     assert parse_task_artifacts(merged).verdict is None
 
 
+@example("## Handoff\n## Notes\n## Handoff", "## Notes\n## Handoff")
 @given(BODIES, BODIES)
 def test_carrying_over_keeps_the_others_and_brings_the_named(ours, theirs):
     merged = merge_sections(ours, theirs, WORKER_SECTIONS)

@@ -173,7 +173,8 @@ def _put(body: str, title: str, text: str) -> str:
     parts = [body[: present[0].start]]
     for it, after in zip(present, (*present[1:], None), strict=True):
         parts.append(body[it.end : after.start if after else None])
-    rest = "".join(_apart(it) for it in parts[1:-1]) + parts[-1]
+    *between, last = [it for it in parts[1:] if it] or [""]
+    rest = "".join(_apart(it) for it in between) + last
     return parts[0] + (_apart(text) + rest if rest else text)
 
 
