@@ -43,7 +43,8 @@ _WORD = re.compile(r"\b_{0,3}(PASS|FAIL)_{0,3}\b", re.IGNORECASE | re.ASCII)
 _MARK = r"[*_#`+\- \t]"
 # PASS with nothing before it but markup or `Verdict:`, and after it the line's end or punctuation.
 _PASS_LINE = re.compile(
-    rf"(?:{_MARK}|[0-9]{{1,9}}[.)][ \t])*+(?P<named>Verdict{_MARK}*+:{_MARK}*+)?+PASS[*_`]*+"
+    rf"{_MARK}*+(?:[0-9]{{1,9}}[.)][ \t]{_MARK}*+)*"
+    rf"(?P<named>Verdict{_MARK}*+:{_MARK}*+)?PASS[*_`]*+"
     r"(?:[ \t#]*+\Z|[ \t]*+(?:[.,:;!]|[-\u2013\u2014]++(?=[ \t]))[*_`]*+(?:[ \t]|\Z)|[ \t]\()",
     re.IGNORECASE | re.ASCII,
 )
@@ -118,9 +119,10 @@ def merge_sections(canonical: str, incoming: str, names: frozenset[str]) -> str:
     for it in sections(incoming):
         if it.title in names:
             carried[it.title] = carried.get(it.title, "") + _rendered(it.title, it.text)
+    merged = canonical
     for title, text in carried.items():
-        canonical = _put(canonical, title, text)
-    return canonical
+        merged = _put(merged, title, text)
+    return canonical if merged == canonical else merged.rstrip("\n") + "\n"
 
 
 def replace_section(body: str, title: str, text: str) -> str:

@@ -33,7 +33,7 @@ class Leaf(Enum):
 
 _HEADING = re.compile(r"#{1,6}(?: |\Z)")
 _UNDERLINE = re.compile(r"(?:=++|-++) *+\Z")
-_BREAK = re.compile(r"(?:(?:\* *+){3,}+|(?:- *+){3,}+|(?:_ *+){3,}+)\Z")
+_BREAK = re.compile(r"(?:(?:\* *+){3,}|(?:- *+){3,}|(?:_ *+){3,})\Z")
 _FENCE = re.compile(r"(`{3,}+)[^`]*+\Z|(~{3,}+)")
 _ITEM = re.compile(r"([-+*]|(\d{1,9})[.)])( ++|\Z)")
 
@@ -44,7 +44,7 @@ _TAGS = (
     "|hr|html|iframe|legend|li|link|main|menu|menuitem|nav|noframes|ol|optgroup|option|p|param"
     "|search|section|summary|table|tbody|td|tfoot|th|thead|title|tr|track|ul"
 )
-_ATTRIBUTE = r" ++[A-Za-z_:][A-Za-z0-9_.:-]*+(?: *+= *+(?:[^ \"'=<>`]++|'[^']*+'|\"[^\"]*+\"))?+"
+_ATTRIBUTE = r" ++[A-Za-z_:][A-Za-z0-9_.:-]*+(?: *+= *+(?:[^ \"'=<>`]++|'[^']*+'|\"[^\"]*+\"))?"
 _NAME = r"[A-Za-z][A-Za-z0-9-]*+"
 _RAW = "script|pre|style|textarea"
 _HtmlRule = tuple[re.Pattern[str], re.Pattern[str], str]
@@ -65,7 +65,7 @@ _HTML: tuple[_HtmlRule, ...] = (
 # Any other whole tag alone on its line; it cannot break into a paragraph.
 _OTHER: _HtmlRule = (
     re.compile(
-        rf"(?:<(?!(?:{_RAW})[ />]){_NAME}(?:{_ATTRIBUTE})*+ *+/?+>|</{_NAME} *+>) *+\Z", _ANY_CASE
+        rf"(?:<(?!(?:{_RAW})[ />]){_NAME}(?:{_ATTRIBUTE})* *+/?+>|</{_NAME} *+>) *+\Z", _ANY_CASE
     ),
     _BLANK_LINE,
     "",

@@ -9,7 +9,7 @@ LARGEST = 16 * 1024  # what PyYAML scans in well under 100 ms, whatever it is
 FIRST_LINE = 2  # of the file: the first is the fence
 _FENCE = re.compile(r"---[ \t]*+(?:\r\n|\n|\r)")
 _END = re.compile(r"(?:\A|(?<=[\r\n]))---[ \t]*+(?:\r\n|\n|\r|\Z)")
-_BARE = re.compile(r"[A-Za-z][A-Za-z0-9_./-]*+(?: [A-Za-z0-9_./-]++)*+")
+_BARE = re.compile(r"[A-Za-z][A-Za-z0-9_./-]*+(?: [A-Za-z0-9_./-]++)*")
 _WORDS = frozenset({"y", "yes", "n", "no", "true", "false", "on", "off", "null"})
 
 
