@@ -211,7 +211,7 @@ def test_a_full_database_says_so_and_keeps_what_it_has(store: SqliteStore) -> No
 def disk(tmp_path: Path) -> Generator[Path]:
     """A disk of one megabyte."""
     if os.geteuid() != 0:
-        pytest.skip("only root can mount a disk")
+        pytest.skip("needs root: a disk of its own cannot be mounted")
     mounted = tmp_path / "disk"
     mounted.mkdir()
     made = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", mounted], check=False)
