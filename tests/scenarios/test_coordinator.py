@@ -216,6 +216,26 @@ def test_what_was_committed_is_acted_on_after_a_restart_and_is_no_tampering(worl
     assert "artifact.tampered" not in world.types(id)
 
 
+def test_a_text_accepted_before_a_crash_is_not_lost_to_the_next_turn(world) -> None:
+    id = world.started()
+    worker = world.begin(id, Role.WORKER, _workspace(world.home.parent / "w", HANDOFF))
+    coordinator = world.app.coordinator
+    dying = type(coordinator)(
+        coordinator.store,
+        coordinator.witness,
+        _DyingEffector(coordinator.store, world.app.views.files),
+    )
+    with pytest.raises(Dies):
+        dying.move(id, Move(S.AGENT_REVIEW), worker)
+    world.restart()
+
+    world.move(id, S.CANCELLED)
+
+    assert "DONE: it" in world.path(id).read_text()
+    assert "status: cancelled" in world.path(id).read_text()
+    assert "DONE: it" in str(world.app.store.body(id))
+
+
 def test_an_effect_carried_out_twice_is_as_once(world) -> None:
     id = world.started()
     before = world.path(id).read_bytes()

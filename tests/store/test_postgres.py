@@ -68,7 +68,7 @@ def test_a_client_that_stops_in_the_middle_does_not_stop_the_others(
     store: PostgresStore, url: str
 ) -> None:
     stopped = PostgresStore(url, wait_seconds=0.3)
-    with stopped._database._connection("") as connection:  # type: ignore[attr-defined]
+    with stopped._database._connection("") as connection:  # type: ignore[attr-defined]  # inside
         connection.execute("BEGIN")
         connection.execute("SELECT * FROM log_head FOR UPDATE")
         time.sleep(0.6)

@@ -216,7 +216,7 @@ def disk(tmp_path: Path) -> Generator[Path]:
     mounted.mkdir()
     made = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", mounted], check=False)
     if made.returncode != 0:
-        pytest.skip("this root cannot mount a disk")
+        pytest.skip("needs a root that can mount a disk")
     yield mounted
     subprocess.run(["umount", "--lazy", mounted], check=True)
 

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+MOST = 1_000_000
+
 
 @dataclass(frozen=True, slots=True)
 class Readable:
@@ -41,6 +43,7 @@ class BrokenFrontmatter:
 def count_in(fields: Mapping[str, object], name: str) -> int | BrokenFrontmatter:
     """A counter such as `crash_count`; missing reads as 0."""
     found = fields.get(name, 0)
-    if isinstance(found, bool) or not isinstance(found, int) or found < 0:
-        return BrokenFrontmatter(f"{name} is {found!r}, and must be a whole number from 0 on", 1)
+    if isinstance(found, bool) or not isinstance(found, int) or not 0 <= found <= MOST:
+        why = f"{name} is {found!r}, and must be a whole number from 0 to {MOST:,}"
+        return BrokenFrontmatter(why, 1)
     return found

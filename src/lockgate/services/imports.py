@@ -8,7 +8,7 @@ from pathlib import Path
 
 from lockgate.core import records
 from lockgate.core.model import Status, Task, TaskId
-from lockgate.core.task_text import BrokenFrontmatter, Missing, Readable, Unreadable
+from lockgate.core.task_text import BrokenFrontmatter, Missing, Readable, Unreadable, count_in
 from lockgate.errors import Refused
 from lockgate.ports import Project, TaskFiles
 from lockgate.services.callers import Caller, must_be_human
@@ -16,7 +16,6 @@ from lockgate.services.tasks import Tasks, accept, with_body
 
 WHAT = "the task was not imported"
 _ID = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
-MOST = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,13 +102,10 @@ def _string(fields: Mapping[str, object], name: str) -> str:
 
 
 def _count(fields: Mapping[str, object], name: str) -> int:
-    """A counter that is missing reads 0."""
-    value = fields.get(name, 0)
-    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MOST:
-        return value
-    raise Refused(
-        WHAT, why=f"{name} must be a whole number from 0, not {value!r}", fix=f"set {name}: 0"
-    )
+    count = count_in(fields, name)
+    if isinstance(count, BrokenFrontmatter):
+        raise Refused(WHAT, why=count.why, fix=f"set {name}: 0")
+    return count
 
 
 def _status(fields: Mapping[str, object]) -> Status:
