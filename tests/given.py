@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from lockgate.core.artifacts import Artifacts, parse_task_artifacts
 from lockgate.core.decision import Decision, Evidence, Refusal
+from lockgate.core.evaluation import Proof
 from lockgate.core.findings import Finding, GateFeedback, Priority
 from lockgate.core.model import (
     Actor,
@@ -36,6 +37,7 @@ TASK = Task(
     iteration=1,
     review_round=0,
     generation=3,
+    since=3,
     pinned=RULES,
 )
 FEEDBACK = GateFeedback(
@@ -43,6 +45,16 @@ FEEDBACK = GateFeedback(
     findings=(Finding(Priority.P0_CRITICAL, "one test is red"),),
     summary="tests exited 1",
     suggested_action="mend it",
+)
+COMMIT = "a" * 40
+PROOF = Proof(
+    ran=("make", "test"),
+    commit=COMMIT,
+    tree="d" * 40,
+    config_hash="c" * 64,
+    sandbox="bubblewrap",
+    seconds=1.0,
+    exit_code=0,
 )
 HANDOFF = "## Handoff\n\nDONE: the redirect\n"
 PASS = "## Review\n\nPASS\n\nGood.\n"

@@ -1,21 +1,27 @@
 """Effects that nobody needs any more, because the task has moved on."""
 
+from dataclasses import replace
+from typing import get_args
+
 import pytest
 
 from lockgate.core.effects import (
     DiscardTask,
+    Effect,
     EndSessions,
     EvaluateGates,
     MirrorTask,
     NotifyHuman,
     PrepareWorkspace,
+    PublishChange,
     ReleaseWorkspace,
     SpawnAgent,
     overtaken,
     wants_fresh,
 )
+from lockgate.core.limits import RetryConfig, Strategy
 from lockgate.core.model import Role, Status
-from tests.given import a_task
+from tests.given import RULES, a_task
 
 S = Status
 WORKER = SpawnAgent(Role.WORKER, 3)
@@ -33,7 +39,8 @@ REVIEWER = SpawnAgent(Role.REVIEWER, 5)
         (NotifyHuman(S.STUCK, "stuck"), {S.STUCK}),
         (PrepareWorkspace(), set(S) - {S.DONE, S.CANCELLED}),
         (MirrorTask(), set(S)),
-        (EndSessions(), set(S)),
+        (PublishChange(), {S.REVIEWING}),
+        (EndSessions(8), set(S)),
         (ReleaseWorkspace(), set(S)),
         (DiscardTask(), set(S)),
     ],
@@ -41,11 +48,68 @@ REVIEWER = SpawnAgent(Role.REVIEWER, 5)
 def test_an_effect_is_wanted_only_while_its_task_stands_where_it_was_asked_for(
     effect, still_wanted
 ) -> None:
-    wanted = {status for status in S if not overtaken(effect, a_task(status))}
+    wanted = {status for status in S if not overtaken(effect, a_task(status, since=4))}
 
     assert wanted == still_wanted
+
+
+def test_every_effect_is_asked_whether_it_is_still_wanted() -> None:
+    one_of_each = [
+        WORKER,
+        EvaluateGates(1),
+        NotifyHuman(S.STUCK, ""),
+        PrepareWorkspace(),
+        PublishChange(),
+        MirrorTask(),
+        EndSessions(8),
+        ReleaseWorkspace(),
+        DiscardTask(),
+    ]
+
+    assert {type(it) for it in one_of_each} == set(get_args(Effect))
+    assert all(overtaken(it, a_task()) in {True, False} for it in one_of_each)
+
+
+@pytest.mark.parametrize(("generation", "wanted"), [(4, False), (5, True), (6, True), (9, True)])
+def test_a_reviewer_is_wanted_only_in_the_evaluation_it_was_asked_for_in(
+    generation, wanted
+) -> None:
+    task = a_task(S.AGENT_REVIEW, since=5)
+
+    assert overtaken(SpawnAgent(Role.REVIEWER, generation), task) is not wanted
+
+
+@pytest.mark.parametrize("interactive", [False, True])
+@pytest.mark.parametrize(
+    ("generation", "since", "wanted"),
+    [
+        (3, 4, False),  # asked for before the task was stuck
+        (4, 4, True),
+        (6, 4, True),
+    ],
+)
+def test_on_a_stuck_task_only_a_worker_that_was_asked_for_since_is_wanted(
+    generation, since, wanted, interactive
+) -> None:
+    task = a_task(S.STUCK, since=since, generation=generation)
+    spawn = SpawnAgent(Role.WORKER, generation, interactive=interactive)
+
+    assert overtaken(spawn, task) is not wanted
+    assert overtaken(spawn, a_task(S.STUCK, since=since, generation=generation + 1))
 
 
 def test_a_task_that_has_failed_nowhere_wants_no_fresh_agent() -> None:
     assert not wants_fresh(a_task())
     assert not wants_fresh(a_task(pinned=None))
+
+
+@pytest.mark.req("R138", "R139", "R140")
+@pytest.mark.parametrize(
+    ("strategy", "fresh"),
+    [(Strategy.AUTO, True), (Strategy.FRESH, True), (Strategy.SAME, False)],
+)
+def test_a_full_context_wants_a_fresh_agent_unless_it_must_be_the_same(strategy, fresh) -> None:
+    rules = replace(RULES, retry=RetryConfig(strategy=strategy))
+
+    assert wants_fresh(a_task(exhausted=True, pinned=rules)) is fresh
+    assert not wants_fresh(a_task(exhausted=True, pinned=None))

@@ -121,7 +121,7 @@ working -> clarification: human
 working -> stuck: end human
 working -> cancelled: end release
 working -> paused-for-intervention: end human
-agent-review -> reviewing: human
+agent-review -> reviewing: publish human
 agent-review -> working: worker
 agent-review -> stuck: end human
 agent-review -> cancelled: end release
@@ -366,6 +366,7 @@ def test_nobody_but_a_human_forces_a_move(actor) -> None:
         (a_session(ended=1.0), S.WORKING, "has ended"),
         (a_session(generation=2), S.WORKING, "a newer session"),
         (a_session(Role.REVIEWER, round=1), S.AGENT_REVIEW, "reviewed round 1"),
+        (a_session(Role.REVIEWER, round=2, generation=2), S.AGENT_REVIEW, "earlier evaluation"),
     ],
 )
 def test_a_session_of_the_past_is_not_heard(session, status, why) -> None:

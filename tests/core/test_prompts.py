@@ -2,10 +2,20 @@
 
 import pytest
 
+from lockgate.core.feedback import same_agent_message
+from lockgate.core.judging import dropped_from_train
 from lockgate.core.limits import Limits
-from lockgate.core.model import Role, Status
-from lockgate.core.prompts import prompt_for
-from tests.given import a_task
+from lockgate.core.model import (
+    IterationOutcome,
+    IterationRecord,
+    NeedsFixes,
+    Role,
+    Status,
+    Task,
+    Working,
+)
+from lockgate.core.prompts import Before, opening, prompt_for
+from tests.given import FEEDBACK, a_task, evidence
 
 S = Status
 LIMITS = Limits()
@@ -144,3 +154,75 @@ def test_no_role_reads_another_roles_commands() -> None:
 def test_the_directive_of_a_human_reaches_the_next_agent() -> None:
     assert "use the cookie" in _prompt(S.WORKING, directive="use the cookie")
     assert "human" not in _prompt(S.WORKING)
+
+
+# --- the first words of a session -----------------------------------------------------------------
+
+BEFORE = Before("made the redirect absolute", ("login.py", "test_login.py"))
+FAILED_ONCE = IterationRecord(
+    iteration=1, agent_id="a", outcome=IterationOutcome.FAILED_WITH_RETRY, feedback=FEEDBACK
+)
+
+
+def _opening(task: Task, role: Role = Role.WORKER, *, resumed: bool = False) -> str:
+    return opening(task, role, LIMITS, BEFORE, resumed=resumed)
+
+
+@pytest.mark.req("R103")
+def test_the_first_agent_of_a_task_is_told_the_whole_story() -> None:
+    assert _opening(a_task()) == _prompt(S.WORKING)
+
+
+@pytest.mark.req("R138", "R141", "R172")
+def test_a_worker_that_goes_on_gets_the_feedback_as_news() -> None:
+    task = a_task(phase=NeedsFixes("a", 1, FEEDBACK), history=(FAILED_ONCE,))
+
+    text = _opening(task, resumed=True)
+
+    assert text.startswith(same_agent_message(FEEDBACK))
+    assert text.endswith(THE_WAY_ON)
+    assert "Read TASK.md" not in text
+
+
+@pytest.mark.req("R139", "R142")
+@pytest.mark.parametrize("phase", [NeedsFixes("a", 1, FEEDBACK), Working("b", 2)])
+def test_a_fresh_worker_gets_what_was_done_what_was_found_and_the_whole_story(phase) -> None:
+    task = a_task(phase=phase, history=(FAILED_ONCE,), iteration=2)
+
+    text = _opening(task)
+
+    assert text.startswith("Continue task: Fix the login redirect")
+    for part in ("made the redirect absolute", "test_login.py", "one test is red"):
+        assert part in text
+    assert text.endswith(_prompt(S.WORKING))
+
+
+@pytest.mark.parametrize("resumed", [True, False])
+def test_a_worker_whose_change_the_train_dropped_is_told_why(resumed) -> None:
+    task = dropped_from_train(evidence(a_task(S.REVIEWING)), FEEDBACK).task
+
+    assert "one test is red" in _opening(task, resumed=resumed)
+
+
+def test_a_worker_that_was_interrupted_is_told_to_go_on() -> None:
+    text = _opening(a_task(phase=Working("a", 1), directive="hurry"), resumed=True)
+
+    assert text.startswith("You were interrupted.")
+    assert THE_WAY_ON in text
+    assert text.endswith("hurry\n")
+
+
+def test_a_worker_with_a_question_is_told_to_ask_it_however_it_begins() -> None:
+    task = a_task(S.CLARIFICATION)
+
+    assert _opening(task, resumed=True) == _opening(task) == _prompt(S.CLARIFICATION)
+
+
+@pytest.mark.req("R105")
+@pytest.mark.parametrize("resumed", [True, False])
+def test_a_reviewer_is_told_its_own_part_and_nothing_of_the_feedback(resumed) -> None:
+    task = a_task(S.AGENT_REVIEW, review_round=1, history=(FAILED_ONCE,))
+
+    text = _opening(task, Role.REVIEWER, resumed=resumed)
+
+    assert text == _prompt(S.AGENT_REVIEW, Role.REVIEWER, review_round=1)

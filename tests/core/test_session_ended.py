@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockgate.core.effects import EvaluateGates, NotifyHuman, SpawnAgent
+from lockgate.core.agents import End, Usage
+from lockgate.core.effects import EvaluateGates, MirrorTask, NotifyHuman, SpawnAgent
 from lockgate.core.events import (
     AgentCrashed,
     AttemptFailed,
@@ -15,11 +16,28 @@ from lockgate.core.events import (
 )
 from lockgate.core.lifecycle import ARROWS
 from lockgate.core.limits import ESCALATION_THRESHOLD, MAX_CRASHES
-from lockgate.core.model import Cause, Pinned, Role, Status, Stuck
-from lockgate.core.turns import session_ended
-from tests.given import FAIL, HANDOFF, PASS, RULES, TESTS_GATE, a_session, a_task, evidence
+from lockgate.core.model import Actor, Cause, Pinned, Role, Status, Stuck
+from lockgate.core.session_turns import session_ended as _session_ended
+from lockgate.core.turns import Move, move
+from tests.given import (
+    FAIL,
+    HANDOFF,
+    PASS,
+    RULES,
+    TESTS_GATE,
+    a_session,
+    a_task,
+    evidence,
+    refused,
+    taken,
+)
 
 S = Status
+COSTLY = End(spent=Usage(1.5, 2000))
+
+
+def session_ended(seen, *end):
+    return taken(_session_ended(seen, *end))
 
 
 def _effects(decision, kind):
@@ -164,20 +182,79 @@ def test_a_worker_that_signalled_and_then_exits_is_no_crash_of_the_review() -> N
     assert decision.session.ended == evidence(task).now
 
 
-@pytest.mark.parametrize("old", [a_session(generation=2), a_session(ended=5.0)])
-def test_an_older_session_that_ends_late_counts_for_nothing(old) -> None:
-    decision = session_ended(evidence(a_task(), "", session=old))
+@pytest.mark.parametrize(
+    ("status", "old"),
+    [
+        (S.WORKING, a_session(generation=2)),
+        (S.AGENT_REVIEW, a_session(Role.REVIEWER, generation=2)),
+        (S.AGENT_REVIEW, a_session(Role.REVIEWER, round=1)),
+    ],
+    ids=["an earlier worker", "a reviewer of an earlier evaluation", "one of another round"],
+)
+@pytest.mark.parametrize("body", ["", HANDOFF + PASS, HANDOFF + FAIL])
+def test_an_older_session_that_ends_late_counts_for_nothing(status, old, body) -> None:
+    decision = session_ended(evidence(a_task(status), body, session=old))
 
-    assert (decision.task.status, decision.task.crash_count) == (S.WORKING, 0)
+    assert (decision.task.status, decision.task.crash_count) == (status, 0)
+    assert decision.events == (SessionEnded(old.id, old.role),)
+    assert decision.effects == (MirrorTask(),)
+
+
+def test_the_end_of_a_session_is_counted_once_however_often_it_is_told() -> None:
+    first = session_ended(evidence(a_task(), "", session=a_session()), COSTLY)
+
+    refusal = refused(_session_ended(evidence(first.task, HANDOFF, session=first.session), COSTLY))
+
+    assert first.task.usd == COSTLY.spent.usd
+    assert refusal.why == "this session has ended already"
+    assert (refusal.source, refusal.target) == (S.WORKING, S.WORKING)
+
+
+GATES_BEHIND = Pinned(base_commit="b", config_hash="c", gates=(*RULES.gates, TESTS_GATE))
+GATES_BEFORE = Pinned(base_commit="b", config_hash="c", gates=(TESTS_GATE, *RULES.gates))
 
 
 def test_a_verdict_does_not_move_a_task_whose_gates_still_judge() -> None:
-    rules = Pinned(base_commit="b", config_hash="c", gates=(*RULES.gates, TESTS_GATE))
-    task = a_task(S.AGENT_REVIEW, review_round=1, pinned=rules)
+    task = a_task(S.AGENT_REVIEW, review_round=1, pinned=GATES_BEFORE)
 
     decision = session_ended(evidence(task, PASS))
 
     assert (decision.task.status, decision.task.crash_count) == (S.AGENT_REVIEW, 0)
+    assert decision.effects == (MirrorTask(),)
+    assert _events(decision, AutoAdvanced) == []
+
+
+@pytest.mark.req("R90")
+def test_a_reviewer_that_dies_after_a_pass_has_the_gates_behind_it_judged_first() -> None:
+    task = a_task(S.AGENT_REVIEW, review_round=1, pinned=GATES_BEHIND)
+
+    decision = session_ended(evidence(task, PASS, session=a_session(Role.REVIEWER, round=1)))
+
+    assert (decision.task.status, decision.task.crash_count) == (S.AGENT_REVIEW, 0)
+    assert decision.task.passed == ("review",)
+    assert _effects(decision, EvaluateGates) == [EvaluateGates(1)]
+    assert _events(decision, AutoAdvanced) == []
+
+
+@pytest.mark.parametrize("body", [PASS, FAIL, ""])
+def test_a_reviewer_that_has_given_its_verdict_only_leaves(body) -> None:
+    said = taken(
+        move(
+            evidence(
+                a_task(S.AGENT_REVIEW, review_round=1, pinned=GATES_BEHIND),
+                PASS,
+                Actor.REVIEWER,
+            ),
+            Move(S.REVIEWING),
+        )
+    )
+    reviewer = a_session(Role.REVIEWER, round=1)
+
+    decision = session_ended(evidence(said.task, body, session=reviewer))
+
+    assert (decision.task.status, decision.task.crash_count) == (S.AGENT_REVIEW, 0)
+    assert decision.events == (SessionEnded(reviewer.id, Role.REVIEWER),)
+    assert decision.effects == (MirrorTask(),)
 
 
 @pytest.mark.req("R87", "R96")
@@ -209,9 +286,7 @@ def test_a_workers_crash_is_one_failed_attempt() -> None:
 
 
 def test_without_a_review_first_the_gates_are_evaluated() -> None:
-    rules = Pinned(base_commit="b", config_hash="c", gates=(TESTS_GATE, *RULES.gates))
-
-    decision = session_ended(evidence(a_task(pinned=rules), HANDOFF))
+    decision = session_ended(evidence(a_task(pinned=GATES_BEFORE), HANDOFF))
 
     assert _effects(decision, EvaluateGates) == [EvaluateGates(1)]
     assert _effects(decision, SpawnAgent) == []

@@ -17,11 +17,14 @@ from lockgate.core.gates import (
     configured,
 )
 from lockgate.core.limits import Limits, RetryConfig, Strategy
-from lockgate.core.model import AgentPhase, GateKind, GateRef
+from lockgate.core.model import AgentPhase, Budget, GateKind, GateRef
 from lockgate.core.settings import (
     AgentSettings,
+    BudgetSettings,
     ProjectSettings,
     Respawn,
+    SandboxLevel,
+    SandboxSettings,
     Service,
     Settings,
     Step,
@@ -64,6 +67,27 @@ def test_a_task_pins_the_limits_and_the_gates_that_judge_its_change() -> None:
     assert (pinned.base_commit, pinned.config_hash) == ("c0ffee", "abc")
     assert pinned.limits.crashes == 7
     assert pinned.respawn
+
+
+def test_a_task_pins_its_budget_and_which_gates_stop_it_at_once() -> None:
+    fast = replace(CHANGE, fail_fast=True)
+    gates = (
+        CommandGate(name="licence", place=fast, command="true"),
+        CommandGate(name="tests", place=CHANGE, command="true"),
+    )
+    budget = BudgetSettings(task_usd=2.5, task_tokens=100, task_minutes=7, day_usd=9.0)
+
+    pinned = pin(replace(PLAIN, gates=gates, budget=budget), "c", "h")
+
+    assert pinned.budget == Budget(usd=2.5, tokens=100, minutes=7)
+    assert [(it.name, it.fail_fast) for it in pinned.gates] == [("licence", True), ("tests", False)]
+
+
+@pytest.mark.parametrize("level", SandboxLevel)
+def test_a_task_pins_whether_its_agents_are_enclosed(level) -> None:
+    settings = replace(PLAIN, sandbox=SandboxSettings(level=level))
+
+    assert pin(settings, "c", "h").sandboxed is (level is SandboxLevel.AUTO)
 
 
 def test_manual_respawn_is_pinned_as_such() -> None:

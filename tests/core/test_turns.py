@@ -26,6 +26,14 @@ from lockgate.core.events import (
     TaskGatesPassed,
 )
 from lockgate.core.findings import Finding, Priority
+from lockgate.core.judging import (
+    budget_reached,
+    dropped_from_train,
+    evaluation_failed,
+    evaluation_passed,
+    gate_broken,
+    review_reached,
+)
 from lockgate.core.limits import ESCALATION_THRESHOLD, RetryConfig, Strategy
 from lockgate.core.model import (
     Actor,
@@ -40,19 +48,8 @@ from lockgate.core.model import (
     Stuck,
     Working,
 )
-from lockgate.core.turns import (
-    Move,
-    attempt_failed,
-    budget_reached,
-    dropped_from_train,
-    evaluation_failed,
-    evaluation_passed,
-    gate_broken,
-    move,
-    resumed,
-    review_reached,
-    session_started,
-)
+from lockgate.core.session_turns import session_started
+from lockgate.core.turns import Move, attempt_failed, move, resumed
 from tests.given import (
     FAIL,
     FEEDBACK,
@@ -341,7 +338,7 @@ def test_the_fifth_drop_goes_by_way_of_working_into_the_pause() -> None:
     assert decision.task.rev == task.rev + 1
     assert decision.effects == (
         MirrorTask(),
-        EndSessions(),
+        EndSessions(8),
         NotifyHuman(S.PAUSED_FOR_INTERVENTION, "paused-for-intervention: escalation-threshold"),
     )
 
@@ -417,7 +414,7 @@ def test_done_forgets_failed_attempts_and_releases_the_workspace() -> None:
     decision = _by_human(a_task(S.REVIEWING, failed_attempts=4), S.DONE)
 
     assert decision.task.failed_attempts == 0
-    assert decision.effects == (MirrorTask(), EndSessions(), ReleaseWorkspace())
+    assert decision.effects == (MirrorTask(), EndSessions(8), ReleaseWorkspace())
 
 
 def test_cancelling_ends_sessions_and_keeps_the_phase_for_the_record() -> None:
@@ -425,7 +422,7 @@ def test_cancelling_ends_sessions_and_keeps_the_phase_for_the_record() -> None:
 
     decision = _by_human(task, S.CANCELLED, reason="not wanted")
 
-    assert decision.effects == (MirrorTask(), EndSessions(), ReleaseWorkspace())
+    assert decision.effects == (MirrorTask(), EndSessions(8), ReleaseWorkspace())
     assert decision.task.phase == task.phase
 
 

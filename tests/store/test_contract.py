@@ -16,15 +16,19 @@ from lockgate.core.decision import Decision
 from lockgate.core.effects import (
     DiscardTask,
     Effect,
+    EndSessions,
     EvaluateGates,
     MirrorTask,
     NotifyHuman,
+    PublishChange,
     SpawnAgent,
 )
 from lockgate.core.event_log import event_hash
 from lockgate.core.events import Escalation, SummaryChanged, TaskDeleted
 from lockgate.core.findings import Finding, GateFeedback, Location, Priority
 from lockgate.core.model import (
+    Budget,
+    Cause,
     Evaluating,
     Failed,
     GateKind,
@@ -85,7 +89,17 @@ HISTORY = (
     ),
     IterationRecord(iteration=2, agent_id="b", outcome=IterationOutcome.PASSED),
 )
-PINNED = Pinned(base_commit="c", config_hash="h", gates=(GateRef("g", GateKind.HUMAN),))
+PINNED = Pinned(
+    base_commit="c",
+    config_hash="h",
+    gates=(GateRef("g", GateKind.HUMAN), GateRef("f", GateKind.COMMAND, fail_fast=True)),
+    respawn=False,
+    budget=Budget(2.5, 2**33, 120),
+)
+
+
+def vars_of(task: Task) -> dict[str, object]:
+    return {it.name: getattr(task, it.name) for it in fields(task)}
 
 
 # --- rows ---------------------------------------------------------------------------------------
@@ -137,7 +151,17 @@ def test_every_field_survives_the_database(store: Store) -> None:
         crash_count=3,
         failed_attempts=4,
         generation=5,
+        since=6,
         dead=True,
+        taken_over=True,
+        not_before=1e9 + 0.25,
+        exhausted=True,
+        usd=0.1 + 0.2,
+        tokens=2**40,
+        seconds=1e6 + 0.5,
+        candidate="a" * 40,
+        passed=("tests", "é '"),
+        cause=Cause.BUDGET,
         directive="two\nlines",
         history=HISTORY,
         spent=frozenset({"b", "a"}),
@@ -147,6 +171,30 @@ def test_every_field_survives_the_database(store: Store) -> None:
     store.create(Decision(full))
 
     assert store.load(full.id) == full
+    told = {
+        name: value for name, value in vars_of(full).items() if value == vars_of(a_task())[name]
+    }
+    assert set(told) == {"id", "project", "branch", "agent", "rev", "status", "phase", "priority"}
+
+
+def test_what_changes_with_a_turn_is_changed_in_the_database(store: Store) -> None:
+    store.create(Decision(a_task()))
+    changed = moved(
+        a_task(),
+        since=1,
+        taken_over=True,
+        not_before=2.5,
+        exhausted=True,
+        usd=1.25,
+        tokens=2**33,
+        seconds=60.5,
+        candidate="b" * 40,
+        passed=("lint",),
+    )
+
+    store.commit(changed)
+
+    assert store.load(TaskId("t1")) == changed.task
 
 
 @pytest.mark.parametrize("phase", ONE_OF_EACH_PHASE, ids=lambda it: type(it).__name__)
@@ -229,6 +277,8 @@ def test_a_text_that_no_database_keeps_is_refused(store: Store, text: str) -> No
         ("history", "'{}'"),
         ("pinned", "'{}'"),
         ("cause", "'bad luck'"),
+        ("passed", "'{}'"),
+        ("passed", "'[1]'"),
     ],
 )
 def test_a_damaged_row_is_not_read(store: Store, place: Place, column: str, value: str) -> None:
@@ -250,6 +300,14 @@ def test_a_damaged_row_is_not_read(store: Store, place: Place, column: str, valu
         ("status", "pending"),
         ("auto_start", 2),
         ("dead", None),
+        ("since", None),
+        ("taken_over", 2),
+        ("exhausted", "yes"),
+        ("not_before", None),
+        ("usd", "5 USD"),
+        ("tokens", 1.5),
+        ("seconds", "long"),
+        ("candidate", None),
     ],
 )
 def test_a_value_of_another_type_is_damage(column: str, value: object) -> None:
@@ -473,6 +531,42 @@ def test_effects_wait_in_order_until_they_are_done(store: Store) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    "effect",
+    [
+        SpawnAgent(Role.WORKER, 3, interactive=True),
+        SpawnAgent(Role.WORKER, 3, fresh=True),
+        EndSessions(2**33),
+        PublishChange(),
+    ],
+    ids=repr,
+)
+def test_an_effect_keeps_what_it_says(store: Store, effect: Effect) -> None:
+    store.create(Decision(a_task(), effects=(effect,)))
+
+    assert [it.effect for it in store.pending_effects(None, 9)] == [effect]
+
+
+@pytest.mark.parametrize(
+    ("kind", "data", "effect"),
+    [
+        ("EndSessions", "{}", EndSessions(0)),
+        (
+            "SpawnAgent",
+            '{"fresh":true,"generation":3,"role":"worker"}',
+            SpawnAgent(Role.WORKER, 3, fresh=True),
+        ),
+    ],
+)
+def test_an_effect_of_an_earlier_version_is_read_with_what_it_lacks(
+    store: Store, place: Place, kind: str, data: str, effect: Effect
+) -> None:
+    store.create(Decision(a_task(), effects=(MirrorTask(),)))
+    place.execute(f"UPDATE outbox SET kind = '{kind}', data = '{data}'")  # noqa: S608  ours
+
+    assert [it.effect for it in store.pending_effects(None, 9)] == [effect]
+
+
 def test_effects_are_there_after_the_store_is_opened_again(store: Store, place: Place) -> None:
     store.create(Decision(a_task(), effects=(SpawnAgent(Role.REVIEWER, 3, fresh=True),)))
     store.close()
@@ -645,6 +739,47 @@ def test_a_session_that_ends_is_the_same_session(store: Store) -> None:
     store.commit(replace(moved(task), session=ended))
 
     assert store.sessions(task.id) == (ended,)
+
+
+def test_every_field_of_a_session_survives_the_database(store: Store) -> None:
+    task = a_task()
+    begun = a_session(
+        task,
+        role=Role.REVIEWER,
+        round=2,
+        generation=2**33,
+        directory="/w",
+        agent="claude",
+        native="é-1",
+        interactive=True,
+        usd=0.1 + 0.2,
+        tokens=2**40,
+    )
+    store.create(Decision(task, session=begun))
+    assert store.session(begun.id) == begun
+
+    ended = replace(begun, ended=9.5, native="é-2", usd=7.5, tokens=2**41, interactive=False)
+    store.commit(replace(moved(task), session=ended))
+
+    assert store.session(begun.id) == ended
+
+
+def test_the_sessions_that_have_not_ended_are_found_whatever_their_task(store: Store) -> None:
+    assert store.sessions_alive() == ()
+    for id in ("t1", "t2"):
+        store.create(Decision(a_task(id)))
+    first, second = a_session(a_task(), "s2"), a_session(a_task("t2"), "s1", started=9.0)
+    gone = a_session(a_task("t2"), "s0", ended=0.0)
+    for rev, session in enumerate((first, gone, second)):
+        task = a_task(session.task, rev=0 if rev < 2 else 1)
+        store.commit(replace(moved(task), session=session))
+
+    assert store.sessions_alive() == (second, first)
+
+    store.commit(replace(moved(a_task(rev=1)), session=replace(first, ended=10.0)))
+    assert store.sessions_alive() == (second,)
+    store.delete(moved(a_task("t2", rev=2)))
+    assert store.sessions_alive() == ()
 
 
 def test_a_token_belongs_to_one_session(store: Store) -> None:

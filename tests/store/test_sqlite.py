@@ -409,6 +409,7 @@ def test_a_kill_loses_nothing_acknowledged_and_doubles_nothing(path: Path) -> No
         sql.EFFECTS_OF_TASK,
         sql.SESSION_BY_TOKEN,
         sql.SESSIONS_OF_TASK,
+        sql.SESSIONS_ALIVE,
         sql.PROJECT_AT,
     ],
 )

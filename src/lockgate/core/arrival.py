@@ -54,6 +54,7 @@ def arrive(seen: Evidence, task: Task, arrival: Arrival) -> Decision:
         _counted(seen, task, arrival.target),
         status=arrival.target,
         rev=seen.task.rev + 1,
+        since=seen.task.rev + 1,
         updated=seen.now,
         crash_count=0,
         dead=False,
@@ -122,7 +123,10 @@ def _counted(seen: Evidence, task: Task, target: Status) -> Task:
     match task.status, target:
         case S.PENDING, S.WORKING | S.CLARIFICATION:
             return replace(task, pinned=seen.rules, iteration=1, history=())
-        case S.STUCK | S.REVIEWING, S.WORKING:
+        case S.STUCK, S.WORKING:
+            anew = replace(task, iteration=1, review_round=0, history=())
+            return _refunded(anew) if seen.actor is Actor.HUMAN else anew
+        case S.REVIEWING, S.WORKING:
             return replace(task, iteration=1, review_round=0, history=())
         case S.STUCK, S.AGENT_REVIEW:
             return _reviewed(replace(task, iteration=1, review_round=0, history=()))
@@ -139,7 +143,12 @@ def _counted(seen: Evidence, task: Task, target: Status) -> Task:
 def _reviewed(task: Task) -> Task:
     """A round begins when an evaluation reaches a review: at once, where that comes first."""
     more = 1 if reviews_first(task.pinned) else 0
-    return replace(task, review_round=task.review_round + more)
+    return replace(task, review_round=task.review_round + more, candidate="", passed=())
+
+
+def _refunded(task: Task) -> Task:
+    """A human who sends a stuck task on gives it its budget anew."""
+    return replace(task, usd=0.0, tokens=0, seconds=0.0, taken_over=False)
 
 
 def _phase(seen: Evidence, task: Task, arrival: Arrival) -> TaskPhase | None:

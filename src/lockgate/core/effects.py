@@ -28,6 +28,7 @@ class SpawnAgent:
     role: Role
     generation: int
     fresh: bool = False
+    interactive: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +48,14 @@ class NotifyHuman:
 
 @dataclass(frozen=True, slots=True)
 class EndSessions:
-    """End every session of the task."""
+    """End every session of the task up to this generation."""
+
+    upto: int
+
+
+@dataclass(frozen=True, slots=True)
+class PublishChange:
+    """Show the judged commit as the task's branch in the user's repository."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +75,7 @@ Effect = (
     | EvaluateGates
     | NotifyHuman
     | EndSessions
+    | PublishChange
     | ReleaseWorkspace
     | DiscardTask
 )
@@ -94,8 +103,12 @@ def human(task: Task) -> Effect:
     return NotifyHuman(task.status, f"{task.status}: {task.cause}" if task.cause else task.status)
 
 
-def end(_task: Task) -> Effect:
-    return EndSessions()
+def end(task: Task) -> Effect:
+    return EndSessions(task.rev)
+
+
+def publish(_task: Task) -> Effect:
+    return PublishChange()
 
 
 def release(_task: Task) -> Effect:
@@ -105,18 +118,28 @@ def release(_task: Task) -> Effect:
 def overtaken(effect: Effect, task: Task) -> bool:
     """Whether the task has moved on since, so that nobody needs this any more."""
     match effect:
-        case SpawnAgent(role=Role.REVIEWER):
-            return task.status is not Status.AGENT_REVIEW
         case SpawnAgent():
-            return effect.generation != task.generation or task.status not in _WORKED_ON
+            return not _wanted(effect, task)
         case EvaluateGates():
             return task.status is not Status.AGENT_REVIEW or effect.iteration != task.iteration
         case NotifyHuman():
             return effect.status is not task.status
         case PrepareWorkspace():
             return task.status in _ENDED
+        case PublishChange():
+            return task.status is not Status.REVIEWING
         case MirrorTask() | EndSessions() | ReleaseWorkspace() | DiscardTask():
             return False
+
+
+def _wanted(spawn: SpawnAgent, task: Task) -> bool:
+    """The newest worker asked for, and a reviewer of this evaluation; in stuck, a human's own."""
+    if spawn.role is Role.REVIEWER:
+        return task.status is Status.AGENT_REVIEW and spawn.generation >= task.since
+    if spawn.generation != task.generation:
+        return False
+    fresh = task.status is Status.STUCK and spawn.generation >= task.since
+    return fresh or task.status in _WORKED_ON
 
 
 _ENDED = frozenset({Status.DONE, Status.CANCELLED})
@@ -128,6 +151,7 @@ def reviews_first(rules: Pinned | None) -> bool:
 
 
 def wants_fresh(task: Task) -> bool:
-    if task.pinned is None or not task.history:
+    if task.pinned is None or not (task.history or task.exhausted):
         return False
-    return RetryController(task.id, task.pinned.retry, task.history).should_use_fresh_agent()
+    retry = RetryController(task.id, task.pinned.retry, task.history)
+    return retry.should_use_fresh_agent(context_exhausted=task.exhausted)

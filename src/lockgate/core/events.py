@@ -3,7 +3,7 @@
 from dataclasses import asdict, dataclass
 
 from lockgate.core.findings import GateFeedback
-from lockgate.core.model import Actor, Cause, Role, Status, TaskId
+from lockgate.core.model import Actor, Cause, Checkpoint, Role, Status, TaskId
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,6 +82,54 @@ class SessionEnded:
 
 
 @dataclass(frozen=True, slots=True)
+class SessionInterrupted:
+    """The machine went down under it: nobody's fault, and it is taken up again."""
+
+    session: str
+
+
+@dataclass(frozen=True, slots=True)
+class UsageLimited:
+    """The agent's plan lets it do no more for now; the task goes on by itself."""
+
+    session: str
+    until: float
+
+
+@dataclass(frozen=True, slots=True)
+class TaskCompletionSignaled:
+    """S3: an agent says that it is done."""
+
+    task_id: TaskId
+    checkpoint: Checkpoint
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeTaken:
+    """All work in the workspace became one commit, which is what is judged."""
+
+    commit: str
+    files: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AgentRespawned:
+    """A human asked for an agent anew."""
+
+    role: Role
+
+
+@dataclass(frozen=True, slots=True)
+class TaskTakenOver:
+    """A human sits in the workspace now."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskHandedBack:
+    """The human is done; the work is judged like any other."""
+
+
+@dataclass(frozen=True, slots=True)
 class ArtifactTampered:
     """TASK.md's frontmatter said something else than the row; it was put back."""
 
@@ -92,6 +140,16 @@ class ArtifactTampered:
 class GateEvaluationStarted:
     task_id: TaskId
     iteration: int
+
+
+@dataclass(frozen=True, slots=True)
+class GateCompleted:
+    """S3: a gate gave its result, which `why` explains."""
+
+    task_id: TaskId
+    gate_name: str
+    result: str
+    why: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,8 +220,16 @@ Event = (
     | AgentCrashed
     | SessionStarted
     | SessionEnded
+    | SessionInterrupted
+    | UsageLimited
+    | TaskCompletionSignaled
+    | ChangeTaken
+    | AgentRespawned
+    | TaskTakenOver
+    | TaskHandedBack
     | ArtifactTampered
     | GateEvaluationStarted
+    | GateCompleted
     | AllGatesPassed
     | TaskGatesPassed
     | GateFailedRetrying
@@ -185,8 +251,16 @@ TYPES: dict[type[Event], str] = {
     AgentCrashed: "agent.crashed",
     SessionStarted: "session.started",
     SessionEnded: "session.ended",
+    SessionInterrupted: "session.interrupted",
+    UsageLimited: "usage.limited",
+    TaskCompletionSignaled: "TaskCompletionSignaled",
+    ChangeTaken: "change.taken",
+    AgentRespawned: "agent.respawned",
+    TaskTakenOver: "task.taken-over",
+    TaskHandedBack: "task.handed-back",
     ArtifactTampered: "artifact.tampered",
     GateEvaluationStarted: "GateEvaluationStarted",
+    GateCompleted: "GateCompleted",
     AllGatesPassed: "AllGatesPassed",
     TaskGatesPassed: "TaskGatesPassed",
     GateFailedRetrying: "GateFailedRetrying",

@@ -226,7 +226,7 @@ def kind_of(gate: Gate) -> GateKind:
 
 
 def reference(gate: Gate) -> GateRef:
-    return GateRef(gate.name, kind_of(gate))
+    return GateRef(gate.name, kind_of(gate), gate.place.fail_fast)
 
 
 def waves(gates: Iterable[Gate]) -> tuple[tuple[Gate, ...], ...]:

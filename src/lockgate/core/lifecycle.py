@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from lockgate.core import needs
 from lockgate.core.decision import Evidence, Refusal
-from lockgate.core.effects import Effect, end, human, judges, prepare, release, worker
+from lockgate.core.effects import Effect, end, human, judges, prepare, publish, release, worker
 from lockgate.core.model import Actor, Role, Status, Task
 from lockgate.core.needs import Missing, Need
 
@@ -46,7 +46,7 @@ RULES = (
     Rule(S.WORKING, S.STUCK, HUMAN, (end, human)),
     Rule(S.WORKING, S.CANCELLED, HUMAN, (end, release)),
     Rule(S.WORKING, S.PAUSED_FOR_INTERVENTION, ORCHESTRATOR, (end, human)),
-    Rule(S.AGENT_REVIEW, S.REVIEWING, REVIEWER, (human,), needs.passed, needs.gates_passed),
+    Rule(S.AGENT_REVIEW, S.REVIEWING, REVIEWER, (publish, human), needs.passed, needs.gates_passed),
     Rule(S.AGENT_REVIEW, S.WORKING, REVIEWER, (worker,), needs.failed_early),
     Rule(S.AGENT_REVIEW, S.STUCK, REVIEWER, (end, human), needs.failed_last),
     Rule(S.AGENT_REVIEW, S.CANCELLED, HUMAN, (end, release)),
@@ -99,6 +99,10 @@ def unheard(seen: Evidence) -> Missing | None:
         return Missing("this session has ended", f"lockgate task show {seen.task.id}")
     if session.role is Role.WORKER and session.generation != seen.task.generation:
         return Missing("a newer session works on this task", f"lockgate task show {seen.task.id}")
+    if session.role is Role.REVIEWER and session.generation < seen.task.since:
+        return Missing(
+            "this session reviewed an earlier evaluation", f"lockgate task show {seen.task.id}"
+        )
     if session.role is Role.REVIEWER and session.round != seen.task.review_round:
         return Missing(
             f"this session reviewed round {session.round}, the task is in {seen.task.review_round}",

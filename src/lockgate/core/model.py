@@ -150,6 +150,27 @@ class GateRef:
 
     name: str
     kind: GateKind
+    fail_fast: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """What a task's agents may use up; 0 is no limit."""
+
+    usd: float = 0.0
+    tokens: int = 0
+    minutes: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checkpoint:
+    """What was there when an agent, or its hook, called; the files are seen, the rest is said."""
+
+    sequence: int
+    type: str
+    files_modified: tuple[str, ...]
+    work_summary: str
+    confidence: float | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,6 +184,8 @@ class Pinned:
     retry: RetryConfig = RetryConfig()
     gates: tuple[GateRef, ...] = ()
     respawn: bool = True
+    budget: Budget = Budget()
+    sandboxed: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,7 +210,16 @@ class Task:
     crash_count: int = 0
     failed_attempts: int = 0
     generation: int = 0  # the rev that asked for the current worker; an older one is not heard
+    since: int = 0  # the rev at which it came to its status
     dead: bool = False
+    taken_over: bool = False  # a human sits in its workspace; no agent is started
+    not_before: float = 0.0  # no agent is started before this time: a usage limit
+    exhausted: bool = False  # the last agent's context is full
+    usd: float = 0.0
+    tokens: int = 0
+    seconds: float = 0.0
+    candidate: str = ""  # the commit that is judged
+    passed: tuple[str, ...] = ()  # the gates that have passed on it
     cause: Cause | None = None
     directive: str = ""
     history: tuple[IterationRecord, ...] = ()  # since the iterations were last counted from one
@@ -208,3 +240,8 @@ class Session:
     started: float
     directory: str | None = None
     ended: float | None = None
+    agent: str = ""
+    native: str = ""  # the id by which the agent's own program resumes it
+    interactive: bool = False
+    usd: float = 0.0  # as its program reported it
+    tokens: int = 0

@@ -2,11 +2,12 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import takewhile
 
 from lockgate.core.artifacts import Verdict
 from lockgate.core.decision import Evidence
 from lockgate.core.limits import Limits
-from lockgate.core.model import REVIEWS, Status, Task
+from lockgate.core.model import REVIEWS, Actor, Status, Task
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,14 +62,25 @@ def landed(seen: Evidence) -> Missing | None:
 
 
 def gates_passed(seen: Evidence) -> Missing | None:
-    """Every gate but the review has passed on this candidate. No flag skips this one."""
-    waiting = [gate.name for gate in seen.rules.gates if gate.kind not in REVIEWS]
+    """Every gate but the review has passed on this candidate. No flag skips this one.
+
+    A reviewer answers for its own gate: what comes after it is judged once it has spoken.
+    """
+    gates = seen.rules.gates
+    if seen.actor is not Actor.HUMAN:
+        gates = tuple(takewhile(lambda gate: gate.kind not in REVIEWS, gates))
+    waiting = [it.name for it in gates if it.kind not in REVIEWS and it.name not in passed_by(seen)]
     if not waiting:
         return None
     return Missing(
         f"these gates have not passed: {', '.join(waiting)}",
         f"see what is judged and how: lockgate task why {seen.task.id}",
     )
+
+
+def passed_by(seen: Evidence) -> frozenset[str]:
+    """The gates that have passed on the commit that is judged."""
+    return frozenset(seen.task.passed)
 
 
 def last_round(task: Task, limits: Limits) -> bool:

@@ -1,7 +1,11 @@
 """What each agent is told: one text a state, with its own role's instructions and no other's."""
 
+from dataclasses import dataclass
+
+from lockgate.core.feedback import fresh_agent_prompt, same_agent_message
+from lockgate.core.findings import GateFeedback
 from lockgate.core.limits import Limits
-from lockgate.core.model import Role, Status, Task
+from lockgate.core.model import NeedsFixes, Role, Status, Task
 from lockgate.core.needs import last_round
 
 DIFF = "git diff origin/HEAD...HEAD"
@@ -19,12 +23,28 @@ _HANDOFF = """\
    UNCERTAIN: what you are not sure of"""
 
 
+@dataclass(frozen=True, slots=True)
+class Before:
+    """What an earlier agent left behind, for one that knows nothing of it."""
+
+    work_summary: str = ""
+    files: tuple[str, ...] = ()
+
+
+def opening(task: Task, role: Role, limits: Limits, before: Before, *, resumed: bool) -> str:
+    """The first words of a session: news for an agent that is resumed, else the whole story."""
+    feedback = _last_feedback(task)
+    if role is Role.WORKER and resumed:
+        return _with_directive(task, _news(task, feedback))
+    if role is Role.WORKER and feedback and task.status is Status.WORKING:
+        told = fresh_agent_prompt(task.summary, before.work_summary, feedback, before.files, DIFF)
+        return f"{told}\n\n{prompt_for(task, role, limits)}"
+    return prompt_for(task, role, limits)
+
+
 def prompt_for(task: Task, role: Role, limits: Limits) -> str:
     """The text for a session that starts now, with the human's directive where there is one."""
-    text = _text(task, role, limits)
-    if not task.directive:
-        return text
-    return f"{text}\n\nFrom the human who took this up:\n{task.directive}\n"
+    return _with_directive(task, _text(task, role, limits))
 
 
 def worker_prompt(task: Task) -> str:
@@ -121,6 +141,27 @@ Instructions:
 """
 
 
+def _news(task: Task, feedback: GateFeedback | None) -> str:
+    """For an agent that still knows what it was at."""
+    if isinstance(task.phase, NeedsFixes) and feedback:
+        return f"{same_agent_message(feedback)}\n\n{_AGAIN}"
+    if task.status is Status.CLARIFICATION:
+        return clarification_prompt(task)
+    return f"You were interrupted. The workspace is as you left it: go on.\n\n{_AGAIN}"
+
+
+def _last_feedback(task: Task) -> GateFeedback | None:
+    if isinstance(task.phase, NeedsFixes):
+        return task.phase.feedback
+    return task.history[-1].feedback if task.history else None
+
+
+def _with_directive(task: Task, text: str) -> str:
+    if not task.directive:
+        return text
+    return f"{text}\n\nFrom the human who took this up:\n{task.directive}\n"
+
+
 def _text(task: Task, role: Role, limits: Limits) -> str:
     match role, task.status:
         case Role.REVIEWER, _:
@@ -141,3 +182,8 @@ def _task(task: Task) -> str:
 
 def _update(status: Status) -> str:
     return f"lockgate task update --status {status}"
+
+
+_AGAIN = f"""\
+When it is done, write what you changed into ## Handoff in TASK.md (it must differ from the last
+one), commit, and run: {_update(Status.AGENT_REVIEW)}"""

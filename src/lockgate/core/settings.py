@@ -5,7 +5,7 @@ from enum import StrEnum
 
 from lockgate.core.gates import Gate, Where, reference
 from lockgate.core.limits import Limits, RetryConfig
-from lockgate.core.model import AgentPhase, Pinned
+from lockgate.core.model import AgentPhase, Budget, Pinned
 
 HARNESSES = ("claude", "codex", "gemini", "opencode", "aider", "scripted")
 
@@ -172,4 +172,8 @@ def pin(settings: Settings, base_commit: str, config_hash: str) -> Pinned:
         retry=settings.retry,
         gates=tuple(reference(it) for it in settings.gates if Where.CHANGE in it.place.on),
         respawn=settings.project.respawn is Respawn.AUTO,
+        sandboxed=settings.sandbox.level is SandboxLevel.AUTO,
+        budget=Budget(
+            settings.budget.task_usd, settings.budget.task_tokens, settings.budget.task_minutes
+        ),
     )

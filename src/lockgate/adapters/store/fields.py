@@ -58,6 +58,10 @@ class Fields:
         except ValueError:
             raise damaged(self.where, f"{name} is {value!r}, which is none of its words") from None
 
+    def has(self, name: str) -> bool:
+        """Whether it is there at all: a row written by an earlier version may lack it."""
+        return name in self._values
+
     def inner(self, name: str) -> "Fields":
         return fields_of(f"{self.where}, {name}", self._values.get(name))
 

@@ -12,6 +12,7 @@ from lockgate.core.effects import (
     MirrorTask,
     NotifyHuman,
     PrepareWorkspace,
+    PublishChange,
     ReleaseWorkspace,
     SpawnAgent,
 )
@@ -19,6 +20,7 @@ from lockgate.core.event_log import canonical
 from lockgate.core.findings import Finding, GateFeedback, Location, Priority
 from lockgate.core.limits import Limits, RetryConfig, Strategy
 from lockgate.core.model import (
+    Budget,
     Evaluating,
     Failed,
     GateKind,
@@ -40,11 +42,15 @@ EFFECTS: dict[str, Callable[[Fields], Effect]] = {
     "MirrorTask": lambda it: MirrorTask(it.flag("accepted")),
     "PrepareWorkspace": lambda _: PrepareWorkspace(),
     "SpawnAgent": lambda it: SpawnAgent(
-        it.choice("role", Role), it.whole("generation"), it.flag("fresh")
+        it.choice("role", Role),
+        it.whole("generation"),
+        it.flag("fresh"),
+        it.has("interactive") and it.flag("interactive"),
     ),
     "EvaluateGates": lambda it: EvaluateGates(it.whole("iteration")),
     "NotifyHuman": lambda it: NotifyHuman(it.choice("status", Status), it.text("why")),
-    "EndSessions": lambda _: EndSessions(),
+    "EndSessions": lambda it: EndSessions(it.whole("upto") if it.has("upto") else 0),
+    "PublishChange": lambda _: PublishChange(),
     "ReleaseWorkspace": lambda _: ReleaseWorkspace(),
     "DiscardTask": lambda _: DiscardTask(),
 }
@@ -94,9 +100,16 @@ def pinned_from_json(it: Fields) -> Pinned:
         limits=_limits(it.inner("limits")),
         retry=_retry(it.inner("retry")),
         gates=tuple(
-            GateRef(at.text("name"), at.choice("kind", GateKind)) for at in it.each("gates")
+            GateRef(
+                at.text("name"),
+                at.choice("kind", GateKind),
+                at.has("fail_fast") and at.flag("fail_fast"),
+            )
+            for at in it.each("gates")
         ),
         respawn=it.flag("respawn"),
+        sandboxed=it.flag("sandboxed") if it.has("sandboxed") else True,
+        budget=_budget(it.inner("budget")) if it.has("budget") else Budget(),
     )
 
 
@@ -173,6 +186,10 @@ def _limits(it: Fields) -> Limits:
         review_rounds=it.whole("review_rounds"),
         escalation_threshold=it.whole("escalation_threshold"),
     )
+
+
+def _budget(it: Fields) -> Budget:
+    return Budget(it.real("usd"), it.whole("tokens"), it.whole("minutes"))
 
 
 def _retry(it: Fields) -> RetryConfig:

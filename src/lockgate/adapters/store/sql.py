@@ -6,12 +6,14 @@ from functools import cache
 INSERT_TASK = """
 INSERT INTO tasks (
     id, project, summary, branch, agent, created, updated, rev, status, phase, priority, auto_start,
-    depends_on, iteration, review_round, crash_count, failed_attempts, generation, dead, cause,
-    directive, history, spent, pinned
+    depends_on, iteration, review_round, crash_count, failed_attempts, generation, since, dead,
+    taken_over, not_before, exhausted, usd, tokens, seconds, candidate, passed, cause, directive,
+    history, spent, pinned
 ) VALUES (
     :id, :project, :summary, :branch, :agent, :created, :updated, :rev, :status, :phase, :priority,
     :auto_start, :depends_on, :iteration, :review_round, :crash_count, :failed_attempts,
-    :generation, :dead, :cause, :directive, :history, :spent, :pinned
+    :generation, :since, :dead, :taken_over, :not_before, :exhausted, :usd, :tokens, :seconds,
+    :candidate, :passed, :cause, :directive, :history, :spent, :pinned
 ) ON CONFLICT (id) DO NOTHING RETURNING id
 """
 
@@ -22,8 +24,10 @@ UPDATE tasks SET
     status = :status, phase = :phase, priority = :priority, auto_start = :auto_start,
     depends_on = :depends_on, iteration = :iteration, review_round = :review_round,
     crash_count = :crash_count, failed_attempts = :failed_attempts, generation = :generation,
-    dead = :dead, cause = :cause, directive = :directive, history = :history, spent = :spent,
-    pinned = :pinned
+    since = :since, dead = :dead, taken_over = :taken_over, not_before = :not_before,
+    exhausted = :exhausted, usd = :usd, tokens = :tokens, seconds = :seconds,
+    candidate = :candidate, passed = :passed, cause = :cause, directive = :directive,
+    history = :history, spent = :spent, pinned = :pinned
 WHERE id = :id AND rev = :rev - 1 RETURNING id
 """
 
@@ -32,6 +36,8 @@ DELETE_TASK = "DELETE FROM tasks WHERE id = :id AND rev = :rev - 1 RETURNING id"
 
 TASK = "SELECT * FROM tasks WHERE id = :id"
 TASKS_NAMED = "SELECT id FROM tasks WHERE id >= :prefix AND id < :end ORDER BY id LIMIT 3"
+
+COUNTS = "SELECT status, count(*) AS n FROM tasks GROUP BY status"
 
 # Four pages, so that each is one walk along one index.
 PAGE = """
@@ -88,13 +94,19 @@ ON CONFLICT (task, rev) DO UPDATE SET text = excluded.text
 BODY = "SELECT text FROM bodies WHERE task = :task ORDER BY rev DESC LIMIT 1"
 
 PUT_SESSION = """
-INSERT INTO sessions (id, task, role, round, generation, token_hash, started, ended, directory)
-VALUES (:id, :task, :role, :round, :generation, :token_hash, :started, :ended, :directory)
-ON CONFLICT (id) DO UPDATE SET
+INSERT INTO sessions (
+    id, task, role, round, generation, token_hash, started, ended, directory, agent, native,
+    interactive, usd, tokens
+) VALUES (
+    :id, :task, :role, :round, :generation, :token_hash, :started, :ended, :directory, :agent,
+    :native, :interactive, :usd, :tokens
+) ON CONFLICT (id) DO UPDATE SET
     task = :task, role = :role, round = :round, generation = :generation,
-    token_hash = :token_hash, started = :started, ended = :ended, directory = :directory
+    token_hash = :token_hash, started = :started, ended = :ended, directory = :directory,
+    agent = :agent, native = :native, interactive = :interactive, usd = :usd, tokens = :tokens
 """
 SESSION = "SELECT * FROM sessions WHERE id = :id"
+SESSIONS_ALIVE = "SELECT * FROM sessions WHERE ended IS NULL ORDER BY id"
 SESSION_BY_TOKEN = "SELECT * FROM sessions WHERE token_hash = :token_hash"
 SESSIONS_OF_TASK = "SELECT * FROM sessions WHERE task = :task ORDER BY started, id"
 

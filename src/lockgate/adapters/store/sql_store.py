@@ -8,7 +8,7 @@ from lockgate.adapters.store.fields import Fields, Row
 from lockgate.adapters.store.rows import Values
 from lockgate.core.decision import Decision
 from lockgate.core.event_log import StoredEvent
-from lockgate.core.model import ProjectId, Session, SessionId, Task, TaskId
+from lockgate.core.model import ProjectId, Session, SessionId, Status, Task, TaskId
 from lockgate.errors import LockgateError, NoSuchTask, Refused, StaleTask
 from lockgate.ports import Page, PendingEffect, Project, TaskFilter
 
@@ -79,6 +79,10 @@ class SqlStore:
         ids = tuple(TaskId(Fields("a task", row).text("id")) for row in found)
         return ids[:1] if prefix in ids else ids
 
+    def counts(self) -> dict[Status, int]:
+        found = {row["status"]: row["n"] for row in self._rows(sql.COUNTS, {})}
+        return {status: int(str(found.get(status.name, 0))) for status in Status}
+
     def page(self, which: TaskFilter, after: TaskId | None, limit: int) -> Page:
         last = None if after is None else self.load(after)
         begin: Values = {
@@ -131,6 +135,9 @@ class SqlStore:
     def sessions(self, task: TaskId) -> tuple[Session, ...]:
         found = self._rows(sql.SESSIONS_OF_TASK, {"task": task})
         return tuple(rows.session_from_row(row) for row in found)
+
+    def sessions_alive(self) -> tuple[Session, ...]:
+        return tuple(rows.session_from_row(row) for row in self._rows(sql.SESSIONS_ALIVE, {}))
 
     def add_project(self, project: Project) -> Project:
         values = rows.project_to_row(project)

@@ -1,0 +1,53 @@
+"""Every door to the world, on two pages."""
+
+from lockgate.ports.truth import (
+    Chance,
+    Clock,
+    Configuration,
+    Page,
+    PendingEffect,
+    Project,
+    Repository,
+    Store,
+    TaskFiles,
+    TaskFilter,
+)
+from lockgate.ports.work import (
+    Answered,
+    Call,
+    Change,
+    Credentials,
+    Desk,
+    GateRun,
+    GateRuns,
+    Harnesses,
+    Sessions,
+    Start,
+    Watch,
+    Workspaces,
+)
+
+__all__ = [
+    "Answered",
+    "Call",
+    "Chance",
+    "Change",
+    "Clock",
+    "Configuration",
+    "Credentials",
+    "Desk",
+    "GateRun",
+    "GateRuns",
+    "Harnesses",
+    "Page",
+    "PendingEffect",
+    "Project",
+    "Repository",
+    "Sessions",
+    "Start",
+    "Store",
+    "TaskFiles",
+    "TaskFilter",
+    "Watch",
+    "Workspaces",
+]

@@ -1,0 +1,204 @@
+"""The doors to the work: workspaces, sessions, agents' programs, gates, logins."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from lockgate.core.agents import Exit, Job, Launch, Report
+from lockgate.core.evaluation import SingleGateResult
+from lockgate.core.gates import CommandGate
+from lockgate.core.model import SessionId, Task, TaskId
+from lockgate.core.settings import SandboxSettings, Settings
+from lockgate.ports.truth import Project
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Desk:
+    """A checkout that an agent sees: its directory, and what lies under it read-only."""
+
+    directory: Path
+    checkout: Path | None = None  # a reviewer's: each entry of it is shown, none can be written
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A task's work as one commit in the judge's repository, and what it differs in from base."""
+
+    commit: str
+    files: tuple[str, ...]
+
+
+class Workspaces(Protocol):
+    """The clones agents work in, and the two repositories they never write.
+
+    No method runs git in a directory that an agent can write, but in a sandbox without network.
+    """
+
+    def prepare(self, project: Project, task: Task) -> Path:
+        """The task's clone on its branch, made from its base commit unless it is there."""
+        ...
+
+    def place(self, id: TaskId) -> Path: ...
+    def base(self, project: Project) -> Path:
+        """base.git, which every sandbox of the project is shown read-only."""
+        ...
+
+    def write(self, directory: Path, files: Mapping[str, str]) -> None:
+        """Put these files there by name, replacing what is in their place, following no link."""
+        ...
+
+    def take(self, project: Project, task: Task) -> Change:
+        """All work in the clone, committed or not, as a commit kept by a ref in judge.git."""
+        ...
+
+    def adopt(self, project: Project, task: Task) -> Change | None:
+        """The task's branch as the user's repository has it; None where it has none."""
+        ...
+
+    def change(self, project: Project, task: Task, commit: str) -> Change: ...
+    def diff(self, project: Project, task: Task, commit: str) -> str: ...
+    def checkout(self, project: Project, task: Task, commit: str, directory: Path) -> None:
+        """A clean clone of that commit with its history, which only we have written."""
+        ...
+
+    def tree(self, project: Project, commit: str) -> str: ...
+    def discard(self, directory: Path) -> None:
+        """Remove a checkout, whatever was done to it."""
+        ...
+
+    def publish(self, project: Project, task: Task, commit: str) -> str | None:
+        """Set the branch in the user's repository; why not, where it is not ours to move."""
+        ...
+
+    def release(self, project: Project, task: Task) -> None:
+        """Remove the clone, once all work in it is kept by a ref."""
+        ...
+
+    def sizes(self) -> Mapping[str, int]:
+        """Bytes by what they are for: workspaces, repositories, homes, sessions."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Start:
+    """A session that is to run: what, where, and for how long."""
+
+    session: SessionId
+    token: str
+    launch: Launch
+    desk: Desk
+    home: Path  # the task's HOME, which outlives the session
+    base: Path
+    read: tuple[str, ...] = ()  # more paths that the sandbox shows read-only
+    sandboxed: bool = True
+    interactive: bool = False
+    wall_seconds: float = 7200.0
+    silent_seconds: float = 900.0
+
+
+class Sessions(Protocol):
+    """Agents under their runners, which outlive this process."""
+
+    def note(self, start: Start) -> None:
+        """Write down what is to run, durably, without running it; what is written stays."""
+        ...
+
+    def start(self, start: Start) -> None:
+        """Start its runner; nothing happens where it has been started before."""
+        ...
+
+    def token(self, id: SessionId) -> str | None:
+        """The token of a session that was written down, started or not."""
+        ...
+
+    def exit_of(self, id: SessionId) -> Exit | None:
+        """How it ended; None while it lives or where it has not been started."""
+        ...
+
+    def started(self, id: SessionId) -> bool: ...
+    def watch(self, id: SessionId) -> int | None:
+        """A descriptor that becomes readable when its runner ends; None where it has."""
+        ...
+
+    def end(self, id: SessionId, grace: float) -> None:
+        """End it and all it started; returns when nothing of it is left."""
+        ...
+
+    def output(self, id: SessionId) -> str:
+        """What its program wrote, head and tail where it was too much."""
+        ...
+
+    def remove(self, id: SessionId) -> None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GateRun:
+    """What a gate is run on, and by whose rules."""
+
+    checkout: Path
+    base: Path
+    commit: str
+    tree: str
+    config_hash: str
+    sandbox: SandboxSettings
+
+
+class Watch(Protocol):
+    """Waits for the end of many sessions at once."""
+
+    def add(self, id: SessionId, descriptor: int) -> None: ...
+    def wake(self) -> None: ...
+    def wait(self, seconds: float) -> tuple[SessionId, ...]:
+        """Those that ended; none where the time is up or somebody woke it."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """A command line that somebody brought to the orchestrator's door."""
+
+    argv: tuple[str, ...]
+    token: str
+    directory: Path
+    stdin: str
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    code: int
+    out: str = ""
+    err: str = ""
+
+
+class Harnesses(Protocol):
+    """The agents' programs by the names that the configuration has for them."""
+
+    def missing(self, agent: str, settings: Settings) -> str | None:
+        """How to install its program, where it is not there."""
+        ...
+
+    def launch(self, agent: str, settings: Settings, job: Job) -> Launch: ...
+    def can_resume(self, agent: str, settings: Settings) -> bool: ...
+    def read(self, agent: str, settings: Settings, output: str, exit: Exit) -> Report: ...
+    def paths(self, agent: str, settings: Settings) -> tuple[str, ...]:
+        """Where its program and toolchain lie, to be shown read-only."""
+        ...
+
+    def variables(self, agent: str, settings: Settings) -> tuple[str, ...]:
+        """The variables it takes its login and its model from; it is given no others."""
+        ...
+
+
+class GateRuns(Protocol):
+    """Runs a command gate on a clean checkout, where nothing that it does is kept."""
+
+    def run(
+        self, gate: CommandGate, run: GateRun, cancelled: Callable[[], bool]
+    ) -> SingleGateResult: ...
+
+
+class Credentials(Protocol):
+    """What an agent may log in with, by the names of the variables that its program reads."""
+
+    def of(self, agent: str, names: Sequence[str]) -> Mapping[str, str]: ...

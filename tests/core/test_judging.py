@@ -1,0 +1,520 @@
+"""An evaluation: the commit that is judged, what gates say of it, and what follows."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lockgate.core.decision import Decision, Refusal
+from lockgate.core.effects import (
+    EndSessions,
+    EvaluateGates,
+    MirrorTask,
+    NotifyHuman,
+    PublishChange,
+    SpawnAgent,
+)
+from lockgate.core.evaluation import Broken, Failed, Passed, SingleGateResult, Waiting
+from lockgate.core.events import (
+    AllGatesPassed,
+    AttemptFailed,
+    ChangeTaken,
+    GateCompleted,
+    GateEvaluationStarted,
+    GateFailedMaxIterations,
+    GateFailedRetrying,
+    StatusChanged,
+    TaskCompletionSignaled,
+    TaskGatesPassed,
+    payload,
+    type_of,
+)
+from lockgate.core.findings import Finding, Priority
+from lockgate.core.judging import change_taken, judged
+from lockgate.core.lifecycle import ARROWS
+from lockgate.core.limits import ESCALATION_THRESHOLD
+from lockgate.core.model import (
+    REVIEWS,
+    Actor,
+    Cause,
+    Checkpoint,
+    Evaluating,
+    GateKind,
+    GateRef,
+    GatesPassed,
+    NeedsFixes,
+    Pinned,
+    Role,
+    Status,
+    Stuck,
+    Task,
+)
+from lockgate.core.model import Failed as FailedPhase
+from lockgate.core.needs import gates_passed
+from lockgate.core.turns import Move, move
+from tests.given import (
+    COMMIT,
+    HANDOFF,
+    ID,
+    PASS,
+    PROOF,
+    REVIEW_GATE,
+    RULES,
+    TESTS_GATE,
+    a_session,
+    a_task,
+    evidence,
+    refused,
+    taken,
+)
+
+S = Status
+LINT_GATE = GateRef("lint", GateKind.COMMAND)
+HUMAN_GATE = GateRef("approval", GateKind.HUMAN)
+FAST_GATE = GateRef("licence", GateKind.COMMAND, fail_fast=True)
+FINDING = Finding(Priority.P0_CRITICAL, "one test is red")
+ELSEWHERE = [status for status in S if status is not S.AGENT_REVIEW]
+
+
+def rules(*gates: GateRef) -> Pinned:
+    return replace(RULES, gates=gates)
+
+
+def under(*gates: GateRef, **fields: object) -> Task:
+    """A task that is judged by these gates."""
+    fields = {"candidate": COMMIT, **fields}
+    return a_task(S.AGENT_REVIEW, pinned=rules(*gates), **fields)
+
+
+def ok(gate: GateRef, commit: str = COMMIT) -> Passed:
+    return Passed(gate.name, replace(PROOF, commit=commit))
+
+
+def bad(gate: GateRef) -> Failed:
+    return Failed(gate.name, (FINDING,))
+
+
+def decided(task: Task, *results: SingleGateResult) -> Decision:
+    return taken(judged(evidence(task), results))
+
+
+def kinds(decision: Decision) -> list[type]:
+    return [type(event) for event in decision.events]
+
+
+# --- the commit that is judged --------------------------------------------------------------------
+
+
+@pytest.mark.req("R120", "R164", "R172")
+def test_a_done_signal_is_told_with_its_checkpoint_and_the_evaluation_begins() -> None:
+    noted = Checkpoint(
+        sequence=3,
+        type="final",
+        files_modified=("login.py",),
+        work_summary="the redirect",
+        confidence=0.8,
+    )
+    asked = Move(S.AGENT_REVIEW, checkpoint=noted, candidate=COMMIT)
+
+    decision = taken(move(evidence(a_task(), HANDOFF, Actor.WORKER), asked))
+
+    assert decision.events[-1] == TaskCompletionSignaled(ID, noted)
+    assert type_of(decision.events[-1]) == "TaskCompletionSignaled"
+    assert payload(decision.events[-1])["checkpoint"] == {
+        "sequence": 3,
+        "type": "final",
+        "files_modified": ("login.py",),
+        "work_summary": "the redirect",
+        "confidence": 0.8,
+    }
+    assert decision.task.phase == Evaluating(f"{ID}.3", 1, 0)
+    assert decision.task.candidate == COMMIT
+
+
+def test_a_move_by_hand_is_no_done_signal() -> None:
+    decision = taken(move(evidence(a_task(), HANDOFF, Actor.HUMAN), Move(S.AGENT_REVIEW)))
+
+    assert TaskCompletionSignaled not in kinds(decision)
+    assert decision.task.candidate == ""
+
+
+@pytest.mark.req("R143", "R165")
+@pytest.mark.parametrize("source", [S.WORKING, S.STUCK])
+def test_every_evaluation_begins_with_no_gate_passed_and_no_commit_taken(source) -> None:
+    task = a_task(
+        source, pinned=rules(TESTS_GATE, REVIEW_GATE), candidate="0" * 40, passed=("tests",)
+    )
+
+    decision = taken(move(evidence(task, HANDOFF, Actor.HUMAN), Move(S.AGENT_REVIEW)))
+
+    assert (decision.task.candidate, decision.task.passed) == ("", ())
+    assert decision.task.since == decision.task.rev
+    assert GateEvaluationStarted(ID, 1) in decision.events
+    assert decision.effects[-1] == EvaluateGates(1)
+
+
+def test_the_work_becomes_one_commit_before_anything_judges_it() -> None:
+    decision = taken(change_taken(evidence(under(TESTS_GATE, candidate="")), COMMIT, ("a.py",)))
+
+    assert decision.task.candidate == COMMIT
+    assert decision.task.status is S.AGENT_REVIEW
+    assert decision.events == (ChangeTaken(COMMIT, ("a.py",)),)
+    assert decision.effects == (MirrorTask(),)
+
+
+@pytest.mark.parametrize(("commit", "kept"), [(COMMIT, ("tests",)), ("0" * 40, ())])
+def test_what_has_passed_holds_for_the_commit_it_passed_on(commit, kept) -> None:
+    task = under(TESTS_GATE, LINT_GATE, passed=("tests",))
+
+    decision = taken(change_taken(evidence(task), commit, ()))
+
+    assert decision.task.passed == kept
+
+
+@pytest.mark.parametrize("status", ELSEWHERE)
+def test_no_commit_is_taken_and_no_result_heard_once_the_evaluation_is_over(status) -> None:
+    task = a_task(status, pinned=rules(TESTS_GATE), candidate=COMMIT)
+
+    for answer in (
+        change_taken(evidence(task), COMMIT, ()),
+        judged(evidence(task), [ok(TESTS_GATE)]),
+        judged(evidence(task), [bad(TESTS_GATE)]),
+        judged(evidence(task), []),
+    ):
+        assert refused(answer).why == "the evaluation is over"
+
+
+def test_a_pass_of_another_commit_is_not_heard() -> None:
+    task = under(TESTS_GATE, LINT_GATE)
+
+    refusal = refused(judged(evidence(task), [ok(TESTS_GATE), ok(LINT_GATE, "0" * 40)]))
+
+    assert "another commit" in refusal.why
+
+
+# --- what gates say -----------------------------------------------------------------------------
+
+
+@pytest.mark.req("R124", "R146", "R166", "R167", "R173")
+def test_when_every_gate_has_passed_the_change_is_ready_to_land() -> None:
+    task = under(TESTS_GATE, LINT_GATE)
+
+    decision = decided(task, ok(TESTS_GATE), ok(LINT_GATE))
+
+    assert decision.task.status is S.REVIEWING
+    assert decision.task.phase == GatesPassed(f"{ID}.3", evidence(task).now)
+    assert decision.events == (
+        GateCompleted(ID, "tests", "passed"),
+        GateCompleted(ID, "lint", "passed"),
+        StatusChanged(
+            source=S.AGENT_REVIEW,
+            target=S.REVIEWING,
+            actor=Actor.ORCHESTRATOR,
+            cause=None,
+            reason="",
+        ),
+        AllGatesPassed(ID, 1),
+        TaskGatesPassed(ID, COMMIT),
+    )
+    assert decision.effects == (
+        MirrorTask(),
+        PublishChange(),
+        NotifyHuman(S.REVIEWING, "reviewing"),
+    )
+
+
+@pytest.mark.req("R146")
+def test_without_any_gate_an_evaluation_passes_and_names_the_branch() -> None:
+    decision = decided(under(candidate=""))
+
+    assert decision.task.status is S.REVIEWING
+    assert decision.events[-1] == TaskGatesPassed(ID, "fix-login")
+
+
+@pytest.mark.req("R123")
+def test_a_gate_that_passes_is_remembered_and_the_next_one_is_judged() -> None:
+    decision = decided(under(TESTS_GATE, LINT_GATE), ok(TESTS_GATE))
+
+    assert decision.task.status is S.AGENT_REVIEW
+    assert decision.task.passed == ("tests",)
+    assert decision.effects == (MirrorTask(), EvaluateGates(1))
+    assert decision.events == (GateCompleted(ID, "tests", "passed"),)
+
+
+def test_a_gate_that_passes_twice_has_passed_once() -> None:
+    decision = decided(under(TESTS_GATE, LINT_GATE, passed=("tests",)), ok(TESTS_GATE))
+
+    assert decision.task.passed == ("tests",)
+
+
+@pytest.mark.req("R85", "R123")
+@pytest.mark.parametrize("kind", sorted(REVIEWS))
+def test_a_review_that_is_reached_begins_its_round_and_asks_for_its_reviewer(kind) -> None:
+    task = under(TESTS_GATE, GateRef("review", kind), LINT_GATE, review_round=0)
+
+    decision = decided(task, ok(TESTS_GATE))
+
+    assert decision.task.review_round == 1
+    assert decision.effects == (MirrorTask(), SpawnAgent(Role.REVIEWER, task.rev + 1))
+
+
+@pytest.mark.req("R124", "R135", "R138", "R166", "R168", "R173")
+def test_a_gate_that_fails_sends_the_work_back_and_is_one_failed_attempt() -> None:
+    task = under(TESTS_GATE, LINT_GATE, REVIEW_GATE)
+
+    decision = decided(task, ok(TESTS_GATE), bad(LINT_GATE))
+
+    assert (decision.task.status, decision.task.iteration) == (S.WORKING, 2)
+    assert decision.task.failed_attempts == 1
+    phase = decision.task.phase
+    assert isinstance(phase, NeedsFixes)
+    assert (phase.feedback.gate_name, phase.feedback.findings) == ("lint", (FINDING,))
+    assert decision.effects == (MirrorTask(), SpawnAgent(Role.WORKER, 8))
+    assert kinds(decision) == [
+        GateCompleted,
+        GateCompleted,
+        StatusChanged,
+        GateFailedRetrying,
+        AttemptFailed,
+    ]
+    assert decision.events[:2] == (
+        GateCompleted(ID, "tests", "passed"),
+        GateCompleted(ID, "lint", "failed", "1 findings"),
+    )
+    assert decision.events[3] == GateFailedRetrying(
+        task_id=ID, gate_name="lint", feedback=phase.feedback, iteration=1
+    )
+
+
+@pytest.mark.req("R136", "R169", "R173")
+def test_the_last_iteration_that_fails_asks_a_human() -> None:
+    decision = decided(under(TESTS_GATE, iteration=3), bad(TESTS_GATE))
+
+    assert (decision.task.status, decision.task.cause) == (S.STUCK, Cause.MAX_ITERATIONS)
+    phase = decision.task.phase
+    assert isinstance(phase, Stuck)
+    assert (phase.iterations, phase.last_feedback.gate_name) == (3, "tests")
+    assert GateFailedMaxIterations(ID, phase.last_feedback, 3) in decision.events
+    assert decision.effects == (
+        MirrorTask(),
+        EndSessions(8),
+        NotifyHuman(S.STUCK, "stuck: max-iterations"),
+    )
+
+
+@pytest.mark.req("R151")
+@pytest.mark.parametrize(
+    ("failing", "cause"), [(FAST_GATE, Cause.FAIL_FAST), (TESTS_GATE, None)], ids=["fast", "not"]
+)
+def test_only_a_gate_that_fails_fast_stops_the_task_at_once(failing, cause) -> None:
+    decision = decided(under(FAST_GATE, TESTS_GATE), bad(failing))
+
+    assert decision.task.cause is cause
+    assert isinstance(decision.task.phase, FailedPhase if cause else NeedsFixes)
+    assert decision.task.status is (S.STUCK if cause else S.WORKING)
+
+
+def test_a_gate_that_could_not_judge_asks_a_human_and_charges_nobody() -> None:
+    task = under(TESTS_GATE, LINT_GATE, failed_attempts=ESCALATION_THRESHOLD - 1)
+
+    decision = decided(task, ok(TESTS_GATE), Broken("lint", "ruff is not installed"))
+
+    assert (decision.task.status, decision.task.cause) == (S.STUCK, Cause.GATE_BROKEN)
+    assert (decision.task.iteration, decision.task.failed_attempts) == (1, 4)
+    assert decision.events[1] == GateCompleted(ID, "lint", "broken", "ruff is not installed")
+    changed = decision.events[2]
+    assert isinstance(changed, StatusChanged)
+    assert changed.reason == "gate lint could not judge: ruff is not installed"
+    assert AttemptFailed not in kinds(decision)
+
+
+def test_a_failure_is_certain_though_another_gate_could_not_judge() -> None:
+    decision = decided(under(TESTS_GATE, LINT_GATE), Broken("lint", "no ruff"), bad(TESTS_GATE))
+
+    assert decision.task.status is S.WORKING
+
+
+def test_a_gate_that_waits_for_a_human_holds_the_task_where_it_is() -> None:
+    task = under(TESTS_GATE, HUMAN_GATE)
+
+    decision = decided(task, ok(TESTS_GATE), Waiting("approval", "Approve it?"))
+
+    assert (decision.task.status, decision.task.passed) == (S.AGENT_REVIEW, ("tests",))
+    assert decision.effects == (MirrorTask(), NotifyHuman(S.AGENT_REVIEW, "Approve it?"))
+    assert decision.events[-1] == GateCompleted(ID, "approval", "waiting", "Approve it?")
+    assert decided(decision.task, ok(HUMAN_GATE)).task.status is S.REVIEWING
+
+
+# --- a review among the gates -------------------------------------------------------------------
+
+
+@pytest.mark.req("R90", "R124")
+def test_a_reviewers_pass_is_followed_by_the_gates_behind_it_and_only_then_by_reviewing() -> None:
+    task = under(TESTS_GATE, REVIEW_GATE, LINT_GATE, passed=("tests",), review_round=1)
+    reviewer = a_session(Role.REVIEWER, round=1)
+
+    said = taken(move(evidence(task, PASS, Actor.REVIEWER, session=reviewer), Move(S.REVIEWING)))
+
+    assert said.task.status is S.AGENT_REVIEW
+    assert said.task.passed == ("tests", "review")
+    assert said.effects == (MirrorTask(), EvaluateGates(1))
+    assert AllGatesPassed not in kinds(said)
+
+    done = decided(said.task, ok(LINT_GATE))
+
+    assert done.task.status is S.REVIEWING
+    assert kinds(done) == [GateCompleted, StatusChanged, AllGatesPassed, TaskGatesPassed]
+
+
+def test_one_pass_of_a_reviewer_stands_for_every_review_gate() -> None:
+    second = GateRef("deep", GateKind.MULTIPASS_REVIEW)
+    task = under(REVIEW_GATE, TESTS_GATE, second, review_round=1)
+
+    said = taken(move(evidence(task, PASS, Actor.REVIEWER), Move(S.REVIEWING)))
+
+    assert said.task.passed == ("review", "deep")
+    assert said.effects[-1] == EvaluateGates(1)
+
+
+def test_a_verdict_that_was_heard_does_not_count_again() -> None:
+    task = under(REVIEW_GATE, LINT_GATE, review_round=1)
+    said = taken(move(evidence(task, PASS, Actor.REVIEWER), Move(S.REVIEWING))).task
+
+    refusal = refused(move(evidence(said, PASS, Actor.REVIEWER), Move(S.REVIEWING)))
+
+    assert "has not changed" in refusal.why
+
+
+BEFORE_AND_BEHIND = rules(TESTS_GATE, REVIEW_GATE, LINT_GATE)
+
+
+@pytest.mark.parametrize(
+    ("actor", "passed", "missing"),
+    [
+        (Actor.REVIEWER, (), "tests"),
+        (Actor.REVIEWER, ("tests",), None),
+        (Actor.ORCHESTRATOR, ("tests",), None),
+        (Actor.HUMAN, (), "tests, lint"),
+        (Actor.HUMAN, ("tests",), "lint"),
+        (Actor.HUMAN, ("tests", "lint"), None),
+    ],
+)
+def test_a_reviewer_answers_for_its_own_gate_and_a_human_for_the_end(
+    actor, passed, missing
+) -> None:
+    task = a_task(S.AGENT_REVIEW, pinned=BEFORE_AND_BEHIND, passed=passed)
+
+    lacks = gates_passed(evidence(task, PASS, actor))
+
+    assert (lacks and lacks.why) == (missing and f"these gates have not passed: {missing}")
+
+
+def test_a_human_who_says_that_it_is_good_ends_the_evaluation() -> None:
+    task = under(TESTS_GATE, REVIEW_GATE, LINT_GATE, passed=("tests", "lint"), review_round=1)
+
+    decision = taken(move(evidence(task, PASS, Actor.HUMAN), Move(S.REVIEWING)))
+
+    assert decision.task.status is S.REVIEWING
+    assert {AllGatesPassed, TaskGatesPassed} < set(kinds(decision))
+    assert set(decision.task.passed) == {"tests", "review", "lint"}
+
+
+def test_a_reviewer_of_an_earlier_evaluation_is_not_heard() -> None:
+    task = under(REVIEW_GATE, review_round=1, since=6)
+    late = a_session(Role.REVIEWER, round=1, generation=5)
+
+    refusal = refused(move(evidence(task, PASS, Actor.REVIEWER, session=late), Move(S.REVIEWING)))
+
+    assert refusal.why == "this session reviewed an earlier evaluation"
+
+
+# --- whatever the gates are -----------------------------------------------------------------------
+
+
+gate_lists = st.lists(st.sampled_from(GateKind), max_size=5).map(
+    lambda found: tuple(GateRef(f"{kind}-{n}", kind) for n, kind in enumerate(found))
+)
+
+
+def answer(draw_result: str, gate: GateRef) -> SingleGateResult:
+    match draw_result:
+        case "passed":
+            return ok(gate)
+        case "failed":
+            return bad(gate)
+        case "waiting":
+            return Waiting(gate.name, "well?")
+        case _:
+            return Broken(gate.name, "no such tool")
+
+
+def next_gate(task: Task) -> GateRef | None:
+    assert task.pinned is not None
+    return next((it for it in task.pinned.gates if it.name not in task.passed), None)
+
+
+@pytest.mark.req("R123", "R124")
+@given(
+    gates=gate_lists,
+    says=st.lists(st.sampled_from(["passed"] * 6 + ["failed", "broken", "waiting"]), max_size=12),
+)
+def test_nothing_is_ready_to_land_that_has_not_passed_every_one_of_its_gates_in_order(
+    gates, says
+) -> None:
+    decision = taken(
+        move(
+            evidence(a_task(pinned=rules(*gates)), HANDOFF, Actor.WORKER),
+            Move(S.AGENT_REVIEW, candidate=COMMIT),
+        )
+    )
+    heard: list[str] = []
+    for number, word in enumerate(says):
+        task, gate = decision.task, next_gate(decision.task)
+        if task.status is not S.AGENT_REVIEW:
+            break
+        if gate and gate.kind in REVIEWS:
+            assert decision.effects[-1] == SpawnAgent(Role.REVIEWER, task.rev)
+            verdict = f"## Review\n\n{'PASS' if word == 'passed' else 'FAIL'}\n\n{number}\n"
+            target = S.REVIEWING if word == "passed" else S.WORKING
+            decision = taken(move(evidence(task, verdict, Actor.REVIEWER), Move(target)))
+            heard += [it.name for it in gates if it.kind in REVIEWS and word == "passed"]
+        else:
+            results = [answer(word, gate)] if gate else []
+            decision = decided(task, *results)
+            completed = [it for it in decision.events if isinstance(it, GateCompleted)]
+            assert [it.gate_name for it in completed] == [it.gate for it in results]
+            heard += [it.gate for it in results if isinstance(it, Passed)]
+        changes = [it for it in decision.events if isinstance(it, StatusChanged)]
+        assert all((it.source, it.target) in ARROWS for it in changes)
+        assert decision.task.review_round <= 1
+
+    ready = decision.task.status is S.REVIEWING
+    assert ready == (AllGatesPassed in kinds(decision))
+    if ready:
+        assert {it.name for it in gates} == set(heard) == set(decision.task.passed)
+
+
+@given(
+    gates=gate_lists,
+    says=st.lists(st.sampled_from(["passed", "failed", "broken", "waiting"]), max_size=5),
+    status=st.sampled_from(list(S)),
+    commit=st.sampled_from([COMMIT, "0" * 40]),
+)
+def test_results_are_refused_or_told_one_event_each_and_nobody_is_charged_twice(
+    gates, says, status, commit
+) -> None:
+    task = a_task(status, pinned=rules(*gates), candidate=commit)
+    results = [answer(word, gate) for word, gate in zip(says, gates, strict=False)]
+
+    got = judged(evidence(task), results)
+
+    passes = any(isinstance(it, Passed) for it in results)
+    if isinstance(got, Refusal):
+        assert status is not S.AGENT_REVIEW or (passes and commit != COMMIT)
+        return
+    completed = [it for it in got.events if isinstance(it, GateCompleted)]
+    assert [(it.gate_name, it.task_id) for it in completed] == [(it.gate, ID) for it in results]
+    failed = any(isinstance(it, Failed) for it in results)
+    assert got.task.failed_attempts == (1 if failed else 0)
+    assert got.task.rev == task.rev + 1
