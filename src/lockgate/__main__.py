@@ -1,6 +1,31 @@
-"""`python -m lockgate`, and the `lockgate` command."""
+"""`python -m lockgate`, and the `lockgate` command: the hot commands take the short way."""
 
-from lockgate.faces.cli.app import main
+import os
+import sys
+
+from lockgate.faces import hot
+
+HOT = (["task", "update"], ["task", "complete"], ["checkpoint"], ["status"])
+
+
+def main() -> None:
+    argv = sys.argv[1:]
+    code = hot.call(argv) if _is_hot(argv) else None
+    if code is None:
+        from lockgate.faces.cli import app  # noqa: PLC0415 - the hot way must not load it
+
+        app.main()
+    sys.exit(code)
+
+
+def _is_hot(argv: list[str]) -> bool:
+    """Where a session's socket is named, nothing else is there to ask."""
+    if os.environ.get("LOCKGATE_SOCKET"):
+        return True
+    alone = os.environ.get("LOCKGATE_NO_ORCHESTRATOR")
+    asks = any(argv[: len(it)] == it for it in HOT) and "--help" not in argv
+    return asks and not alone
+
 
 if __name__ == "__main__":
     main()

@@ -1,0 +1,156 @@
+"""The command line that encloses a program: a root of its own, made from a list of what it sees."""
+
+import os
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from lockgate.adapters.run import Boxed
+from lockgate.adapters.sandbox.toolchain import (
+    is_there,
+    outermost,
+    path_entries,
+    roots,
+    system,
+    toolchain,
+    within,
+)
+
+NOBODY = 65534
+HOME = "/home/agent"
+MEBIBYTE = 1 << 20
+TMP = "/tmp"  # noqa: S108 - inside the box, where it is the box's own
+SCRATCH = {"/var/tmp": 64, "/dev/shm": 64, "/home": 64}  # noqa: S108 - as above
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mount:
+    source: Path
+    target: str
+    writable: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Box:
+    """What a program sees. Later mounts lie over earlier ones."""
+
+    mounts: tuple[Mount, ...]
+    directory: str
+    env: Mapping[str, str]  # all of it, but for PATH, HOME, LANG and TMPDIR where they are missing
+    network: bool = False
+    read: tuple[str, ...] = ()  # the host's, shown read-only at their own place
+    hidden: tuple[str, ...] = ()  # never shown, though they lie in what is; mounts still are
+    terminal: bool = False  # keeps the terminal, for a person who sits at it
+    scratch_mb: int = 1024  # of memory, for /tmp
+    processes: int = 4096
+
+
+def boxed(box: Box, argv: Sequence[str]) -> Boxed:
+    """How it is started, for a runner that hands the options over by descriptor."""
+    limits = (f"--nproc={box.processes}", "--core=0", "--fsize=17179869184")
+    program = (_found("prlimit"), *limits, _found("bwrap"))
+    return Boxed(program, tuple(_options(box)), (*_dropping_root(), *argv))
+
+
+def owner() -> tuple[int, int]:
+    """The uid and gid that must own what a box may write."""
+    return (NOBODY, NOBODY) if os.geteuid() == 0 else (os.geteuid(), os.getegid())
+
+
+def _options(box: Box) -> Iterator[str]:
+    yield from _namespaces(box)
+    yield from _root_directory(box)
+    yield from _shown(box)
+    for mount in box.mounts:
+        yield from _parents(mount.target)
+        yield from ("--bind" if mount.writable else "--ro-bind", str(mount.source), mount.target)
+    for place in ("/dev", "/run", "/"):
+        yield from ("--remount-ro", place)
+    yield from ("--chdir", box.directory, "--clearenv")
+    for name, value in _environment(box).items():
+        yield from ("--setenv", name, value)
+
+
+def _namespaces(box: Box) -> Iterator[str]:
+    yield from ("--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try")
+    yield from ("--hostname", "sandbox", "--die-with-parent", "--cap-drop", "ALL")
+    if os.geteuid() == 0:  # what setpriv needs to give everything up
+        yield from ("--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID")
+        yield from ("--cap-add", "CAP_SETPCAP")
+    else:
+        yield from ("--unshare-user", "--disable-userns")
+    if not box.network:
+        yield "--unshare-net"
+    if not box.terminal:
+        yield "--new-session"
+
+
+def _root_directory(box: Box) -> Iterator[str]:
+    for place in system():
+        if Path(place).is_symlink():
+            yield from ("--symlink", str(Path(place).readlink()), place)
+        else:
+            yield from ("--ro-bind", place, place)
+    yield from ("--proc", "/proc", "--dev", "/dev")
+    yield from _tmpfs("/run", 1, "0755")
+    for place, size in (SCRATCH | {TMP: box.scratch_mb}).items():
+        yield from _tmpfs(place, size, "1777")
+    home = box.env.get("HOME", HOME)
+    if within(home, "/home"):
+        yield from ("--perms", "0777", "--dir", home)
+
+
+def _tmpfs(place: str, mebibytes: int, mode: str) -> tuple[str, ...]:
+    """Without a size it could take half of the memory."""
+    return ("--perms", mode, "--size", str(mebibytes * MEBIBYTE), "--tmpfs", place)
+
+
+def _shown(box: Box) -> Iterator[str]:
+    resolver = os.path.realpath("/etc/resolv.conf")
+    real = [os.path.realpath(it) for it in box.read]
+    shown = outermost((*toolchain(), resolver, *box.read, *real))
+    for place in shown:
+        yield from _parents(place)
+        yield from ("--ro-bind-try", place, place)
+    for place in (os.path.realpath(it) for it in box.hidden):
+        if is_there(place) and any(within(place, it) for it in (*system(), *shown)):
+            yield from (*_tmpfs(place, 1, "0555"), "--remount-ro", place)
+
+
+def _parents(place: str) -> Iterator[str]:
+    """Made by us because bwrap would keep them for root."""
+    for parent in reversed(Path(place).parents[:-1]):
+        yield from ("--perms", "0755", "--dir", str(parent))
+
+
+def inside_path() -> str:
+    """PATH without what a box does not show."""
+    visible = (*system(), *toolchain())
+    entries = [it for it in path_entries() if any(within(it, place) for place in visible)]
+    return os.pathsep.join(entries) or os.defpath
+
+
+def _environment(box: Box) -> dict[str, str]:
+    given = {"HOME": HOME, "LANG": "C.UTF-8", "TMPDIR": TMP} | dict(box.env)
+    return roots() | {"PATH": given.get("PATH") or inside_path()} | given
+
+
+def _dropping_root() -> tuple[str, ...]:
+    """As root only root can mount what it must show; then nothing of root is kept."""
+    if os.geteuid() != 0:
+        return ()
+    return (
+        _found("setpriv"),
+        f"--reuid={NOBODY}",
+        f"--regid={NOBODY}",
+        "--clear-groups",
+        "--no-new-privs",
+        "--bounding-set=-all",
+        "--inh-caps=-all",
+        "--",
+    )
+
+
+def _found(program: str) -> str:
+    return shutil.which(program) or program

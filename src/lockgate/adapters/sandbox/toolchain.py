@@ -1,0 +1,107 @@
+"""Which of the host's paths a program needs to run at all, and under which names."""
+
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+SYSTEM = ("/usr", "/bin", "/sbin", "/etc", "/opt", "/nix")
+
+# Where the tools that stand in for many versions look for them, when HOME is not the user's.
+ROOTS = {
+    ".pyenv": "PYENV_ROOT",
+    ".rbenv": "RBENV_ROOT",
+    ".rustup": "RUSTUP_HOME",
+    ".volta": "VOLTA_HOME",
+    ".asdf": "ASDF_DATA_DIR",
+}
+
+# Only these of a prefix that holds secrets or state beside its programs.
+PARTS = {
+    ".local": ("bin", "lib", "pipx", "share/pipx", "share/uv/python"),
+    ".cargo": ("bin",),
+}
+
+
+def toolchain() -> tuple[str, ...]:
+    """What every box shows beyond the system's: this Python, Lockgate, and PATH's prefixes."""
+    found = [sys.prefix, sys.base_prefix, sys.exec_prefix, str(Path(__file__).parents[2])]
+    for entry in path_entries():
+        found += _around(Path(entry))
+    found += [str(place) for place, _ in _roots()]
+    return outermost(name for path in found for name in (path, os.path.realpath(path)))
+
+
+def roots() -> dict[str, str]:
+    """The variables that say where those tools keep their versions."""
+    return {variable: str(place) for place, variable in _roots()}
+
+
+def path_entries() -> tuple[str, ...]:
+    """The directories of PATH that are there, each once."""
+    entries = os.environ.get("PATH", os.defpath).split(os.pathsep)
+    return tuple(dict.fromkeys(it for it in entries if it.startswith("/") and is_there(it)))
+
+
+def system() -> tuple[str, ...]:
+    """The system's own directories, as they are named here; some are links to others."""
+    libraries = sorted(str(it) for it in Path("/").glob("lib*"))
+    return tuple(it for it in (*SYSTEM, *libraries) if Path(it).is_dir())
+
+
+def outermost(paths: Iterable[str]) -> tuple[str, ...]:
+    """Without those that lie in the system's directories or in another of them."""
+    kept = list(system())
+    own = len(kept)
+    for path in sorted(set(paths), key=lambda it: (it.count("/"), it)):
+        if path != "/" and is_there(path) and not any(within(path, it) for it in kept):
+            kept.append(path)
+    return tuple(kept[own:])
+
+
+def within(path: str, other: str) -> bool:
+    return path == other or path.startswith(other.rstrip("/") + "/")
+
+
+def is_there(path: str) -> bool:
+    """Also False where we may not look."""
+    return os.access(path, os.F_OK)
+
+
+def _around(entry: Path) -> Iterator[str]:
+    """A directory of programs and what they need beside it."""
+    yield str(entry)
+    yield from _linked(entry)
+    prefix = entry.parent
+    if prefix.name in PARTS:
+        yield from (str(prefix / part) for part in PARTS[prefix.name])
+    elif not _holds_more_than_tools(prefix):
+        yield str(prefix)
+
+
+def _holds_more_than_tools(prefix: Path) -> bool:
+    """A home, a work tree, or a directory so high that it could hold anything."""
+    high = prefix.parent in {Path("/"), Path("/home")}
+    return high or prefix == Path.home() or is_there(str(prefix / ".git"))
+
+
+def _linked(entry: Path) -> Iterator[str]:
+    """Where the links among the programs lead: `~/.local/share/NAME/KIND` for an installer's."""
+    shared = entry.parent / "share"
+    try:
+        programs = list(entry.iterdir()) if entry.parent.name in PARTS else []
+    except OSError:
+        return
+    for program in programs:
+        target = Path(os.path.realpath(program))
+        if program.is_symlink() and target.is_relative_to(shared):
+            yield str(shared.joinpath(*target.relative_to(shared).parts[:2]))
+
+
+def _roots() -> Iterator[tuple[Path, str]]:
+    for name, variable in ROOTS.items():
+        place = Path(os.environ.get(variable) or Path.home() / name)
+        used = any(within(it, str(place)) for it in path_entries())
+        rustup = name == ".rustup" and any(it.endswith("/.cargo/bin") for it in path_entries())
+        if is_there(str(place)) and (used or rustup):
+            yield place, variable

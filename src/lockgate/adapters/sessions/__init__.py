@@ -1,0 +1,1 @@
+"""Agents under their runners. Kept empty: the runner must start fast and imports from here."""

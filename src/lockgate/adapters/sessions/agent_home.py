@@ -1,0 +1,86 @@
+"""Writes into a directory that an agent owns: no link it has left there is ever followed."""
+
+import contextlib
+import os
+import secrets
+from collections.abc import Mapping
+from pathlib import Path, PurePosixPath
+
+from lockgate.adapters.sandbox import owner
+from lockgate.errors import Refused
+
+
+def make_home(home: Path) -> None:
+    """The task's HOME, owned by whoever its agent runs as."""
+    home.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with contextlib.suppress(FileExistsError):
+        home.mkdir(mode=0o700)
+        os.chown(home, *owner())
+
+
+def write_files(home: Path, files: Mapping[str, str], *, replace: bool) -> None:
+    """Put each of them there by its relative name; without `replace` only where it is missing."""
+    for name, text in files.items():
+        *parents, last = _parts(name)
+        directory = os.open(home, _DIRECTORY)
+        try:
+            for part in parents:
+                directory = _entered(directory, part)
+            if replace or not _is_there(directory, last):
+                _put(directory, last, text.encode("utf-8", "surrogateescape"))
+        finally:
+            os.close(directory)
+
+
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+def _parts(name: str) -> tuple[str, ...]:
+    path = PurePosixPath(name)
+    if path.is_absolute() or ".." in path.parts or not path.parts:
+        why = "its name leads out of the agent's home"
+        raise Refused(f"{name!r} was not written", why=why, fix="name a file below the home")
+    return path.parts
+
+
+def _entered(directory: int, name: str) -> int:
+    """The directory of that name inside this one, which is closed; made where none is there."""
+    try:
+        try:
+            return os.open(name, _DIRECTORY, dir_fd=directory)
+        except FileNotFoundError:
+            pass
+        except OSError:  # a link or a file in its place
+            _put_aside(directory, name)
+        os.mkdir(name, 0o700, dir_fd=directory)
+        made = os.open(name, _DIRECTORY, dir_fd=directory)
+        os.fchown(made, *owner())
+        return made
+    finally:
+        os.close(directory)
+
+
+def _put(directory: int, name: str, content: bytes) -> None:
+    new = f".{secrets.token_hex(8)}.new"
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    with os.fdopen(os.open(new, flags, 0o600, dir_fd=directory), "wb") as file:
+        file.write(content)
+        os.fchown(file.fileno(), *owner())
+    try:
+        os.rename(new, name, src_dir_fd=directory, dst_dir_fd=directory)
+    except IsADirectoryError:
+        _put_aside(directory, name)
+        os.rename(new, name, src_dir_fd=directory, dst_dir_fd=directory)
+
+
+def _put_aside(directory: int, name: str) -> None:
+    aside = f"{name}.{secrets.token_hex(4)}"
+    os.rename(name, aside, src_dir_fd=directory, dst_dir_fd=directory)
+
+
+def _is_there(directory: int, name: str) -> bool:
+    try:
+        os.stat(name, dir_fd=directory, follow_symlinks=False)
+    except FileNotFoundError:
+        return False
+    return True

@@ -1,0 +1,76 @@
+"""Carries out what an agent may ask of Lockgate, with the session's token and no other."""
+
+import os
+import subprocess
+import threading
+from collections.abc import Mapping
+
+from lockgate.adapters.sessions.door import Answer, Request, ask
+
+ALLOWED = (
+    ("task", "update"),
+    ("task", "complete"),
+    ("task", "show"),
+    ("task", "why"),
+    ("checkpoint",),
+    ("step",),
+    ("review", "submit"),
+)
+PATIENCE = 3600.0  # a step may take as long as its tests do
+OURS = ("LOCKGATE_SOCKET", "LOCKGATE_SESSION")  # an agent's, not for a command of ours
+
+
+class Relay:
+    """Asks the orchestrator; where there is none it runs the command itself."""
+
+    def __init__(self, *, home: str, token: str, python: str) -> None:
+        self._home, self._token, self._python = home, token, python
+        self.starting = threading.Lock()  # held while a helper is started but not yet in the list
+        self.helpers: set[int] = set()
+
+    def answer(self, request: Request) -> Answer:
+        """What the agent sent as its token and directory is not looked at."""
+        if not any(request.argv[: len(it)] == it for it in ALLOWED):
+            return Answer(1, err=_refused(request.argv))
+        ours = Request(token=self._token, cwd=self._home, stdin=request.stdin, argv=request.argv)
+        told = ask(os.path.join(self._home, "door.sock"), ours, patience=PATIENCE)  # noqa: PTH118 - the runner has no pathlib
+        return told or self._run(ours)
+
+    def _run(self, request: Request) -> Answer:
+        with self.starting:
+            helper = subprocess.Popen(  # noqa: S603 - ours, with an argument list that was looked at
+                [self._python, "-P", "-m", "lockgate", *request.argv],
+                cwd=self._home,
+                env=self._environment(os.environ),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                encoding="utf-8",
+                errors="surrogateescape",
+                start_new_session=True,
+            )
+            self.helpers.add(helper.pid)
+        try:
+            out, err = helper.communicate(request.stdin, timeout=PATIENCE)
+        except subprocess.TimeoutExpired:
+            helper.kill()
+            out, err = helper.communicate()
+        finally:
+            self.helpers.discard(helper.pid)
+        return Answer(helper.returncode if helper.returncode >= 0 else 1, out, err)
+
+    def _environment(self, ours: Mapping[str, str]) -> dict[str, str]:
+        kept = {name: value for name, value in ours.items() if name not in OURS}
+        return kept | {
+            "LOCKGATE_HOME": self._home,
+            "LOCKGATE_TOKEN": self._token,
+            "LOCKGATE_NO_ORCHESTRATOR": "1",
+        }
+
+
+def _refused(argv: tuple[str, ...]) -> str:
+    allowed = ", ".join(" ".join(it) for it in ALLOWED)
+    return (
+        f"lockgate: {' '.join(argv[:2])!r} was not done: a session may not ask for it\n"
+        f"what it may ask for: {allowed}\n"
+    )

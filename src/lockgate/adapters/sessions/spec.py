@@ -1,0 +1,28 @@
+"""What a session's runner is told, in spec.json."""
+
+from typing import TypedDict
+
+
+class Program(TypedDict):
+    """What is to run. `program` encloses it and reads `options` by descriptor; empty: nothing does.
+
+    Where something encloses it, its environment and directory stand in the options.
+    """
+
+    program: list[str]
+    options: list[str]
+    argv: list[str]
+    env: dict[str, str]
+    directory: str
+
+
+class Spec(TypedDict):
+    token: str
+    home: str
+    python: str
+    run: Program
+    stdin: str | None
+    wall_seconds: float
+    silent_seconds: float
+    log_bytes: int
+    interactive: bool

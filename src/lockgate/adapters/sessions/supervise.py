@@ -1,0 +1,217 @@
+"""A session's program: started, followed but never blocked, and ended with all it started."""
+
+import contextlib
+import ctypes
+import os
+import selectors
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Collection, Generator, Sequence
+
+from lockgate.adapters.sessions import proc
+from lockgate.adapters.sessions.logs import Log
+from lockgate.adapters.sessions.spec import Program, Spec
+
+GRACE = 5.0  # seconds between asking a program to end and killing it
+CHUNK = 1 << 16
+BARE = {"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8"}  # bwrap's is seen by what it encloses
+PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
+_LIBC = ctypes.CDLL(None, use_errno=True)
+
+
+class Child:
+    """The running program. Made and followed by the main thread, with which bwrap dies."""
+
+    def __init__(
+        self, spec: Spec, logs: tuple[Log, Log], spared: Callable[[], Collection[int]]
+    ) -> None:
+        """`spared` are children of ours that are not the program's."""
+        self.last_output = time.monotonic()
+        self._logs, self._spared = logs, spared
+        self._selector = selectors.DefaultSelector()
+        self._status, self._left = b"", memoryview((spec["stdin"] or "").encode())
+        self._boxed = bool(spec["run"]["program"])
+        _LIBC.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+        with _handed_over(spec["run"]) as (argv, descriptors, told):
+            self._process = _started(spec, argv, descriptors)
+            self._told = told
+        self._register()
+
+    def pump(self, seconds: float) -> bool:
+        """Pass on what there is, waiting no longer than that; whether the program still runs."""
+        for key, _ in self._selector.select(seconds):
+            if callable(key.data):
+                key.data(key)
+        if not self._boxed:
+            self._reap()
+        return self._process.poll() is None
+
+    def wake_by(self, descriptor: int) -> None:
+        """Return from a wait when this becomes readable."""
+        self._selector.register(descriptor, selectors.EVENT_READ, _emptied)
+
+    def ask_to_end(self) -> bool:
+        """Whether there was somebody to ask: what starts just now can be asked a little later."""
+        first = self._first_inside()
+        asked = proc.children_of(first) if first else (self._process.pid,)
+        proc.send(asked, signal.SIGTERM)
+        return bool(asked)
+
+    def kill(self) -> None:
+        """Killing a namespace's first process kills all of it before bwrap returns."""
+        first = self._first_inside()
+        if first is not None and self._process.poll() is None:
+            proc.send((first,), signal.SIGKILL)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(GRACE)
+        if self._process.poll() is None:
+            self._process.kill()
+            self._process.wait()
+        proc.kill_all(lambda: [it for it in proc.children_of(os.getpid()) if it == first])
+
+    def sweep(self, id: str, grace: float) -> None:
+        """End what it left behind, and take the last of the output."""
+        if not self._boxed:
+            proc.send(self._left_behind(id), signal.SIGTERM)
+            until = time.monotonic() + grace
+            while self._left_behind(id) and time.monotonic() < until:
+                self.pump(0.05)
+            proc.kill_all(lambda: self._left_behind(id))
+        until = time.monotonic() + 2.0
+        while self._open_outputs() and time.monotonic() < until:
+            self.pump(0.05)
+
+    def code(self) -> int | None:
+        """None where a signal ended it; 125 where the sandbox could not be made."""
+        code = self._process.returncode
+        if self._boxed and b'"exit-code"' not in self._status:
+            return None if code < 0 else 125
+        if code < 0 or (self._boxed and code > 128):  # noqa: PLR2004 - bwrap's word for a signal
+            return None
+        return code
+
+    def close(self) -> None:
+        self._selector.close()
+        os.close(self._told)
+        for stream in (self._process.stdin, self._process.stdout, self._process.stderr):
+            if stream is not None:
+                with contextlib.suppress(OSError):
+                    stream.close()
+
+    def _register(self) -> None:
+        process = self._process
+        for stream, log in zip((process.stdout, process.stderr), self._logs, strict=True):
+            if stream is not None:
+                self._selector.register(stream, selectors.EVENT_READ, self._writer(log))
+        if process.stdin is not None:
+            os.set_blocking(process.stdin.fileno(), False)
+            self._selector.register(process.stdin, selectors.EVENT_WRITE, self._feed)
+        self._selector.register(self._told, selectors.EVENT_READ, self._note)
+
+    def _writer(self, log: Log) -> Callable[[selectors.SelectorKey], None]:
+        def write(key: selectors.SelectorKey) -> None:
+            chunk = os.read(key.fd, CHUNK)
+            if chunk:
+                self.last_output = time.monotonic()
+                log.write(chunk)
+            else:
+                self._selector.unregister(key.fileobj)
+
+        return write
+
+    def _feed(self, key: selectors.SelectorKey) -> None:
+        try:
+            self._left = self._left[os.write(key.fd, self._left[:CHUNK]) :]
+        except BlockingIOError:
+            return
+        except OSError:  # it does not want the rest
+            self._left = memoryview(b"")
+        if not self._left and self._process.stdin is not None:
+            self._selector.unregister(key.fileobj)
+            self._process.stdin.close()
+
+    def _note(self, key: selectors.SelectorKey) -> None:
+        chunk = os.read(key.fd, CHUNK)
+        self._status += chunk
+        if not chunk:
+            self._selector.unregister(key.fileobj)
+
+    def _first_inside(self) -> int | None:
+        """The pid, as we see it, of the box's first process: `{ "child-pid": 42, … }`."""
+        digits = self._status.partition(b'"child-pid":')[2].split(b",")[0].strip(b" }\n")
+        return int(digits) if digits.isdigit() else None
+
+    def _open_outputs(self) -> bool:
+        streams = (self._process.stdout, self._process.stderr)
+        return any(key.fileobj in streams for key in self._selector.get_map().values())
+
+    def _left_behind(self, id: str) -> tuple[int, ...]:
+        spared = {os.getpid(), *self._spared()}
+        spared |= {it for helper in self._spared() for it in proc.descendants_of(helper)}
+        found = {*proc.descendants_of(os.getpid()), *proc.marked(id)} - spared
+        self._reap()
+        return tuple(found)
+
+    def _reap(self) -> None:
+        """Those that came to us when their own parents ended."""
+        known = {self._process.pid, *self._spared()}
+        while (pid := _dead_child()) and pid not in known:
+            os.waitpid(pid, os.WNOHANG)
+
+
+def _dead_child() -> int | None:
+    with contextlib.suppress(ChildProcessError):
+        found = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        return found.si_pid if found else None
+    return None
+
+
+@contextlib.contextmanager
+def _handed_over(program: Program) -> Generator[tuple[list[str], tuple[int, ...], int]]:
+    """The command line, the descriptors it names, and where we read what bwrap tells."""
+    told, telling = os.pipe()
+    options = os.memfd_create("options")
+    try:
+        if program["program"]:
+            os.write(options, b"".join(os.fsencode(it) + b"\0" for it in program["options"]))
+            os.lseek(options, 0, os.SEEK_SET)
+            named = ("--args", str(options), "--json-status-fd", str(telling), "--")
+            yield [*program["program"], *named, *program["argv"]], (options, telling), told
+        else:
+            yield program["argv"], (), told
+    except BaseException:
+        os.close(told)
+        raise
+    finally:
+        os.close(telling)
+        os.close(options)
+
+
+def _started(
+    spec: Spec, argv: Sequence[str], descriptors: tuple[int, ...]
+) -> subprocess.Popen[bytes]:
+    enclosed, at_terminal = bool(spec["run"]["program"]), spec["interactive"]
+    piped = None if at_terminal else subprocess.PIPE
+    idle = None if at_terminal else subprocess.DEVNULL
+    return subprocess.Popen(  # noqa: S603 - the whole purpose; an argument list, no shell
+        argv,
+        cwd="/" if enclosed else spec["run"]["directory"],
+        env=BARE if enclosed else spec["run"]["env"],
+        stdin=idle if spec["stdin"] is None else subprocess.PIPE,
+        stdout=piped,
+        stderr=piped,
+        bufsize=0,
+        pass_fds=descriptors,
+        start_new_session=not at_terminal,
+        preexec_fn=None if enclosed else _die_with_parent,  # noqa: PLW1509 - no thread runs yet
+    )
+
+
+def _die_with_parent() -> None:
+    _LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+
+
+def _emptied(key: selectors.SelectorKey) -> None:
+    with contextlib.suppress(BlockingIOError):
+        os.read(key.fd, CHUNK)

@@ -1,0 +1,807 @@
+"""Sessions under their runners: real processes that are started, followed, killed and ended."""
+
+import contextlib
+import json
+import os
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Generator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lockgate.adapters.sandbox import owner, trouble
+from lockgate.adapters.sessions import proc
+from lockgate.adapters.sessions.door import Answer, Door, Request
+from lockgate.adapters.sessions.process import LOG_BYTES, RUNNER, ProcessSessions
+from lockgate.adapters.sessions.watch import Watch
+from lockgate.core.agents import Ending, Exit, Launch
+from lockgate.core.model import SessionId
+from lockgate.errors import Refused, Unavailable
+from lockgate.ports import Desk, Start
+
+WHY_NOT = trouble()
+ENCLOSED = pytest.param(
+    True,
+    id="enclosed",
+    marks=pytest.mark.skipif(WHY_NOT is not None, reason=f"needs bubblewrap: {WHY_NOT}"),
+)
+ID = SessionId("fix-login-3f9a.1")
+PATIENCE = 30.0
+
+
+class Stage:
+    """A home with sessions that run shell scripts."""
+
+    def __init__(self, root: Path, *, sandboxed: bool) -> None:
+        self.root, self.home, self.sandboxed = root, root / "home", sandboxed
+        self.sessions = ProcessSessions(self.home)
+        self.used = {ID}
+        self.home.mkdir()
+        (root / "base.git").mkdir()
+
+    def plan(self, script: str, *, id: SessionId = ID, **more: Any) -> Start:
+        desk = self.root / "desks" / id
+        if not desk.exists():
+            desk.mkdir(parents=True)
+            os.chown(desk, *owner())
+        self.used.add(id)
+        launch = {
+            name: more.pop(name) for name in ("env", "stdin", "files", "kept") if name in more
+        }
+        return Start(
+            **{
+                "session": id,
+                "token": "the-token",
+                "launch": Launch(argv=("/bin/sh", "-c", script), **launch),
+                "desk": Desk(directory=desk),
+                "home": self.root / "homes" / id,
+                "base": self.root / "base.git",
+                "sandboxed": self.sandboxed,
+                **more,
+            }
+        )
+
+    def start(self, script: str, **more: Any) -> None:
+        self.sessions.start(self.plan(script, **more))
+
+    def wait(self, id: SessionId = ID) -> Exit:
+        eventually(lambda: self.sessions.exit_of(id))
+        found = self.sessions.exit_of(id)
+        assert found is not None
+        return found
+
+    def play(self, script: str, **more: Any) -> tuple[Exit, str]:
+        self.start(script, **more)
+        return self.wait(), self.sessions.output(ID)
+
+    def directory(self, id: SessionId = ID) -> Path:
+        return self.home / "sessions" / id
+
+    def runner(self, id: SessionId = ID) -> int:
+        pid = json.loads((self.directory(id) / "run.json").read_text())["pid"]
+        assert isinstance(pid, int)
+        return pid
+
+    def says(self, word: str, id: SessionId = ID) -> None:
+        eventually(lambda: word in self.sessions.output(id))
+
+
+@pytest.fixture(params=[ENCLOSED, pytest.param(False, id="bare")])
+def stage(request, tmp_path) -> Generator[Stage]:
+    made = Stage(tmp_path, sandboxed=request.param)
+    yield made
+    for id in made.used:
+        made.sessions.end(id, 0.0)
+    assert not any(proc.marked(id) for id in made.used)
+
+
+@pytest.fixture
+def bare(tmp_path) -> Generator[Stage]:
+    """Where it makes no difference what encloses the program."""
+    made = Stage(tmp_path, sandboxed=False)
+    yield made
+    for id in made.used:
+        made.sessions.end(id, 0.0)
+
+
+def eventually(happened: Callable[[], object]) -> None:
+    until = time.monotonic() + PATIENCE
+    while not happened():
+        assert time.monotonic() < until, "it did not happen in time"
+        time.sleep(0.01)
+
+
+# --- a program and its end ----------------------------------------------------------------------
+
+
+def test_what_a_program_wrote_and_its_code_are_kept(stage) -> None:
+    exit, output = stage.play("echo out; echo err >&2; exit 7")
+
+    assert (exit.ending, exit.code) == (Ending.EXITED, 7)
+    assert 0 < exit.seconds < PATIENCE
+    assert output == "out\n\nerr\n"
+
+
+def test_a_program_gets_its_input_its_environment_and_its_files(stage) -> None:
+    exit, output = stage.play(
+        "cat; pwd; echo $GIVEN; cat ~/.agent/settings ~/kept; which lockgate",
+        stdin="the prompt\n",
+        env={"GIVEN": "given"},
+        files={".agent/settings": "settings\n"},
+        kept={"kept": "kept\n"},
+    )
+
+    workspace = "/workspace" if stage.sandboxed else str(stage.root / "desks" / ID)
+    door = "/run/lockgate" if stage.sandboxed else str(stage.directory() / "door")
+    lines = ["the prompt", workspace, "given", "settings", "kept", f"{door}/bin/lockgate"]
+    assert (exit.code, output.splitlines()) == (0, lines)
+
+
+def test_a_program_sees_nothing_of_the_state_but_its_door(tmp_path) -> None:
+    if WHY_NOT:
+        pytest.skip(f"needs bubblewrap: {WHY_NOT}")
+    stage = Stage(tmp_path, sandboxed=True)
+
+    _, output = stage.play(
+        f"ls {stage.home} {stage.root} 2>&1; find / -xdev -name spec.json -o -name lockgate.db "
+        "2>/dev/null; touch /run/lockgate/planted /base.git/planted 2>&1; ls -A /run/lockgate"
+    )
+
+    assert "No such file" in output
+    assert "spec.json" not in output
+    assert not (stage.root / "base.git" / "planted").exists()
+    assert output.endswith("bin\nsocket\n")
+
+
+def test_a_program_that_was_killed_has_no_code(stage) -> None:
+    exit, output = stage.play("echo begun; kill -9 $$")
+
+    assert (exit.ending, exit.code, output) == (Ending.EXITED, None, "begun\n")
+
+
+def test_a_program_that_is_not_there_is_told(stage) -> None:
+    plan = stage.plan("")
+    launch = Launch(argv=("/no/such/agent",))
+
+    stage.sessions.start(
+        Start(
+            session=ID,
+            token="the-token",  # noqa: S106 - of nothing
+            launch=launch,
+            desk=plan.desk,
+            home=plan.home,
+            base=plan.base,
+            sandboxed=stage.sandboxed,
+        )
+    )
+
+    assert stage.wait().code in {125, 127}
+    assert "/no/such/agent" in stage.sessions.output(ID)
+
+
+def test_a_sandbox_that_cannot_be_made_is_not_the_programs_failure(tmp_path) -> None:
+    if WHY_NOT:
+        pytest.skip(f"needs bubblewrap: {WHY_NOT}")
+    stage = Stage(tmp_path, sandboxed=True)
+    plan = stage.plan("true", base=tmp_path / "gone")
+
+    stage.sessions.start(plan)
+
+    assert stage.wait().code == 125
+    assert "gone" in stage.sessions.output(ID)
+
+
+# --- limits -------------------------------------------------------------------------------------
+
+
+def test_a_program_that_runs_too_long_is_ended(stage) -> None:
+    exit, _ = stage.play("while :; do echo x; sleep 0.1; done", wall_seconds=1.0)
+
+    assert (exit.ending, exit.code) == (Ending.WALL_CLOCK, None)
+
+
+def test_a_program_that_says_nothing_for_too_long_is_ended(stage) -> None:
+    exit, output = stage.play("echo hello; sleep 86130", silent_seconds=0.5)
+
+    assert (exit.ending, exit.code, output) == (Ending.SILENT, None, "hello\n")
+
+
+def test_a_flood_of_output_fills_neither_disk_nor_memory(stage) -> None:
+    stage.start("echo first; head -c 300000000 /dev/zero; echo last; sleep 86131")
+    stage.says("last")
+
+    text = stage.sessions.output(ID)
+    size = sum(it.stat().st_size for it in stage.directory().glob("stdout.log*"))
+    assert text.startswith("first\n")
+    assert text.endswith("last\n")
+    assert "output left out" in text
+    assert size <= LOG_BYTES
+    assert resident(stage.runner()) < 20_000
+
+
+def resident(pid: int) -> int:
+    lines = Path(f"/proc/{pid}/status").read_text(encoding="utf-8").splitlines()
+    return int(next(it for it in lines if it.startswith("VmRSS")).split()[1])
+
+
+def test_the_newest_output_is_on_disk_while_the_program_runs(stage) -> None:
+    stage.start("echo working; sleep 86132")
+
+    stage.says("working")
+
+    assert stage.sessions.exit_of(ID) is None
+
+
+# --- ending it ----------------------------------------------------------------------------------
+
+
+def test_a_program_may_end_itself_when_it_is_asked_to(stage) -> None:
+    stage.start("trap 'echo goodbye; exit 0' TERM; echo ready; while :; do sleep 0.05; done")
+    stage.says("ready")
+
+    stage.sessions.end(ID, 10.0)
+
+    assert stage.sessions.output(ID) == "ready\ngoodbye\n"
+    exit = stage.wait()
+    assert (exit.ending, exit.code) == (Ending.ENDED, None)
+
+
+def test_a_program_that_does_not_listen_is_killed(stage) -> None:
+    stage.start("trap '' TERM; echo ready; while :; do sleep 0.05; done")
+    stage.says("ready")
+    begin = time.monotonic()
+
+    stage.sessions.end(ID, 0.2)
+
+    assert time.monotonic() - begin < 4
+    assert stage.wait().ending is Ending.ENDED
+    assert proc.marked(ID) == ()
+
+
+@pytest.mark.parametrize("how", ["ended", "exits"])
+def test_nothing_a_program_started_outlives_it(stage, how) -> None:
+    then = "sleep 86133" if how == "ended" else "exit 0"
+    stage.start(
+        "(setsid sh -c 'trap \"\" TERM HUP; (setsid sleep 86134 &); sleep 86134' &); "
+        f"sleep 0.3; echo ready; {then}"
+    )
+    stage.says("ready")
+
+    if how == "ended":
+        stage.sessions.end(ID, 0.2)
+    stage.wait()
+
+    assert proc.marked(ID) == ()
+
+
+def test_a_session_that_was_not_started_never_will_be_once_it_was_ended(stage) -> None:
+    stage.sessions.end(ID, 1.0)
+
+    stage.start("echo never")
+
+    assert stage.sessions.exit_of(ID) == Exit(ending=Ending.ENDED)
+    assert not stage.sessions.started(ID)
+    assert stage.sessions.output(ID) == ""
+
+
+def test_ending_twice_or_after_its_end_changes_nothing(stage) -> None:
+    exit, _ = stage.play("exit 3")
+
+    stage.sessions.end(ID, 1.0)
+    stage.sessions.end(ID, 1.0)
+
+    assert stage.sessions.exit_of(ID) == exit
+
+
+def test_a_session_that_is_removed_is_gone(stage) -> None:
+    stage.start("sleep 86135")
+
+    stage.sessions.remove(ID)
+
+    assert not stage.directory().exists()
+    assert proc.marked(ID) == ()
+
+
+# --- started once -------------------------------------------------------------------------------
+
+
+def test_a_session_starts_once_however_many_start_it(stage) -> None:
+    plan = stage.plan("echo once >> ~/count; sleep 0.5")
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda _: start_elsewhere(stage.home, plan), range(8)))
+    stage.wait()
+    stage.sessions.start(plan)
+
+    assert (plan.home / "count").read_text() == "once\n"
+
+
+def start_elsewhere(home: Path, plan: Start) -> None:
+    """In a process of its own, as another orchestrator would."""
+    script = (
+        "import pickle, sys; from pathlib import Path; "
+        "from lockgate.adapters.sessions.process import ProcessSessions; "
+        "home, plan = pickle.load(sys.stdin.buffer); ProcessSessions(home).start(plan)"
+    )
+    subprocess.run(
+        [sys.executable, "-c", script], input=pickled((home, plan)), check=True, timeout=PATIENCE
+    )
+
+
+def pickled(value: object) -> bytes:
+    import pickle  # noqa: PLC0415 - only here
+
+    return pickle.dumps(value)
+
+
+def test_a_second_runner_gives_up(bare) -> None:
+    bare.start("echo once; sleep 86136")
+    first = bare.runner()
+
+    second = subprocess.run(
+        [sys.executable, "-I", "-S", str(RUNNER), str(bare.directory())], check=False, timeout=10
+    )
+
+    assert second.returncode == 0
+    assert bare.runner() == first
+    assert bare.sessions.output(ID) == "once\n"
+
+
+def test_the_first_token_stays(bare) -> None:
+    bare.start("exit 0")
+    bare.wait()
+    bare.start("exit 0", token="another")  # noqa: S106 - of nothing
+
+    assert bare.sessions.token(ID) == "the-token"
+    assert bare.sessions.token(SessionId("other.1")) is None
+    assert (bare.directory() / "spec.json").stat().st_mode & 0o777 == 0o600
+    assert bare.directory().stat().st_mode & 0o777 == 0o700
+
+
+def test_a_session_that_was_written_down_but_not_started_can_still_start(bare) -> None:
+    bare.sessions._lay_out(bare.plan("echo late"), bare.directory())
+
+    assert not bare.sessions.started(ID)
+    assert bare.sessions.exit_of(ID) is None
+    assert bare.sessions.watch(ID) is None
+    bare.start("echo something else")
+
+    bare.wait()
+    assert bare.sessions.output(ID) == "late\n"
+
+
+# --- the runner's own end -----------------------------------------------------------------------
+
+
+def test_a_runner_that_is_killed_leaves_a_session_that_is_lost(stage) -> None:
+    stage.start("echo ready; sleep 86137")
+    stage.says("ready")
+
+    os.kill(stage.runner(), signal.SIGKILL)
+
+    assert stage.wait() == Exit(ending=Ending.LOST)
+    eventually(lambda: proc.marked(ID) == ())
+
+
+def test_a_runner_outlives_whoever_started_it(stage) -> None:
+    plan = stage.plan("sleep 0.5; echo done; exit 5")
+
+    start_elsewhere(stage.home, plan)
+
+    assert stage.wait().code == 5
+    assert stage.sessions.output(ID) == "done\n"
+
+
+def test_a_runner_does_not_mind_a_hangup(stage) -> None:
+    stage.start("sleep 0.5; exit 6")
+
+    os.kill(stage.runner(), signal.SIGHUP)
+
+    assert stage.wait().code == 6
+
+
+def test_a_session_of_before_the_boot_was_interrupted(bare) -> None:
+    bare.start("sleep 86138")
+    run = bare.directory() / "run.json"
+    told = json.loads(run.read_text())
+
+    run.write_text(json.dumps(told | {"boot": "another"}))
+
+    assert bare.sessions.exit_of(ID) == Exit(ending=Ending.INTERRUPTED)
+    assert bare.sessions.watch(ID) is None
+    run.write_text(json.dumps(told))
+
+
+def test_another_process_with_the_runners_pid_is_not_taken_for_it(bare) -> None:
+    bystander = subprocess.Popen(["sleep", "30"])
+    bare.directory().mkdir(parents=True)
+    start = proc.started_at(os.getpid())
+    run = {"pid": bystander.pid, "start": start, "boot": proc.boot()}
+    (bare.directory() / "run.json").write_text(json.dumps(run))
+
+    assert bare.sessions.watch(ID) is None
+    assert bare.sessions.exit_of(ID) == Exit(ending=Ending.LOST)
+    bare.sessions.end(ID, 0.1)
+
+    assert bystander.poll() is None
+    bystander.kill()
+    bystander.wait()
+
+
+def test_a_zombie_does_not_live() -> None:
+    dead = subprocess.Popen(["true"])
+    eventually(lambda: b") Z " in Path(f"/proc/{dead.pid}/stat").read_bytes())
+
+    assert proc.still(dead.pid, proc.started_at(dead.pid) or 0) is None
+    dead.wait()
+
+
+def test_a_killed_program_is_recorded(stage) -> None:
+    stage.start("echo ready; exec sleep 86139")
+    stage.says("ready")
+    (program,) = (it for it in proc.marked(ID) if b"86139" in cmdline(it))
+
+    os.kill(program, signal.SIGKILL)
+
+    exit = stage.wait()
+    assert (exit.ending, exit.code) == (Ending.EXITED, None)
+
+
+def cmdline(pid: int) -> bytes:
+    return Path(f"/proc/{pid}/cmdline").read_bytes()
+
+
+# --- a full disk --------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def small_disk(tmp_path) -> Generator[Path]:
+    if os.geteuid() != 0:
+        pytest.skip("needs root: a disk of its own cannot be mounted")
+    place = tmp_path / "disk"
+    place.mkdir()
+    made = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", place], check=False)
+    if made.returncode != 0:
+        pytest.skip("needs a root that can mount a disk")
+    yield place
+    subprocess.run(["umount", "-l", place], check=True)
+
+
+def test_a_disk_that_fills_up_stops_neither_the_program_nor_its_last_word(small_disk) -> None:
+    stage = Stage(small_disk, sandboxed=False)
+
+    exit, output = stage.play("echo begun; head -c 5000000 /dev/zero; exit 8")
+
+    assert (exit.ending, exit.code) == (Ending.EXITED, 8)
+    assert output.startswith("begun\n")
+
+
+def test_a_session_does_not_start_on_a_full_disk_and_says_so(small_disk) -> None:
+    stage = Stage(small_disk, sandboxed=False)
+    plan = stage.plan("true")
+    fill(small_disk / "filler")
+
+    with pytest.raises(Unavailable, match="No space left"):
+        stage.sessions.start(plan)
+
+    assert stage.sessions.exit_of(ID) is None
+    (small_disk / "filler").unlink()
+    assert stage.play("exit 9")[0].code == 9
+
+
+def fill(file: Path) -> None:
+    with contextlib.suppress(OSError), file.open("wb", buffering=0) as filler:
+        while True:
+            filler.write(b"x" * 4096)
+
+
+# --- the agent's home ---------------------------------------------------------------------------
+
+
+def test_files_are_written_anew_or_kept_and_no_link_is_followed(bare) -> None:
+    outside = bare.root / "outside"
+    outside.mkdir()
+    (outside / "file").write_text("untouched")
+    home = bare.root / "homes" / ID
+    home.mkdir(parents=True)
+    (home / "directory").symlink_to(outside)
+    (home / "file").symlink_to(outside / "file")
+    (home / "kept").symlink_to(outside / "missing")
+    (home / "mine").write_text("the agent's")
+    (home / "blocked").mkdir()
+
+    bare.play(
+        "exit 0",
+        files={"directory/file": "ours", "file": "ours", "blocked": "ours"},
+        kept={"kept": "ours", "mine": "ours"},
+    )
+
+    assert (outside / "file").read_text() == "untouched"
+    assert sorted(it.name for it in outside.iterdir()) == ["file"]
+    assert (home / "directory" / "file").read_text() == "ours"
+    assert (home / "file").read_text() == "ours"
+    assert (home / "blocked").read_text() == "ours"
+    assert (home / "mine").read_text() == "the agent's"
+    assert (home / "kept").is_symlink()
+
+
+@pytest.mark.parametrize("name", ["/etc/planted", "../planted", "a/../../planted", ""])
+def test_a_file_outside_of_the_home_is_refused(bare, name) -> None:
+    with pytest.raises(Refused):
+        bare.start("true", files={name: "text"})
+
+
+def test_what_the_program_may_write_is_its_own(stage) -> None:
+    exit, _ = stage.play(
+        "echo more >> ~/.agent/settings && touch ~/new", files={".agent/settings": ""}
+    )
+
+    assert exit.code == 0
+    assert (stage.root / "homes" / ID / "new").stat().st_uid == owner()[0]
+
+
+# --- a reviewer's desk --------------------------------------------------------------------------
+
+
+def test_a_reviewer_sees_the_checkout_and_can_change_none_of_it(tmp_path) -> None:
+    if WHY_NOT:
+        pytest.skip(f"needs bubblewrap: {WHY_NOT}")
+    stage = Stage(tmp_path, sandboxed=True)
+    checkout = tmp_path / "checkout"
+    (checkout / "src").mkdir(parents=True)
+    (checkout / "src" / "main.py").write_text("code")
+    (checkout / "README").write_text("readme")
+    (checkout / "secret").symlink_to(tmp_path / "outside")
+    (checkout / "link").symlink_to("README")
+    (tmp_path / "outside").write_text("secret")
+    plan = stage.plan("")
+    (plan.desk.directory / "TASK.md").write_text("task")
+    os.chown(plan.desk.directory / "TASK.md", *owner())
+
+    _, output = stage.play(
+        "cat src/main.py README link TASK.md secret; echo; "
+        "for it in src/main.py src/new README TASK.md; do (echo more >> $it) && echo $it; done",
+        desk=Desk(directory=plan.desk.directory, checkout=checkout),
+    )
+
+    assert output.startswith("codereadmereadmetask\nTASK.md\n")
+    assert (checkout / "README").read_text() == "readme"
+    assert not (checkout / "src" / "new").exists()
+
+
+# --- the door -----------------------------------------------------------------------------------
+
+
+def heard_by_an_orchestrator(stage: Stage, script: str) -> tuple[list[Request], str]:
+    heard = list[Request]()
+
+    def answer(request: Request) -> Answer:
+        heard.append(request)
+        return Answer(4, "printed\n", "complained\n")
+
+    door = Door(str(stage.home / "door.sock"), answer)
+    door.serve()
+    try:
+        _, output = stage.play(script)
+    finally:
+        door.close()
+    return heard, output
+
+
+def test_a_signal_reaches_the_orchestrator_with_the_sessions_token(stage) -> None:
+    heard, output = heard_by_an_orchestrator(
+        stage, "LOCKGATE_TOKEN=forged lockgate task update --status 'agent review'; echo $?"
+    )
+
+    (request,) = heard
+    assert request.token == "the-token"
+    assert request.argv == ("task", "update", "--status", "agent review")
+    assert request.cwd == str(stage.home)
+    assert output == "printed\n4\n\ncomplained\n"
+
+
+def test_what_a_session_may_not_ask_for_is_not_passed_on(stage) -> None:
+    heard, output = heard_by_an_orchestrator(
+        stage,
+        "lockgate approve it; echo $?; lockgate; lockgate task delete; lockgate --json task why",
+    )
+
+    assert heard == []
+    assert output.startswith("1\n")
+    assert "'approve it' was not done: a session may not ask for it" in output
+
+
+def test_a_review_is_read_where_the_reviewer_sees_it(stage) -> None:
+    heard, _ = heard_by_an_orchestrator(
+        stage, "echo findings > review.json; lockgate review submit --file review.json"
+    )
+
+    (request,) = heard
+    assert (request.argv, request.stdin) == (("review", "submit", "--file", "-"), "findings\n")
+
+
+def test_a_hooks_input_is_passed_on(stage) -> None:
+    heard, _ = heard_by_an_orchestrator(
+        stage, "echo '{\"hook\": 1}' | lockgate checkpoint --task-id x --done"
+    )
+
+    assert [it.stdin for it in heard] == ['{"hook": 1}\n']
+
+
+def test_a_signal_is_heard_while_no_orchestrator_is_up(stage) -> None:
+    _, output = stage.play("lockgate task complete no-such-task; echo $?")
+
+    assert "1\n" in output
+    assert "no-such-task" in output
+
+
+def test_a_command_of_our_own_gets_the_sessions_token_and_nothing_of_the_agents(bare) -> None:
+    stub = bare.root / "python"
+    stub.write_text('#!/bin/sh\necho "$@"; env | grep LOCKGATE_ | sort; cat; exit 2\n')
+    stub.chmod(0o755)
+    bare.sessions._lay_out(bare.plan("echo input | lockgate checkpoint; echo $?"), bare.directory())
+    spec = json.loads((bare.directory() / "spec.json").read_text())
+    (bare.directory() / "spec.json").write_text(json.dumps(spec | {"python": str(stub)}))
+
+    bare.start("")
+    bare.wait()
+
+    assert bare.sessions.output(ID).splitlines() == [
+        "-P -m lockgate checkpoint",
+        f"LOCKGATE_HOME={bare.home}",
+        "LOCKGATE_NO_ORCHESTRATOR=1",
+        "LOCKGATE_TOKEN=the-token",
+        "input",
+        "2",
+    ]
+
+
+def test_what_was_asked_before_the_program_ended_is_still_done(bare) -> None:
+    heard = list[str]()
+
+    def answer(request: Request) -> Answer:
+        time.sleep(0.7)
+        heard.append(request.argv[0])
+        return Answer(0)
+
+    door = Door(str(bare.home / "door.sock"), answer)
+    door.serve()
+    bare.play("lockgate checkpoint & sleep 0.4; exit 0")
+    door.close()
+
+    assert heard == ["checkpoint"]
+
+
+def test_a_runner_does_not_wait_for_an_answer_from_whoever_ends_it(bare) -> None:
+    """An orchestrator that ends the session in the very request that asked for it."""
+
+    def answer(_: Request) -> Answer:
+        bare.sessions.end(ID, 0.2)
+        return Answer(0)
+
+    door = Door(str(bare.home / "door.sock"), answer)
+    door.serve()
+    begin = time.monotonic()
+    exit, _ = bare.play("lockgate task complete; sleep 86140")
+    door.close()
+
+    assert exit.ending is Ending.ENDED
+    assert time.monotonic() - begin < 10
+
+
+# --- watching -----------------------------------------------------------------------------------
+
+
+def test_ends_are_noticed_by_event(bare) -> None:
+    watch = Watch()
+    ids = [SessionId(f"task.{n}") for n in range(3)]
+    for n, id in enumerate(ids):
+        bare.start(f"sleep 0.{n + 2}", id=id)
+        descriptor = bare.sessions.watch(id)
+        assert descriptor is not None
+        watch.add(id, descriptor)
+
+    seen = list[SessionId]()
+    while len(seen) < 3:
+        ended = watch.wait(PATIENCE)
+        assert all(bare.sessions.exit_of(it) for it in ended)
+        seen += ended
+
+    assert sorted(seen) == ids
+    assert watch.watched() == frozenset()
+    watch.close()
+
+
+def test_a_wait_can_be_woken_from_another_thread_and_lets_go_of_everything() -> None:
+    watch = Watch()
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(watch.wait, PATIENCE)
+        watch.wake()
+        assert waiting.result(PATIENCE) == ()
+    assert watch.wait(0.01) == ()
+
+    watch.close()
+
+    watch.wake()
+
+
+def test_closing_a_watch_closes_what_it_was_given(bare) -> None:
+    bare.start("sleep 86141")
+    descriptor = bare.sessions.watch(ID)
+    assert descriptor is not None
+    watch = Watch()
+    watch.add(ID, descriptor)
+
+    watch.close()
+
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        select.select([descriptor], [], [], 0)
+
+
+# --- at a terminal ------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def at_terminal(stage) -> Generator[Stage]:
+    if shutil.which("tmux") is None:
+        pytest.skip("needs tmux")
+    yield stage
+    tmux(stage, "kill-server")
+
+
+def tmux(stage: Stage, *argv: str) -> str:
+    command = ["tmux", "-f", "/dev/null", "-S", "tmux.sock", *argv]
+    done = subprocess.run(command, cwd=stage.home, capture_output=True, text=True, check=False)
+    return done.stdout
+
+
+@pytest.mark.tmux
+def test_a_person_can_sit_at_an_interactive_session(at_terminal) -> None:
+    at_terminal.start("echo ready; read word; echo heard $word > ~/heard; exit 3", interactive=True)
+    pane = "=fix-login-3f9a_1:"
+    eventually(lambda: "ready" in tmux(at_terminal, "capture-pane", "-p", "-t", pane))
+
+    command = at_terminal.sessions.attach_command(ID)
+    tmux(at_terminal, "send-keys", "-t", pane, "hello", "Enter")
+
+    assert command is not None
+    assert command[-2:] == ("-t", "=fix-login-3f9a_1")
+    assert at_terminal.wait().code == 3
+    assert (at_terminal.root / "homes" / ID / "heard").read_text() == "heard hello\n"
+    eventually(lambda: at_terminal.sessions.attach_command(ID) is None)
+
+
+@pytest.mark.tmux
+def test_a_session_goes_on_when_tmux_does_not(at_terminal) -> None:
+    at_terminal.start("sleep 1; exit 4", interactive=True)
+
+    tmux(at_terminal, "kill-server")
+
+    assert at_terminal.wait() == Exit(
+        ending=Ending.EXITED, code=4, seconds=at_terminal.wait().seconds
+    )
+
+
+@pytest.mark.tmux
+def test_an_interactive_session_is_ended_like_any_other(at_terminal) -> None:
+    at_terminal.start("sleep 86142", interactive=True)
+    assert at_terminal.sessions.attach_command(ID) is not None
+
+    at_terminal.sessions.end(ID, 2.0)
+
+    assert at_terminal.wait().ending is Ending.ENDED
+    assert proc.marked(ID) == ()
+
+
+def test_where_tmux_is_missing_an_interactive_session_says_so(bare, monkeypatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+
+    with pytest.raises(Unavailable, match="tmux"):
+        bare.start("true", interactive=True)

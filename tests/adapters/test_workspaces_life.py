@@ -1,0 +1,519 @@
+"""The user's branch, the end of a clone, and what a clone is furnished with."""
+
+import os
+import subprocess
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from lockgate.adapters.sandbox import owner
+from lockgate.adapters.workspaces.trees import remove
+from lockgate.core.model import Task, TaskId
+from lockgate.core.settings import EnvSettings, Settings
+from lockgate.errors import BadConfig, Unavailable
+from lockgate.ports import Change
+from tests.adapters.workshop import BARE, BOXED, Workshop, asked, git
+
+
+@pytest.fixture(params=[BOXED, BARE])
+def shop(tmp_path: Path, request: pytest.FixtureRequest) -> Workshop:
+    return Workshop.at(tmp_path, sandboxed=request.param)
+
+
+@pytest.fixture
+def bare(tmp_path: Path) -> Workshop:
+    return Workshop.at(tmp_path, sandboxed=False)
+
+
+def _worked(shop: Workshop, command: str, **fields: object) -> tuple[Task, Change]:
+    task = shop.task(**fields)
+    shop.workspaces.prepare(shop.project, task)
+    shop.agent(task, command)
+    return task, shop.workspaces.take(shop.project, task)
+
+
+def _tip(shop: Workshop, branch: str = "fix-login") -> str:
+    return asked(shop.root, "rev-parse", f"refs/heads/{branch}")
+
+
+# --- the user's branch --------------------------------------------------------------------------
+
+
+def test_a_branch_that_is_not_there_is_made(shop) -> None:
+    task, change = _worked(shop, "echo n > new")
+
+    assert shop.workspaces.publish(shop.project, task, change.commit) is None
+    assert shop.workspaces.publish(shop.project, task, change.commit) is None
+
+    assert _tip(shop) == change.commit
+    assert asked(shop.root, "show", "fix-login:new") == "n"
+    assert not (shop.root / "new").exists()
+
+
+def test_a_branch_that_we_have_set_moves_with_the_change(bare) -> None:
+    task, first = _worked(bare, "echo 1 > new")
+    bare.workspaces.publish(bare.project, task, first.commit)
+    bare.agent(task, "echo 2 > new")
+    second = bare.workspaces.take(bare.project, task)
+
+    why = bare.workspaces.publish(bare.project, task, second.commit)
+
+    assert (why, _tip(bare)) == (None, second.commit)
+    assert bare.workspaces.publish(bare.project, task, first.commit) is None
+
+
+def test_a_branch_that_lies_behind_is_moved_on(bare) -> None:
+    git(bare.root, "branch", "fix-login")
+    task, change = _worked(bare, "echo n > new")
+
+    assert bare.workspaces.publish(bare.project, task, change.commit) is None
+    assert _tip(bare) == change.commit
+
+
+def test_work_of_the_users_on_that_branch_is_never_overwritten(bare) -> None:
+    task, change = _worked(bare, "echo n > new")
+    git(bare.root, "checkout", "--quiet", "-b", "fix-login")
+    mine = bare.commit("mine.txt", branch="fix-login")
+    git(bare.root, "checkout", "--quiet", "main")
+
+    why = bare.workspaces.publish(bare.project, task, change.commit)
+
+    assert why is not None
+    assert mine in why
+    assert _tip(bare) == mine
+
+
+def test_what_the_user_added_to_our_branch_is_theirs(bare) -> None:
+    task, change = _worked(bare, "echo n > new")
+    bare.workspaces.publish(bare.project, task, change.commit)
+    git(bare.root, "checkout", "--quiet", "fix-login")
+    mine = bare.commit("mine.txt", branch="fix-login")
+    git(bare.root, "checkout", "--quiet", "main")
+    bare.agent(task, "echo more > new")
+    second = bare.workspaces.take(bare.project, task)
+
+    assert "not part of the change" in (
+        bare.workspaces.publish(bare.project, task, second.commit) or ""
+    )
+    assert _tip(bare) == mine
+
+
+@pytest.mark.parametrize("where", ["main checkout", "linked worktree", "rebase"])
+def test_a_branch_that_is_checked_out_is_not_moved(bare, tmp_path, where) -> None:
+    task, change = _worked(bare, "echo n > new")
+    git(bare.root, "branch", "fix-login")
+    match where:
+        case "main checkout":
+            git(bare.root, "checkout", "--quiet", "fix-login")
+        case "linked worktree":
+            git(bare.root, "worktree", "add", "--quiet", str(tmp_path / "tree"), "fix-login")
+        case _:
+            git(bare.root, "checkout", "--quiet", "fix-login")
+            bare.commit("x", branch="fix-login")
+            command = ("-c", "sequence.editor=sed -i s/pick/edit/", "rebase", "-i", "main")
+            git(bare.root, *command)
+    before = _tip(bare)
+
+    why = bare.workspaces.publish(bare.project, task, change.commit)
+
+    assert why is not None
+    assert "fix-login is" in why
+    assert _tip(bare) == before
+
+
+def test_a_branch_whose_name_cannot_be_is_told(bare) -> None:
+    task, change = _worked(bare, "echo n > new", branch="main/x")
+
+    why = bare.workspaces.publish(bare.project, task, change.commit)
+
+    assert why is not None
+    assert "main/x was not set" in why
+
+
+def test_a_branch_of_the_users_is_adopted_as_the_change(shop) -> None:
+    task = shop.task()
+    assert shop.workspaces.adopt(shop.project, task) is None
+    git(shop.root, "checkout", "--quiet", "-b", "fix-login")
+    tip = shop.commit("mine.txt", branch="fix-login")
+
+    change = shop.workspaces.adopt(shop.project, task)
+
+    assert change == Change(tip, ("mine.txt",))
+    assert asked(shop.judge, "rev-parse", f"refs/lockgate/changes/{task.id}") == tip
+
+
+def test_a_diff_is_text_and_says_where_it_was_cut(bare, monkeypatch) -> None:
+    task, change = _worked(bare, "seq 100 > new; printf 'a\\0b' > binary")
+    whole = bare.workspaces.diff(bare.project, task, change.commit)
+    monkeypatch.setattr("lockgate.adapters.workspaces.changes.LARGEST_DIFF", 100)
+
+    cut = bare.workspaces.diff(bare.project, task, change.commit)
+
+    assert "+100\n" in whole
+    assert "Binary files" in whole
+    assert "+100\n" not in cut
+    assert "bytes of this diff are left out" in cut
+    assert not list(bare.judge.parent.glob(".diff*"))
+
+
+def test_a_commit_that_nobody_knows_has_no_change(bare) -> None:
+    task = bare.task()
+
+    with pytest.raises(Unavailable, match="were not listed"):
+        bare.workspaces.change(bare.project, task, "d" * 40)
+
+
+# --- its end ------------------------------------------------------------------------------------
+
+
+def test_releasing_keeps_the_work_and_removes_the_rest(shop) -> None:
+    task, _ = _worked(shop, "echo n > new; git add new; git commit -qm n; echo m > more")
+    home = shop.home / "homes" / task.id
+    (home / ".cache").mkdir(parents=True)
+
+    shop.workspaces.release(shop.project, task)
+    shop.workspaces.release(shop.project, task)
+
+    assert not home.exists()
+    assert not list((shop.home / "workspaces").iterdir())
+    kept = asked(shop.judge, "rev-parse", f"refs/lockgate/changes/{task.id}")
+    assert shop.files(kept) == ["a.txt", "more", "new"]
+
+
+def test_a_clone_made_again_begins_where_the_work_was(shop) -> None:
+    task, _ = _worked(shop, "echo n > new")
+    shop.workspaces.release(shop.project, task)
+
+    place = shop.workspaces.prepare(shop.project, task)
+
+    assert (place / "new").read_text() == "n\n"
+    assert shop.agent(task, "git status --porcelain").out == ""
+    assert shop.workspaces.take(shop.project, task).files == ("new",)
+
+
+def test_what_the_user_added_meanwhile_is_where_it_goes_on(bare) -> None:
+    task, change = _worked(bare, "echo n > new")
+    bare.workspaces.publish(bare.project, task, change.commit)
+    git(bare.root, "checkout", "--quiet", "fix-login")
+    mine = bare.commit("mine.txt", branch="fix-login")
+    bare.workspaces.release(bare.project, task)
+
+    bare.workspaces.prepare(bare.project, task)
+
+    assert bare.agent(task, "git rev-parse HEAD").out.strip() == mine
+
+
+def test_a_clone_whose_work_cannot_be_kept_stays(bare) -> None:
+    task, _ = _worked(bare, "echo n > new")
+    bare.agent(task, "echo m > more")
+    packs = bare.judge / "objects"
+    packs.rename(bare.judge / "hidden")
+
+    with pytest.raises(Unavailable) as error:
+        bare.workspaces.release(bare.project, task)
+
+    assert error.value.fix
+    assert (bare.workspaces.place(task.id) / "more").exists()
+
+
+def test_nothing_of_a_task_that_never_began_is_no_trouble(bare) -> None:
+    bare.workspaces.release(bare.project, bare.task(pinned=None))
+
+
+def test_a_hostile_tree_is_removed_and_nothing_that_it_points_to(tmp_path) -> None:
+    victim = tmp_path / "victim"
+    victim.mkdir()
+    (victim / "file").write_text("safe")
+    tree = tmp_path / "tree"
+    (tree / "shut" / "inner").mkdir(parents=True)
+    (tree / "shut" / "inner" / "file").write_text("x")
+    (tree / "link").symlink_to(victim)
+    os.mkfifo(tree / "pipe")
+    deep = os.open(tree, os.O_RDONLY)
+    for _ in range(3000):
+        os.mkdir("d" * 20, dir_fd=deep)
+        below = os.open("d" * 20, os.O_RDONLY, dir_fd=deep)
+        os.close(deep)
+        deep = below
+    os.close(deep)
+    (tree / "shut" / "inner").chmod(0)
+    (tree / "shut").chmod(0)
+
+    remove(tree)
+    remove(tree)
+
+    assert not tree.exists()
+    assert (victim / "file").read_text() == "safe"
+    assert victim.stat().st_mode & 0o777 == 0o755
+
+
+def test_a_link_to_a_directory_is_removed_as_a_link(tmp_path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+
+    remove(tmp_path / "link")
+
+    assert [it.name for it in tmp_path.iterdir() if it.name in {"real", "link"}] == ["real"]
+
+
+def test_idle_clones_go_oldest_first_until_the_rest_fits(bare) -> None:
+    big = "head -c 300000 /dev/urandom > big"
+    tasks = [_worked(bare, big, id=f"t-{n}", branch=f"b{n}", updated=n)[0] for n in (3, 1, 2)]
+    idle = [(bare.project, task) for task in tasks]
+    assert bare.workspaces.keep_within(10**9, idle) == ()
+
+    whole = bare.workspaces.sizes()["workspaces"]
+    first = bare.workspaces.keep_within(whole - 1, idle)
+    rest = bare.workspaces.keep_within(0, idle)
+
+    assert (first, rest) == ((TaskId("t-1"),), (TaskId("t-2"), TaskId("t-3")))
+    assert bare.workspaces.sizes()["workspaces"] == 0
+    assert bare.workspaces.sizes()["repositories"] > 900_000
+
+
+def test_a_clone_that_cannot_be_released_does_not_hold_up_the_others(bare) -> None:
+    sick, _ = _worked(bare, "echo 1 > new", id="sick", branch="s", updated=1)
+    well, _ = _worked(bare, "echo 2 > new", id="well", branch="w", updated=2)
+    bare.agent(
+        sick,
+        "b=$(git hash-object -w a.txt); i=$(printf '100644 blob %s\\tx\\n' $b | git mktree);"
+        "t=$(printf '040000 tree %s\\t.git\\n' $i | git mktree);"
+        "git update-ref HEAD $(git commit-tree -m x $t -p HEAD)",
+    )
+
+    gone = bare.workspaces.keep_within(0, [(bare.project, sick), (bare.project, well)])
+
+    assert gone == (well.id,)
+    assert bare.workspaces.place(sick.id).exists()
+
+
+# --- killed at any moment -----------------------------------------------------------------------
+
+KILLED = """
+import os, sys, threading, time
+from tests.adapters.workshop import Workshop
+from pathlib import Path
+shop = Workshop(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3] == "True")
+threading.Thread(target=lambda: (time.sleep(float(sys.argv[4])), os._exit(9)), daemon=True).start()
+task = shop.task()
+shop.workspaces.prepare(shop.project, task)
+(shop.workspaces.place(task.id) / "new").write_text("n")
+shop.workspaces.take(shop.project, task)
+shop.workspaces.release(shop.project, task)
+os._exit(0)
+"""
+
+
+@pytest.mark.parametrize("after", [0.02, 0.05, 0.08, 0.12, 0.16, 0.2, 0.25, 0.3])
+def test_killed_at_any_moment_it_goes_on_the_next_time(shop, after) -> None:
+    root = Path(__file__).parents[2]
+    argv = (str(shop.root), str(shop.home), str(shop.sandboxed), str(after))
+    env = dict(os.environ) | {"PYTHONPATH": f"{root}{os.pathsep}{root / 'src'}"}
+    subprocess.run((sys.executable, "-c", KILLED, *argv), check=False, env=env, cwd=root)
+    task = shop.task()
+
+    place = shop.workspaces.prepare(shop.project, task)
+    (place / "new").write_text("n")
+    change = shop.workspaces.take(shop.project, task)
+    shop.workspaces.release(shop.project, task)
+
+    assert change.files == ("new",)
+    assert not list((shop.home / "workspaces").iterdir())
+    assert sorted(it.name for it in shop.judge.parent.iterdir()) == ["base.git", "judge.git"]
+    assert asked(shop.judge, "fsck", "--connectivity-only") == ""
+
+
+def test_many_at_once_do_not_disturb_each_other(bare) -> None:
+    tasks = [bare.task(f"t-{n}", branch=f"b{n}") for n in range(6)]
+
+    def work(task):
+        place = bare.workspaces.prepare(bare.project, task)
+        (place / task.id).write_text("x")
+        change = bare.workspaces.take(bare.project, task)
+        why = bare.workspaces.publish(bare.project, task, change.commit)
+        bare.workspaces.release(bare.project, task)
+        return change.files, why
+
+    with ThreadPoolExecutor(6) as pool:
+        done = list(pool.map(work, tasks))
+
+    assert done == [((task.id,), None) for task in tasks]
+    assert not list((bare.home / "locks").iterdir())
+
+
+# --- what a clone is furnished with -------------------------------------------------------------
+
+
+def _settings(**fields: object) -> Settings:
+    env = EnvSettings(**fields)  # type: ignore[arg-type]  # a test's own
+    return Settings(formula="none", gates=(), env=env)
+
+
+SETUP = "mkdir -p .venv/bin src && pwd > .venv/where && cat lock > .venv/lock && ln -s where .venv/l"
+SETUP += " && echo made > src/made && echo changed > a.txt && date +%N > .venv/stamp"
+
+
+def test_the_set_up_runs_once_for_its_inputs_and_every_clone_gets_what_it_made(shop) -> None:
+    shop.commit("src/code", "1\n")
+    shop.commit("lock", "v1\n")
+    shop.commit(".gitignore", ".venv\nmade\n")
+    settings = _settings(setup=SETUP, inputs=("lock",))
+    tasks = [shop.task("t-1", branch="b1"), shop.task("t-2", branch="b2")]
+    for task in tasks:
+        shop.workspaces.prepare(shop.project, task)
+        shop.workspaces.set_up(shop.project, task, settings)
+        shop.workspaces.set_up(shop.project, task, settings)
+
+    places = [shop.workspaces.place(task.id) for task in tasks]
+    where = [(it / ".venv" / "where").read_text().strip() for it in places]
+    stamps = {(it / ".venv" / "stamp").read_text() for it in places}
+
+    assert [(it / ".venv" / "lock").read_text() for it in places] == ["v1\n", "v1\n"]
+    assert [(it / "src" / "made").read_text() for it in places] == ["made\n", "made\n"]
+    if shop.sandboxed:
+        assert (where, len(stamps)) == (["/workspace"] * 2, 1)
+        assert (places[0] / "a.txt").read_text() == "one\n"
+        assert shop.workspaces.take(shop.project, tasks[0]).files == ()
+        assert {it.lstat().st_uid for it in places[0].rglob("*")} == {owner()[0]}
+    else:
+        assert where == [str(it) for it in places]
+    assert shop.agent(tasks[0], "rm .venv/lock && echo mine > .venv/lock").code == 0
+    assert (places[1] / ".venv" / "lock").read_text() == "v1\n"
+
+
+def test_other_inputs_make_another_layer(tmp_path) -> None:
+    shop = Workshop.at(tmp_path)
+    if (why := _no_box()) is not None:
+        pytest.skip(why)
+    settings = _settings(setup="cat lock > out", inputs=("lock",))
+    seen = []
+    for version in ("1", "2"):
+        shop.commit("lock", version)
+        shop.commit(f"unrelated-{version}", version)
+        layer = shop.workspaces.layer(shop.project, shop.task(), settings)
+        seen.append((layer / "out").read_text())
+        shop.commit(f"unrelated-{version}", "again")
+        assert shop.workspaces.layer(shop.project, shop.task(), settings) == layer
+
+    assert seen == ["1", "2"]
+    assert len(list((shop.home / "layers" / shop.project.id).iterdir())) == 2
+    assert [it.name for it in layer.iterdir()] == ["out"]
+
+
+def _no_box() -> str | None:
+    from lockgate.adapters.sandbox import trouble  # noqa: PLC0415 - only here
+
+    return f"needs bubblewrap: {why}" if (why := trouble()) else None
+
+
+def test_a_set_up_that_fails_says_how_it_ended(shop) -> None:
+    task = shop.task()
+    shop.workspaces.prepare(shop.project, task)
+
+    with pytest.raises(Unavailable, match=r"exited 3.*no such package") as error:
+        shop.workspaces.set_up(
+            shop.project, task, _settings(setup="echo no such package >&2; exit 3")
+        )
+
+    assert "[env] setup" in error.value.fix
+    layers = shop.home / "layers" / shop.project.id
+    assert not layers.exists() or not list(layers.iterdir())
+
+
+def test_a_set_up_cannot_reach_the_state_or_plant_links_that_hurt(tmp_path) -> None:
+    if (why := _no_box()) is not None:
+        pytest.skip(why)
+    shop = Workshop.at(tmp_path)
+    shop.commit("src/victim", "1\n")
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "victim").write_text("safe")
+    task = shop.task()
+    shop.workspaces.prepare(shop.project, task)
+    setup = f"ls {shop.home} && exit 9; rm -r src; ln -s {outside} src; echo x > out"
+
+    shop.workspaces.set_up(shop.project, task, _settings(setup=setup))
+
+    assert (outside / "victim").read_text() == "safe"
+    assert (shop.workspaces.place(task.id) / "out").read_text() == "x\n"
+
+
+def test_ignored_files_are_copied_and_never_part_of_a_change(shop) -> None:
+    (shop.root / ".env").write_text("SECRET=1\n")
+    (shop.root / "conf").mkdir()
+    (shop.root / "conf" / "local.ini").write_text("x\n")
+    (shop.root / "a.txt").write_text("the user's own edit\n")
+    task = shop.task()
+    place = shop.workspaces.prepare(shop.project, task)
+
+    settings = _settings(copy=(".env", "conf", "a.txt", "not-there"))
+    shop.workspaces.set_up(shop.project, task, settings)
+    clean = shop.agent(task, "cat .env conf/local.ini a.txt; git status --porcelain")
+    shop.agent(task, "echo n > new; git add -f .env conf; git add -A; git commit -qm all")
+    change = shop.workspaces.take(shop.project, task)
+
+    assert clean.out == "SECRET=1\nx\none\n", clean.err
+    assert change.files == ("new",)
+    assert (place / ".env").exists()
+
+
+@pytest.mark.parametrize("name", ["/etc/passwd", "../x", "", ".git/config", "a/../../b"])
+def test_a_file_from_elsewhere_is_not_copied(bare, name) -> None:
+    task = bare.task()
+    bare.workspaces.prepare(bare.project, task)
+
+    with pytest.raises(BadConfig, match="not a file in the project"):
+        bare.workspaces.set_up(bare.project, task, _settings(copy=(name,)))
+
+
+def test_a_checkout_is_furnished_in_the_same_way(shop) -> None:
+    (shop.root / ".env").write_text("SECRET=1\n")
+    task = shop.task()
+    desk = shop.home / "runs" / task.id / "1"
+    shop.workspaces.checkout(shop.project, task, task.pinned.base_commit, desk)
+
+    shop.workspaces.set_up(shop.project, task, _settings(setup="echo 1 > made", copy=(".env",)), desk)
+
+    assert (desk / "made").read_text() == "1\n"
+    assert (desk / ".env").read_text() == "SECRET=1\n"
+
+
+def test_links_planted_before_a_second_set_up_lead_nowhere(shop, tmp_path) -> None:
+    if not shop.sandboxed:
+        pytest.skip("without a sandbox the agent is the user")
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / ".env").write_text("safe")
+    task = shop.task()
+    place = shop.workspaces.prepare(shop.project, task)
+    (shop.root / "conf").mkdir()
+    (shop.root / "conf" / ".env").write_text("secret")
+    (place / "conf").symlink_to(outside)
+    (place / ".git" / "info" / "exclude").unlink()
+    (place / ".git" / "info" / "exclude").symlink_to(outside / ".env")
+
+    with pytest.raises(Unavailable):
+        shop.workspaces.set_up(shop.project, task, _settings(copy=("conf/.env",)))
+
+    assert (outside / ".env").read_text() == "safe"
+
+
+def test_two_set_ups_at_once_run_it_once(tmp_path) -> None:
+    if (why := _no_box()) is not None:
+        pytest.skip(why)
+    shop = Workshop.at(tmp_path)
+    tasks = [shop.task("t-1", branch="b1"), shop.task("t-2", branch="b2")]
+    ready = threading.Barrier(2)
+    settings = _settings(setup="date +%s%N > stamp; sleep 0.3")
+
+    def work(task):
+        place = shop.workspaces.prepare(shop.project, task)
+        ready.wait()
+        shop.workspaces.set_up(shop.project, task, settings)
+        return (place / "stamp").read_text()
+
+    with ThreadPoolExecutor(2) as pool:
+        assert len(set(pool.map(work, tasks))) == 1
