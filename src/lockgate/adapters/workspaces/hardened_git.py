@@ -1,0 +1,81 @@
+"""Git as it is run here: on a named git directory, hearing no configuration but that one's own."""
+
+import re
+from pathlib import Path
+
+from lockgate.adapters.run import Finished, run
+from lockgate.errors import Unavailable
+
+LONG = 900.0  # seconds, for what grows with the repository
+COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+ENVIRONMENT = {
+    "GIT_ATTR_NOSYSTEM": "1",
+    "GIT_CONFIG_GLOBAL": "/dev/null",
+    "GIT_CONFIG_NOSYSTEM": "1",
+    "GIT_NO_REPLACE_OBJECTS": "1",
+    "GIT_TERMINAL_PROMPT": "0",
+}
+OPTIONS = (
+    "core.hooksPath=/dev/null",
+    "core.attributesFile=/dev/null",
+    "core.excludesFile=/dev/null",
+    "core.fsmonitor=false",
+    "gc.auto=0",
+    "maintenance.auto=false",
+    "protocol.file.allow=always",
+    "safe.directory=*",
+)
+# The other end of a fetch hears none of our options, and the owner of a clone may be another.
+_UPLOAD_PACK = "git -c 'safe.directory=*' upload-pack"
+_FETCH = (
+    "fetch",
+    "--quiet",
+    "--no-tags",
+    "--no-auto-maintenance",
+    "--no-recurse-submodules",
+    "--no-write-fetch-head",
+    "--update-shallow",
+    f"--upload-pack={_UPLOAD_PACK}",
+)
+
+
+def git(git_dir: Path | None, *argv: str, tree: Path | None = None) -> Finished:
+    """Ask it. None is for what needs no repository; nothing is ever looked for upwards."""
+    where = [] if git_dir is None else [f"--git-dir={git_dir}"]
+    where += [] if tree is None else [f"--work-tree={tree}"]
+    return run((*hardened(), *where, *argv), cwd=tree, deadline=LONG)
+
+
+def told(what: str, git_dir: Path | None, *argv: str, tree: Path | None = None) -> str:
+    """Its output; `what` did not happen where it fails."""
+    done = git(git_dir, *argv, tree=tree)
+    if done.code != 0:
+        raise Unavailable(what, why=words_of(done), fix="do as git says, then try again")
+    return done.out
+
+
+def hardened() -> tuple[str, ...]:
+    settings = (f"{name}={value}" for name, value in ENVIRONMENT.items())
+    return ("env", *settings, "git", *(part for it in OPTIONS for part in ("-c", it)))
+
+
+def words_of(done: Finished) -> str:
+    """The last lines it wrote about a failure."""
+    lines = (done.err.strip() or done.out.strip() or f"it ended with {done.code}").splitlines()
+    return "; ".join(lines[-3:])
+
+
+def commit_at(git_dir: Path, name: str) -> str | None:
+    asked = git(
+        git_dir, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}"
+    )
+    return asked.out.strip() if asked.code == 0 else None
+
+
+def is_ancestor(git_dir: Path, commit: str, other: str) -> bool:
+    return git(git_dir, "merge-base", "--is-ancestor", commit, other).code == 0
+
+
+def fetched(git_dir: Path, source: Path, *wanted: str) -> Finished:
+    """Take commits by name, or refs by refspec, with all that they reach."""
+    return git(git_dir, *_FETCH, "--", str(source), *wanted)

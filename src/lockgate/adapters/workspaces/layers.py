@@ -1,0 +1,119 @@
+"""The set-up layer: what `[env] setup` leaves beside the tracked files, once for its inputs."""
+
+import hashlib
+import os
+import secrets
+from collections.abc import Iterable
+from pathlib import Path, PurePosixPath
+
+from lockgate.adapters.run import Finished
+from lockgate.adapters.sandbox import Box, Mount, boxed, run_boxed, trouble
+from lockgate.adapters.workspaces.clones import BASE, Order, clone_of_commit
+from lockgate.adapters.workspaces.hardened_git import told
+from lockgate.adapters.workspaces.locks import locked
+from lockgate.adapters.workspaces.repositories import rules_of
+from lockgate.adapters.workspaces.trees import hand_over, remove
+from lockgate.core.agents import AGENT_HOME, WORKSPACE
+from lockgate.core.settings import EnvSettings
+from lockgate.errors import Unavailable
+
+SECONDS = 1800.0
+TAIL = 2000  # characters of its output that are shown
+# Nothing here may stop it: a path that the set-up made into something else is left as it is.
+_STRIP = """
+cd "$1" || exit 2
+rm -rf .git
+xargs -0 rm -f -- <"$2/files"
+xargs -0 rmdir --ignore-fail-on-non-empty -- <"$2/folders"
+exit 0
+"""
+
+
+def layer_key(order: Order, env: EnvSettings) -> str:
+    """The command and its inputs as the base commit has them; all of it where none are named."""
+    commit = rules_of(order.task).base_commit
+    asked = ("ls-tree", "-r", "-z", commit, "--", *env.inputs)
+    inputs = told("the set-up's inputs were not read", order.repos.base, *asked)
+    known = "\0".join((env.setup, *env.inputs, "", inputs))
+    return hashlib.sha256(os.fsencode(known)).hexdigest()[:32]
+
+
+def layer_of(order: Order, env: EnvSettings) -> Path:
+    """Made now, unless it is there. Unavailable, with the end of its output, where that fails."""
+    key = layer_key(order, env)
+    place = order.home / "layers" / order.project.id / key
+    with locked(order.home / "locks" / f"layer-{order.project.id}-{key}"):
+        if not place.is_dir():
+            place.parent.mkdir(parents=True, exist_ok=True)
+            for half in place.parent.glob(f".new-{key}-*"):
+                remove(half)
+            _make(order, env, place)
+    return place
+
+
+def check(done: Finished, command: str) -> None:
+    if done.code == 0 and done.cut is None:
+        return
+    ended = f"was cut ({done.cut})" if done.cut else f"exited {done.code}"
+    tail = (done.out + done.err).strip()[-TAIL:]
+    raise Unavailable(
+        "the set-up did not finish",
+        why=f"`{command}` {ended}: {tail}",
+        fix="mend [env] setup in .lockgate/config.toml, or what it needs, then try again",
+    )
+
+
+def need_sandbox(what: str) -> None:
+    if why := trouble():
+        raise Unavailable(what, why=why, fix='mend that, or set [sandbox] level = "none"')
+
+
+def _make(order: Order, env: EnvSettings, place: Path) -> None:
+    need_sandbox("the set-up was not run")
+    new = place.with_name(f".new-{place.name}-{secrets.token_hex(4)}")
+    try:
+        for part in ("home", "lists"):
+            (new / part).mkdir(parents=True)
+        hand_over(new / "home", *order.agent)
+        clone_of_commit(order, new / "tree", rules_of(order.task).base_commit)
+        check(_run(order, new, env.setup), env.setup)
+        _strip(order, new)
+        (new / "tree").rename(place)
+    finally:
+        remove(new)
+
+
+def _run(order: Order, new: Path, command: str) -> Finished:
+    box = Box(
+        mounts=(
+            Mount(source=new / "tree", target=WORKSPACE, writable=True),
+            Mount(source=order.repos.base, target=BASE),
+            Mount(source=new / "home", target=AGENT_HOME, writable=True),
+        ),
+        directory=WORKSPACE,
+        env={"HOME": AGENT_HOME, "CI": "1"},
+        network=True,
+        hidden=(str(order.home),),
+    )
+    return run_boxed(boxed(box, ("sh", "-c", command)), deadline=SECONDS)
+
+
+def _strip(order: Order, new: Path) -> None:
+    """Take out what every clone has anyway; inside a sandbox, for the set-up may plant links."""
+    asked = ("ls-tree", "-r", "-z", "--name-only", rules_of(order.task).base_commit)
+    files = told("the set-up's output was not kept", order.repos.base, *asked).split("\0")[:-1]
+    _list(new / "lists" / "files", files)
+    folders = {str(it) for name in files for it in PurePosixPath(name).parents[:-1]}
+    _list(new / "lists" / "folders", sorted(folders, key=lambda it: -it.count("/")))
+    mounts = (
+        Mount(source=new / "tree", target=WORKSPACE, writable=True),
+        Mount(source=new / "lists", target="/lists"),
+    )
+    box = Box(mounts=mounts, directory="/", env={})
+    check(run_boxed(boxed(box, ("sh", "-c", _STRIP, "strip", WORKSPACE, "/lists"))), "strip")
+
+
+def _list(file: Path, names: Iterable[str]) -> None:
+    file.write_bytes(b"".join(os.fsencode(it) + b"\0" for it in names))
+    file.chmod(0o644)
+    file.parent.chmod(0o755)

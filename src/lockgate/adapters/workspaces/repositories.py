@@ -1,0 +1,143 @@
+"""base.git, which lends its objects to every clone, and judge.git, which no agent ever sees."""
+
+import os
+import secrets
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from lockgate.adapters.workspaces.hardened_git import commit_at, fetched, git, told, words_of
+from lockgate.adapters.workspaces.locks import locked
+from lockgate.adapters.workspaces.trees import remove
+from lockgate.core.model import Pinned, Task, TaskId
+from lockgate.errors import Refused, Unavailable
+from lockgate.ports import Project
+
+CHANGES = "refs/lockgate/changes"  # a task's newest change
+SNAPSHOTS = "refs/lockgate/snapshots"  # every change a task ever had
+PUBLISHED = "refs/lockgate/published"  # what we have set a task's branch to
+
+
+@dataclass(frozen=True, slots=True)
+class Repositories:
+    """Where the two of one project lie."""
+
+    directory: Path
+
+    @property
+    def base(self) -> Path:
+        return self.directory / "base.git"
+
+    @property
+    def judge(self) -> Path:
+        return self.directory / "judge.git"
+
+
+def repositories_of(home: Path, project: Project) -> Repositories:
+    return Repositories(home / "repos" / project.id)
+
+
+def rules_of(task: Task) -> Pinned:
+    if task.pinned is None:
+        raise Refused(
+            f"task {task.id} has no workspace",
+            why="it has not been started, so it has no base commit",
+            fix=f"lockgate task update {task.id} --status working",
+        )
+    return task.pinned
+
+
+def up_to_date(home: Path, project: Project, task: Task) -> Repositories:
+    """The project's two, made where they are missing, with the task's base commit in them."""
+    repos, rules = repositories_of(home, project), rules_of(task)
+    if repos.judge.is_dir() and commit_at(repos.base, rules.base_commit):
+        return repos
+    with writing(repos):
+        _make(repos, project)
+        if commit_at(repos.base, rules.base_commit) is None:
+            _bring(repos.base, project, rules)
+        share_shallow(repos.base, repos.judge)
+    return repos
+
+
+@contextmanager
+def writing(repos: Repositories) -> Generator[None]:
+    """Only we write now, so every lock file that git left here is a dead one's."""
+    with locked(repos.directory / "lock"):
+        for half in repos.directory.glob(".new-*"):
+            remove(half)
+        for repository in (repos.base, repos.judge):
+            for stale in (*repository.glob("*.lock"), *(repository / "refs").rglob("*.lock")):
+                stale.unlink(missing_ok=True)
+        yield
+
+
+def last_change(repos: Repositories, task: TaskId) -> str | None:
+    return commit_at(repos.judge, f"{CHANGES}/{task}")
+
+
+def keep(repos: Repositories, task: TaskId, commit: str) -> None:
+    """Under `writing`: name it the task's change. No commit that was once one is ever lost."""
+    what = f"the work of task {task} was not kept"
+    for ref in (f"{SNAPSHOTS}/{task}/{commit}", f"{CHANGES}/{task}"):
+        told(what, repos.judge, "update-ref", ref, commit)
+
+
+def borrow(git_dir: Path, objects: str) -> None:
+    (git_dir / "objects" / "info").mkdir(exist_ok=True)
+    (git_dir / "objects" / "info" / "alternates").write_bytes(os.fsencode(objects) + b"\n")
+
+
+def share_shallow(base: Path, git_dir: Path) -> None:
+    """Where the user's history is cut off, so is that of all who borrow it."""
+    if (base / "shallow").exists():
+        (git_dir / "shallow").write_bytes((base / "shallow").read_bytes())
+
+
+def object_format(git_dir: Path) -> str:
+    return git(git_dir, "rev-parse", "--show-object-format").out.strip() or "sha1"
+
+
+def _make(repos: Repositories, project: Project) -> None:
+    kind = object_format(Path(project.common_dir))
+    for place in (repos.base, repos.judge):
+        if place.is_dir():
+            continue
+        new = place.with_name(f".new-{secrets.token_hex(4)}")
+        what = f"{place.name} of {project.name} was not made"
+        told(what, None, *_INIT, f"--object-format={kind}", "--", str(new))
+        if place == repos.judge:
+            told(what, new, "config", "transfer.fsckObjects", "true")
+            borrow(new, str(repos.base / "objects"))
+        new.rename(place)
+
+
+# All may read what a sandbox shows, whatever the umask: as root another uid reads it.
+_INIT = ("init", "--quiet", "--bare", "--template=", "--shared=0644", "--initial-branch=main")
+
+
+def _bring(base: Path, project: Project, rules: Pinned) -> None:
+    """The branch with its history, or, where it was rewritten since, the commit itself."""
+    source, branch = Path(project.common_dir), f"refs/heads/{rules.base}"
+    _ask_for_commits(source, project, rules)
+    if commit_at(source, branch):
+        fetched(base, source, f"+{branch}:{branch}")
+        git(base, "symbolic-ref", "HEAD", branch)
+    if commit_at(base, rules.base_commit):
+        return
+    done = fetched(base, source, f"{rules.base_commit}:refs/lockgate/bases/{rules.base_commit}")
+    if done.code != 0:
+        what = f"commit {rules.base_commit} was not taken from {project.root}"
+        fix = "see that the repository still has it: git fsck; then try again"
+        raise Unavailable(what, why=words_of(done), fix=fix)
+
+
+def _ask_for_commits(source: Path, project: Project, rules: Pinned) -> None:
+    if commit_at(source, rules.base_commit) or commit_at(source, f"refs/heads/{rules.base}"):
+        return
+    raise Refused(
+        f"no workspace was made for {project.name}",
+        why=f"{project.root} has no commit on {rules.base} to start from",
+        fix=f"make one on {rules.base}: git commit --allow-empty --message start",
+    )

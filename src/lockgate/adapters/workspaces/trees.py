@@ -1,0 +1,144 @@
+"""Directories that an agent may have written: handed over, written into, measured, removed."""
+
+import os
+import secrets
+import stat
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from lockgate.adapters.sandbox import owner
+from lockgate.errors import Unavailable
+
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_PATH = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+def owner_at(*, sandboxed: bool) -> tuple[int, int]:
+    """Whom the agent is: without a sandbox, us."""
+    return owner() if sandboxed else (os.geteuid(), os.getegid())
+
+
+def hand_over(directory: Path, uid: int, gid: int) -> None:
+    """Give all of a tree that only we have written to the agent; no link is followed.
+
+    Its top stays open to us too: who builds the sandbox goes there before it becomes the agent.
+    """
+    if uid == os.geteuid():
+        return
+    directory.chmod(0o755)
+    os.lchown(directory, uid, gid)
+    for _, folders, files, where in os.fwalk(directory):
+        for name in (*folders, *files):
+            os.chown(name, uid, gid, dir_fd=where, follow_symlinks=False)
+
+
+def write_files(directory: Path, files: Mapping[str, str], uid: int, gid: int) -> None:
+    """Each by its plain name, whole or not at all, in place of whatever is there."""
+    try:
+        if not directory.exists():
+            directory.mkdir(parents=True, exist_ok=True)
+            os.chown(directory, uid, gid)
+        with _closing(os.open(directory, _DIRECTORY)) as where:
+            for name, text in files.items():
+                _write(where, name, text.encode("utf-8", "surrogateescape"), (uid, gid))
+    except OSError as error:
+        what = f"{', '.join(files)} was not written into {directory}"
+        fix = "see that the directory is there and the disk not full, then try again"
+        raise Unavailable(what, why=str(error), fix=fix) from error
+
+
+def remove(path: Path) -> None:
+    """All of it, whatever its modes and however deep; nothing where it is gone.
+
+    What lies deep is first moved up, so that neither a path nor the stack grows with the depth.
+    """
+    try:
+        found = path.lstat()
+    except FileNotFoundError:
+        return
+    if not stat.S_ISDIR(found.st_mode):
+        path.unlink(missing_ok=True)
+        return
+    _open_up(path)
+    with _closing(os.open(path, _DIRECTORY)) as top:
+        while folders := [name for name in _names(top) if not _unlinked(name, top)]:
+            for name in folders:
+                _flatten(name, top)
+    path.rmdir()
+
+
+def size_of(path: Path) -> int:
+    """Bytes on disk, as far as we can look."""
+    total, left = 0, [str(path)]
+    while left:
+        with suppress(OSError), os.scandir(left.pop()) as entries:
+            for entry in entries:
+                with suppress(OSError):
+                    total += entry.stat(follow_symlinks=False).st_blocks * 512
+                    if entry.is_dir(follow_symlinks=False):
+                        left.append(entry.path)
+    return total
+
+
+def _write(where: int, name: str, data: bytes, agent: tuple[int, int]) -> None:
+    if "/" in name or name in {"", ".", ".."}:
+        raise ValueError(f"not a plain name: {name!r}")
+    beside = f".{name}.{secrets.token_hex(4)}"
+    try:
+        with os.fdopen(os.open(beside, _CREATE, 0o644, dir_fd=where), "wb") as file:
+            file.write(data)
+            os.fchown(file.fileno(), *agent)
+        _clear(where, name)
+        os.rename(beside, name, src_dir_fd=where, dst_dir_fd=where)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(beside, dir_fd=where)
+        raise
+
+
+def _clear(where: int, name: str) -> None:
+    """A directory in a file's place goes; anything else is replaced by the rename."""
+    with suppress(FileNotFoundError):
+        if stat.S_ISDIR(os.stat(name, dir_fd=where, follow_symlinks=False).st_mode):
+            remove(Path(f"/proc/self/fd/{where}") / name)
+
+
+def _flatten(name: str, top: int) -> None:
+    """Empty one directory of the top: files go, directories move to the top."""
+    _open_up(name, top)
+    with _closing(os.open(name, _DIRECTORY, dir_fd=top)) as where:
+        for child in _names(where):
+            if not _unlinked(child, where):
+                _open_up(child, where)
+                os.rename(child, secrets.token_hex(8), src_dir_fd=where, dst_dir_fd=top)
+    os.rmdir(name, dir_fd=top)
+
+
+def _names(where: int) -> list[str]:
+    with os.scandir(where) as entries:
+        return [entry.name for entry in entries]
+
+
+def _unlinked(name: str, where: int) -> bool:
+    """Whether it was no directory, and is gone."""
+    if stat.S_ISDIR(os.stat(name, dir_fd=where, follow_symlinks=False).st_mode):
+        return False
+    os.unlink(name, dir_fd=where)
+    return True
+
+
+def _open_up(name: str | Path, dir_fd: int | None = None) -> None:
+    """Let its owner, us, into a directory that has shut itself."""
+    with _closing(os.open(name, _PATH, dir_fd=dir_fd)) as handle:
+        if stat.S_IMODE(os.fstat(handle).st_mode) & stat.S_IRWXU != stat.S_IRWXU:
+            Path(f"/proc/self/fd/{handle}").chmod(stat.S_IRWXU)
+
+
+@contextmanager
+def _closing(handle: int) -> Generator[int]:
+    try:
+        yield handle
+    finally:
+        os.close(handle)

@@ -1,0 +1,175 @@
+"""The port's methods, each one a few words over the modules beside this one."""
+
+import re
+import secrets
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+from lockgate.adapters.workspaces import changes
+from lockgate.adapters.workspaces.clones import (
+    Order,
+    clone_for_work,
+    clone_of_commit,
+    is_clone_of,
+)
+from lockgate.adapters.workspaces.furnishing import furnish, ready_mark
+from lockgate.adapters.workspaces.layers import layer_of
+from lockgate.adapters.workspaces.locks import locked
+from lockgate.adapters.workspaces.publishing import published
+from lockgate.adapters.workspaces.repositories import repositories_of, rules_of, up_to_date
+from lockgate.adapters.workspaces.taking import take_work
+from lockgate.adapters.workspaces.trees import owner_at, remove, size_of, write_files
+from lockgate.core.model import Task, TaskId
+from lockgate.core.settings import Settings
+from lockgate.errors import Unavailable
+from lockgate.ports import Change, Project
+
+TAKE_SECONDS = 600.0
+_ID = re.compile(r"[a-z0-9-]{1,40}")
+_PLACES = {
+    "workspaces": "workspaces",
+    "repositories": "repos",
+    "homes": "homes",
+    "sessions": "sessions",
+    "layers": "layers",
+}
+
+
+class GitWorkspaces:
+    """All clones under one state directory.
+
+    Without a sandbox the work is read by a plain process: hardened in the same way, and never by a
+    git that is told what to do by the clone, but as the user who also runs the agent. That level
+    keeps honest agents apart; it does not hold one that wants out.
+    """
+
+    def __init__(
+        self, home: Path, *, sandboxed: bool = True, take_seconds: float = TAKE_SECONDS
+    ) -> None:
+        self.home = home
+        self.sandboxed = sandboxed
+        self.take_seconds = take_seconds
+
+    def prepare(self, project: Project, task: Task) -> Path:
+        place = self.place(task.id)
+        with self._only_one(task.id):
+            if not place.is_dir():
+                clone_for_work(self._order(project, task), place)
+        return place
+
+    def place(self, id: TaskId) -> Path:
+        return self.home / "workspaces" / _checked(id)
+
+    def base(self, project: Project) -> Path:
+        return repositories_of(self.home, project).base
+
+    def write(self, directory: Path, files: Mapping[str, str]) -> None:
+        """A directory that is missing is made; all of it belongs to the agent."""
+        write_files(directory, files, *owner_at(sandboxed=self.sandboxed))
+
+    def take(self, project: Project, task: Task) -> Change:
+        with self._only_one(task.id):
+            return self._take(project, task)
+
+    def adopt(self, project: Project, task: Task) -> Change | None:
+        repos = up_to_date(self.home, project, task)
+        commit = changes.adopted(repos, project, task)
+        return changes.change_of(repos, task, commit) if commit else None
+
+    def change(self, project: Project, task: Task, commit: str) -> Change:
+        return changes.change_of(up_to_date(self.home, project, task), task, commit)
+
+    def diff(self, project: Project, task: Task, commit: str) -> str:
+        return changes.diff_of(up_to_date(self.home, project, task), task, commit)
+
+    def checkout(self, project: Project, task: Task, commit: str, directory: Path) -> None:
+        """What is there already and is no clone of this commit is replaced."""
+        with self._only_one(task.id):
+            if is_clone_of(directory, commit):
+                return
+            remove(directory)
+            clone_of_commit(self._order(project, task), directory, commit)
+
+    def tree(self, project: Project, commit: str) -> str:
+        return changes.tree_of(repositories_of(self.home, project), commit)
+
+    def discard(self, directory: Path) -> None:
+        remove(directory)
+
+    def publish(self, project: Project, task: Task, commit: str) -> str | None:
+        return published(up_to_date(self.home, project, task), project, task, commit)
+
+    def release(self, project: Project, task: Task) -> None:
+        """Its HOME goes with it."""
+        place = self.place(task.id)
+        with self._only_one(task.id):
+            if place.is_dir():
+                self._take(project, task)
+            grave = place.with_name(f".old-{task.id}-{secrets.token_hex(4)}")
+            if place.is_dir():
+                place.rename(grave)
+            for rest in (*place.parent.glob(f".old-{task.id}-????????"), *self._rests(task.id)):
+                remove(rest)
+
+    def set_up(
+        self, project: Project, task: Task, settings: Settings, directory: Path | None = None
+    ) -> None:
+        """Give a clone, or a checkout of ours, what `[env]` says; once for the same of it."""
+        order = self._order(project, task)
+        with locked(self.home / "locks" / f"set-up-{task.id}"):
+            furnish(order, directory or self.place(task.id), settings.env)
+
+    def layer(self, project: Project, task: Task, settings: Settings) -> Path | None:
+        """What `[env] setup` made of the task's base commit; None where there is nothing to do."""
+        if not settings.env.setup or not self.sandboxed:
+            return None
+        return layer_of(self._order(project, task), settings.env)
+
+    def sizes(self) -> Mapping[str, int]:
+        return {name: size_of(self.home / place) for name, place in _PLACES.items()}
+
+    def keep_within(
+        self, limit_bytes: int, idle: Sequence[tuple[Project, Task]]
+    ) -> tuple[TaskId, ...]:
+        """Release idle clones, the longest untouched first, until all together are below it."""
+        left, released = size_of(self.home / "workspaces"), list[TaskId]()
+        for project, task in sorted(idle, key=lambda it: it[1].updated):
+            size = size_of(self.place(task.id))
+            if left <= limit_bytes:
+                break
+            if size and self._could_release(project, task):
+                left -= size
+                released.append(task.id)
+        return tuple(released)
+
+    def _could_release(self, project: Project, task: Task) -> bool:
+        try:
+            self.release(project, task)
+        except Unavailable:
+            return False
+        return True
+
+    def _take(self, project: Project, task: Task) -> Change:
+        order = self._order(project, task)
+        commit = take_work(order, self.place(task.id), self.take_seconds)
+        return changes.change_of(order.repos, task, commit)
+
+    def _order(self, project: Project, task: Task) -> Order:
+        repos = up_to_date(self.home, project, task)
+        return Order(project=project, task=task, repos=repos, sandboxed=self._encloses(task))
+
+    def _encloses(self, task: Task) -> bool:
+        return self.sandboxed and rules_of(task).sandboxed
+
+    def _rests(self, id: TaskId) -> tuple[Path, ...]:
+        return (self.home / "homes" / id, ready_mark(self.place(id)))
+
+    def _only_one(self, id: TaskId) -> AbstractContextManager[None]:
+        return locked(self.home / "locks" / f"task-{_checked(id)}")
+
+
+def _checked(id: str) -> str:
+    if not _ID.fullmatch(id):
+        raise ValueError(f"not a task id: {id!r}")
+    return id
