@@ -1,0 +1,118 @@
+"""Gemini CLI: headless with a stream of events, resumed by its session id."""
+
+import json
+import shlex
+from functools import partial
+
+from lockgate.adapters.harnesses import programs
+from lockgate.adapters.harnesses.events import Event, events, inner, shortened, text, unexplained
+from lockgate.adapters.harnesses.events import whole as total
+from lockgate.adapters.harnesses.harness import Found, Harness
+from lockgate.adapters.harnesses.limits import limited_until
+from lockgate.core.agents import Exit, Job, Launch, Report, Usage
+
+VARIABLES = ("GEMINI_API_KEY", "GOOGLE_GEMINI_BASE_URL", "GEMINI_MODEL")
+SYSTEM_SETTINGS = ".gemini/lockgate.json"
+EXTENSION = ".gemini/extensions/lockgate"
+HOOK_MILLISECONDS = 120_000
+ATTEMPTS = 3
+
+
+def launch(found: Found, job: Job) -> Launch:
+    model = job.environ.get("GEMINI_MODEL")
+    headless = ("--output-format", "stream-json")
+    prompt = ("--prompt-interactive", programs.prompt_argument(job)) if job.prompt else ()
+    return Launch(
+        argv=(
+            *found.argv,
+            *("--approval-mode", "yolo", "--allowed-mcp-server-names", "none"),
+            *(("--model", model) if model else ()),
+            *(("--resume", job.native) if job.native else ()),
+            *(prompt if job.interactive else headless),
+        ),
+        env={
+            "GEMINI_CLI_TRUST_WORKSPACE": "true",  # untrusted, it approves no tool and runs no hook
+            "GEMINI_CLI_NO_RELAUNCH": "true",  # a relaunched child outlives its parent
+            "GEMINI_CLI_SYSTEM_SETTINGS_PATH": f"{job.home}/{SYSTEM_SETTINGS}",
+            **job.environ,
+        },
+        stdin=None if job.interactive else job.prompt,
+        files={
+            SYSTEM_SETTINGS: json.dumps(_settings()),
+            f"{EXTENSION}/gemini-extension.json": json.dumps(
+                {"name": "lockgate", "version": "1.0.0"}
+            ),
+            f"{EXTENSION}/hooks/hooks.json": json.dumps(_hooks(job)),
+            **(programs.prompt_file(job) if job.interactive else {}),
+        },
+    )
+
+
+def read(output: str, exit: Exit, now: float) -> Report:
+    """TERM and INT end it with 0 and without a result: such an end is unexplained."""
+    seen = list(events(output))
+    last = {text(it, "type"): it for it in seen if text(it, "severity") != "warning"}
+    result = last.get("result", {})
+    finished = text(result, "status") == "success"
+    failure = text(inner(result, "error"), "message") or text(last.get("error", {}), "message")
+    silent = unexplained(exit, output, finished=finished, silent_codes=())
+    why = "" if finished else failure or silent
+    return Report(
+        native=text(last.get("init", {}), "session_id"),
+        usage=Usage(tokens=total(inner(result, "stats"), "total_tokens")),
+        exhausted="exceeds the maximum number of tokens" in why,
+        limited_until=limited_until(why, now) if _limited(why) else None,
+        failure=shortened(why),
+        said=shortened(_said(seen)),
+    )
+
+
+def _limited(why: str) -> bool:
+    return any(word in why for word in ("429", "RESOURCE_EXHAUSTED", "quota", "503", "overloaded"))
+
+
+def _said(seen: list[Event]) -> str:
+    """Its last words come in pieces."""
+    pieces: list[str] = []
+    for event in seen:
+        if text(event, "role") == "assistant":
+            pieces.append(text(event, "content"))
+        elif text(event, "type") != "result":
+            pieces.clear()
+    return "".join(pieces)
+
+
+def _settings() -> dict[str, object]:
+    """They win over the project's. Its hooks would be added to a table here, but not to a list."""
+    return {
+        "security": {"auth": {"selectedType": "gemini-api-key"}},
+        "context": {"fileName": ["GEMINI.md", "AGENTS.md"]},
+        "general": {
+            "enableAutoUpdate": False,
+            "enableAutoUpdateNotification": False,
+            "maxAttempts": ATTEMPTS,
+        },
+        "privacy": {"usageStatisticsEnabled": False},
+        "telemetry": {"enabled": False},
+        "advanced": {"ignoreLocalEnv": True},
+        "hooksConfig": {"enabled": True, "disabled": []},
+        "hooks": [],
+    }
+
+
+def _hooks(job: Job) -> dict[str, object]:
+    """A hook that fails in any way blocks for ever, so that ours never does."""
+    if not job.stop_command:
+        return {"hooks": {}}
+    command = f"{shlex.join(job.stop_command)} || true"
+    hook = {"type": "command", "command": command, "timeout": HOOK_MILLISECONDS}
+    return {"hooks": {"AfterAgent": [{"hooks": [hook]}]}}
+
+
+HARNESS = Harness(
+    install="npm install -g @google/gemini-cli@0.61.0",
+    find=partial(programs.find, "gemini"),
+    launch=launch,
+    read=read,
+    variables=VARIABLES,
+)

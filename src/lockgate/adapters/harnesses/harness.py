@@ -1,0 +1,31 @@
+"""What every agent's module says about its program; also what a third party's must say."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from lockgate.core.agents import Exit, Job, Launch, Report
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A program on this machine: how its command line begins, and what a sandbox must show."""
+
+    argv: tuple[str, ...]
+    paths: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Harness:
+    """One agent's program.
+
+    `find` looks along a PATH (None: this process's own). `launch` gets an environment that holds
+    nothing but `variables`. `read` gets the output as it was kept, perhaps cut in its middle, and
+    the present time.
+    """
+
+    install: str  # one line for people
+    find: Callable[[str | None], Found | None]
+    launch: Callable[[Found, Job], Launch]
+    read: Callable[[str, Exit, float], Report]
+    variables: tuple[str, ...] = ()
+    resumes: bool = True

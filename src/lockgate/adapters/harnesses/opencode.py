@@ -1,0 +1,140 @@
+"""opencode: `opencode run` with JSON events, resumed by its session id. It has no hook that blocks."""
+
+import json
+from functools import partial
+
+from lockgate.adapters.harnesses import programs
+from lockgate.adapters.harnesses.events import (
+    Event,
+    events,
+    inner,
+    number,
+    shortened,
+    text,
+    unexplained,
+    whole,
+)
+from lockgate.adapters.harnesses.harness import Found, Harness
+from lockgate.adapters.harnesses.limits import limited_until
+from lockgate.core.agents import Exit, Job, Launch, Report, Usage
+
+# With OPENAI_BASE_URL the model is that server's; without it, any of those that it knows by itself.
+VARIABLES = (
+    "OPENCODE_MODEL",  # ours: provider/model, or the model of the server above
+    "OPENAI_BASE_URL",
+    "OPENAI_API_KEY",
+    "ANTHROPIC_API_KEY",
+    "GEMINI_API_KEY",
+    "GOOGLE_GENERATIVE_AI_API_KEY",
+    "OPENROUTER_API_KEY",
+    "OPENCODE_API_KEY",
+)
+SWITCHES = {
+    "OPENCODE_DISABLE_AUTOUPDATE": "1",
+    "OPENCODE_DISABLE_MODELS_FETCH": "1",
+    "OPENCODE_DISABLE_LSP_DOWNLOAD": "1",
+    "OPENCODE_DISABLE_SHARE": "1",
+    "OPENCODE_DISABLE_PROJECT_CONFIG": "1",
+    "OPENCODE_PURE": "1",  # no plugins: without a network it waits a minute for them
+}
+
+
+def launch(found: Found, job: Job) -> Launch:
+    session = ("--session", job.native) if job.native else ()
+    return Launch(
+        argv=(
+            *found.argv,
+            *(
+                (*session, *_prompt(job))
+                if job.interactive
+                else ("run", "--format", "json", *session)
+            ),
+        ),
+        env={
+            **SWITCHES,
+            "OPENCODE_CONFIG_CONTENT": json.dumps(_config(job)),
+            **{name: f"{job.home}/{place}" for name, place in _FOLDERS.items()},
+            **job.environ,
+        },
+        stdin=None if job.interactive else job.prompt,
+        files={
+            ".npmrc": "offline=true\n",
+            **(programs.prompt_file(job) if job.interactive else {}),
+        },
+    )
+
+
+def read(output: str, exit: Exit, now: float) -> Report:
+    """No event says that it is over; a step that finished without asking for a tool does."""
+    seen = list(events(output))
+    steps = [inner(it, "part") for it in seen if text(it, "type") == "step_finish"]
+    said = [text(inner(it, "part"), "text") for it in seen if text(it, "type") == "text"]
+    finished = bool(steps) and text(steps[-1], "reason") != "tool-calls"
+    failure = _failure(seen)
+    why = failure or unexplained(exit, output, finished=finished, silent_codes=())
+    return Report(
+        native=next((text(it, "sessionID") for it in seen if text(it, "sessionID")), ""),
+        usage=Usage(sum(number(it, "cost") for it in steps), sum(map(_tokens, steps))),
+        exhausted="ContextOverflow" in why or "context window" in why,
+        limited_until=limited_until(why, now) if _limited(why) else None,
+        failure=shortened(why),
+        said=shortened(said[-1]) if said else "",
+    )
+
+
+_FOLDERS = {
+    "XDG_CONFIG_HOME": ".config",
+    "XDG_DATA_HOME": ".local/share",
+    "XDG_STATE_HOME": ".local/state",
+    "XDG_CACHE_HOME": ".cache",
+}
+
+
+def _prompt(job: Job) -> tuple[str, ...]:
+    return ("--prompt", programs.prompt_argument(job)) if job.prompt else ()
+
+
+def _config(job: Job) -> dict[str, object]:
+    """Everything is allowed: what it may do is the sandbox's to say."""
+    config: dict[str, object] = {
+        "permission": {"*": "allow"},
+        "autoupdate": False,
+        "share": "disabled",
+        "instructions": [f"{job.workspace}/AGENTS.md"],
+    }
+    url, model = job.environ.get("OPENAI_BASE_URL"), job.environ.get("OPENCODE_MODEL")
+    if model:
+        config["model"] = f"server/{model}" if url else model
+    if url and model:
+        options = {"baseURL": url, "apiKey": "{env:OPENAI_API_KEY}"}
+        package = "@ai-sdk/openai-compatible"
+        server = {"npm": package, "options": options, "models": {model: {"name": model}}}
+        config["provider"] = {"server": server}
+    return config
+
+
+def _tokens(step: Event) -> int:
+    tokens = inner(step, "tokens")
+    cache = whole(inner(tokens, "cache"), "read", "write")
+    return whole(tokens, "input", "output", "reasoning") + cache
+
+
+def _failure(seen: list[Event]) -> str:
+    errors = [inner(event, "error") for event in seen if text(event, "type") == "error"]
+    if not errors:
+        return ""
+    name, message = text(errors[-1], "name"), text(inner(errors[-1], "data"), "message")
+    return f"{name}: {message}" if message else name or "it reported an error"
+
+
+def _limited(why: str) -> bool:
+    return any(word in why for word in ("429", "rate limit", "Too Many Requests", "overloaded"))
+
+
+HARNESS = Harness(
+    install="npm install -g opencode-ai@1.18.33",
+    find=partial(programs.find, "opencode"),
+    launch=launch,
+    read=read,
+    variables=VARIABLES,
+)

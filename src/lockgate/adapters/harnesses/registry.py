@@ -1,0 +1,94 @@
+"""Every harness by the name that a configuration has for it: a port's face over small modules."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from importlib import import_module
+from importlib.metadata import entry_points
+
+from lockgate.adapters.harnesses.command import command_harness
+from lockgate.adapters.harnesses.harness import Found, Harness
+from lockgate.core.agents import Exit, Job, Launch, Report
+from lockgate.core.settings import Settings
+from lockgate.errors import BadConfig, Unavailable
+
+# Name → module of this package, imported when it is asked for; each has a HARNESS.
+MODULES = {
+    "claude": "claude",
+    "codex": "codex",
+    "gemini": "gemini",
+    "opencode": "opencode",
+    "aider": "aider",
+    "scripted": "scripted",
+}
+# How this machine reaches the world, which every agent needs to know.
+NETWORK = (
+    *("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy"),
+    *("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "NODE_EXTRA_CA_CERTS"),
+)
+THIRD_PARTIES = "lockgate.harnesses"  # the group of entry points that each name a Harness
+
+
+@dataclass(frozen=True, slots=True)
+class Registry:
+    """The Harnesses port. Programs are looked for along `search`, or this process's PATH."""
+
+    search: str | None = None
+    now: Callable[[], float] = time.time
+
+    def missing(self, agent: str, settings: Settings) -> str | None:
+        harness = _harness(agent, settings)
+        return harness.install if harness.find(self.search) is None else None
+
+    def launch(self, agent: str, settings: Settings, job: Job) -> Launch:
+        harness = _harness(agent, settings)
+        allowed = self.variables(agent, settings)
+        given = {name: job.environ[name] for name in allowed if name in job.environ}
+        return harness.launch(self._found(agent, harness), replace(job, environ=given))
+
+    def can_resume(self, agent: str, settings: Settings) -> bool:
+        return _harness(agent, settings).resumes
+
+    def read(self, agent: str, settings: Settings, output: str, exit: Exit) -> Report:
+        return _harness(agent, settings).read(output, exit, self.now())
+
+    def paths(self, agent: str, settings: Settings) -> tuple[str, ...]:
+        return self._found(agent, _harness(agent, settings)).paths
+
+    def variables(self, agent: str, settings: Settings) -> tuple[str, ...]:
+        return (*_harness(agent, settings).variables, *NETWORK)
+
+    def _found(self, agent: str, harness: Harness) -> Found:
+        found = harness.find(self.search)
+        if found is None:
+            raise Unavailable(
+                f"agent {agent} was not started",
+                why="its program is not on this machine's PATH",
+                fix=harness.install,
+            )
+        return found
+
+
+def _harness(agent: str, settings: Settings) -> Harness:
+    if agent in MODULES:
+        return _checked(agent, import_module(f"{__package__}.{MODULES[agent]}").HARNESS)
+    for own in settings.agents:
+        if own.name == agent:
+            return command_harness(own)
+    for entry in entry_points(group=THIRD_PARTIES, name=agent):
+        return _checked(agent, entry.load())
+    raise BadConfig(
+        f"agent {agent!r} was not found",
+        why=f"it is neither {', '.join(MODULES)} nor an [agents.{agent}] of the configuration",
+        fix=f"write [agents.{agent}] with its command, or install a package that brings it",
+    )
+
+
+def _checked(agent: str, found: object) -> Harness:
+    if isinstance(found, Harness):
+        return found
+    raise BadConfig(
+        f"agent {agent!r} was not loaded",
+        why=f"the entry point {agent!r} of {THIRD_PARTIES} names a {type(found).__name__}",
+        fix="let it name a lockgate.adapters.harnesses.Harness",
+    )
