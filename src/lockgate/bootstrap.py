@@ -2,27 +2,48 @@
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Generator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from lockgate.adapters.clock import SystemChance, SystemClock
+from lockgate.adapters.credentials import StoredCredentials
+from lockgate.adapters.gate_commands import CommandGates
 from lockgate.adapters.git import GitRepository
+from lockgate.adapters.harnesses import Registry
+from lockgate.adapters.lock import holder, holding
+from lockgate.adapters.run import start_detached
+from lockgate.adapters.sessions.door import Answer, Door, Request
+from lockgate.adapters.sessions.process import ProcessSessions
+from lockgate.adapters.sessions.watch import Watch
 from lockgate.adapters.store import open_store
 from lockgate.adapters.task_file import TaskFiles
+from lockgate.adapters.workspaces import GitWorkspaces
 from lockgate.core.settings import Settings
-from lockgate.ports import Store
+from lockgate.ports import Answered, Call, Store
 from lockgate.services.callers import Caller, identify
 from lockgate.services.configuration import BaseConfiguration
 from lockgate.services.coordinator import Coordinator
 from lockgate.services.effector import Effector
 from lockgate.services.evidence import Witness
+from lockgate.services.hands import Hands
 from lockgate.services.imports import Imports
 from lockgate.services.initialise import Initialiser, Proposal, Wanted
+from lockgate.services.judge import Judge
+from lockgate.services.loop import Loop
+from lockgate.services.monitor import Monitor
+from lockgate.services.people import People
 from lockgate.services.projects import Projects
 from lockgate.services.runner import TaskRunner
+from lockgate.services.signals import Signals
+from lockgate.services.spawner import Spawner
+from lockgate.services.starter import Starter
 from lockgate.services.tasks import Tasks
 from lockgate.services.views import Views
+
+LANES = 16  # tasks and evaluations that are attended to at once
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +59,14 @@ class App:
     projects: Projects
     runner: TaskRunner
     views: Views
+    signals: Signals
+    people: People
+    workspaces: GitWorkspaces
+    sessions: ProcessSessions
+    harnesses: Registry
+    credentials: StoredCredentials
+    configuration: BaseConfiguration
+    spawner: Spawner
     caller: Caller
 
 
@@ -78,6 +107,21 @@ def open_app(environ: Mapping[str, str] = os.environ) -> App:
         clock=clock,
         chance=chance,
     )
+    workspaces, sessions, harnesses = GitWorkspaces(home), ProcessSessions(home), Registry()
+    credentials = StoredCredentials(home, environ)
+    spawner = Spawner(
+        home=home,
+        store=store,
+        coordinator=coordinator,
+        workspaces=workspaces,
+        sessions=sessions,
+        harnesses=harnesses,
+        files=files,
+        configuration=configuration,
+        credentials=credentials,
+        clock=clock,
+        chance=chance,
+    )
     return App(
         home=home,
         store=store,
@@ -88,8 +132,96 @@ def open_app(environ: Mapping[str, str] = os.environ) -> App:
         projects=Projects(store, repository, files),
         runner=TaskRunner(coordinator),
         views=Views(store, files, witness),
+        signals=Signals(
+            store=store, coordinator=coordinator, workspaces=workspaces, files=files, clock=clock
+        ),
+        people=People(store, coordinator, workspaces, files),
+        workspaces=workspaces,
+        sessions=sessions,
+        harnesses=harnesses,
+        credentials=credentials,
+        configuration=configuration,
+        spawner=spawner,
         caller=identify(store, environ.get("LOCKGATE_TOKEN")),
     )
+
+
+@contextmanager
+def orchestrating(
+    it: App, answer: Callable[[Call], Answered], report: Callable[[str], None]
+) -> Generator[Loop | None]:
+    """The loop with its door open; None where another orchestrator serves this home."""
+    with holding(it.home) as ours:
+        if not ours:
+            yield None
+            return
+        watch = Watch()
+        with ThreadPoolExecutor(LANES) as pool:
+            loop = _loop(it, watch, pool, report)
+
+            def heard(asked: Request) -> Answer:
+                call = Call(
+                    argv=asked.argv, token=asked.token, directory=Path(asked.cwd), stdin=asked.stdin
+                )
+                answered = answer(call)
+                watch.wake()
+                return Answer(answered.code, answered.out, answered.err)
+
+            door = Door(str(it.home / "door.sock"), heard)
+            door.serve()
+            try:
+                yield loop
+            finally:
+                loop.stop()
+                door.close()
+        watch.close()
+
+
+def _loop(it: App, watch: Watch, pool: ThreadPoolExecutor, report: Callable[[str], None]) -> Loop:
+    clock = SystemClock()
+    judge = Judge(
+        home=it.home,
+        store=it.store,
+        coordinator=it.coordinator,
+        workspaces=it.workspaces,
+        gates=CommandGates(),
+        spawner=it.spawner,
+    )
+    return Loop(
+        store=it.store,
+        starter=Starter(
+            store=it.store,
+            coordinator=it.coordinator,
+            configuration=it.configuration,
+            clock=clock,
+        ),
+        hands=Hands(
+            store=it.store,
+            effector=it.coordinator.effector,
+            workspaces=it.workspaces,
+            sessions=it.sessions,
+            spawner=it.spawner,
+            judge=judge,
+        ),
+        judge=judge,
+        monitor=Monitor(it.store, it.coordinator, it.sessions, it.harnesses, it.spawner),
+        sessions=it.sessions,
+        watch=watch,
+        pool=pool,
+        clock=clock,
+        report=report,
+    )
+
+
+def orchestrator_pid(home: Path) -> int | None:
+    return holder(home)
+
+
+def start_orchestrator(home: Path, idle_seconds: float | None) -> None:
+    """One in the background, which ends when it has been idle for so long."""
+    idle = () if idle_seconds is None else ("--idle", str(idle_seconds))
+    argv = (sys.executable, "-m", "lockgate", "up", *idle)
+    start_detached(argv, home / "logs" / "orchestrator.log")
 
 
 def _load_config(text: str | None, origin: str) -> Settings:

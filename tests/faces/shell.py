@@ -21,6 +21,7 @@ from lockgate.core.effects import SpawnAgent
 from lockgate.core.model import Role, Status, TaskId
 from lockgate.faces.cli import output
 from lockgate.faces.cli.app import run
+from lockgate.services.coordinator import Place
 
 CONFIG = """\
 [project]
@@ -78,7 +79,12 @@ class Shell:
             for name, value in os.environ.items()
             if not name.startswith(("LOCKGATE_", "GIT_"))
         }
-        ours = {"HOME": str(self.user), "LOCKGATE_HOME": str(self.home), "GIT_CONFIG_NOSYSTEM": "1"}
+        ours = {
+            "HOME": str(self.user),
+            "LOCKGATE_HOME": str(self.home),
+            "LOCKGATE_NO_ORCHESTRATOR": "1",
+            "GIT_CONFIG_NOSYSTEM": "1",
+        }
         return kept | ours | ({} if token is None else {"LOCKGATE_TOKEN": token}) | more
 
     def program(
@@ -152,7 +158,7 @@ class Shell:
         wanted = [it.effect for it in app.store.pending_effects(id, 100)]
         spawn = [it for it in wanted if isinstance(it, SpawnAgent) and it.role is role][-1]
         token = f"token-{id}-{role}-{spawn.generation}"
-        where = None if directory is None else str(directory)
+        where = Place(None if directory is None else str(directory))
         app.coordinator.session_started(id, spawn, token, where)
         app.store.close()
         return token

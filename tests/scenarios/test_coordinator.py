@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from lockgate.bootstrap import open_app
+from lockgate.core.agents import End, Ending, Exit, Report, Usage
 from lockgate.core.model import Role, SessionId, Status
 from lockgate.core.turns import Move
 from lockgate.errors import BadConfig, Refused, StaleTask, TransitionRefused
@@ -277,16 +278,24 @@ def test_ten_reports_of_one_death_are_one_crash(world) -> None:
     assert worker.session is not None
     session = worker.session.id
 
-    def report(_: int) -> None:
+    end = End(Exit(ending=Ending.EXITED, seconds=7.0), Report(), Usage(0.5, 900))
+
+    def report(_: int) -> str:
         app = open_app({"LOCKGATE_HOME": str(world.home)})
-        app.coordinator.session_ended(session)
-        app.store.close()
+        try:
+            return str(app.coordinator.session_ended(session, end).status)
+        except TransitionRefused as refusal:
+            return refusal.why
+        finally:
+            app.store.close()
 
     with ThreadPoolExecutor(4) as pool:
-        list(pool.map(report, range(4)))
+        answers = list(pool.map(report, range(4)))
 
-    assert world.task(id).crash_count == 1
-    assert world.task(id).failed_attempts == 1
+    task = world.task(id)
+    assert sorted(answers) == ["this session has ended already"] * 3 + ["working"]
+    assert (task.crash_count, task.failed_attempts) == (1, 1)
+    assert (task.usd, task.tokens, task.seconds) == (0.5, 900, 7.0)
 
 
 def test_a_session_that_never_was_does_not_end(world) -> None:

@@ -8,7 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from lockgate.core.effects import EvaluateGates, NotifyHuman, PrepareWorkspace, SpawnAgent
+from lockgate.core.effects import (
+    EvaluateGates,
+    NotifyHuman,
+    PrepareWorkspace,
+    PublishChange,
+    SpawnAgent,
+)
 from lockgate.core.model import Role, Status, TaskId
 from lockgate.errors import TransitionRefused
 from lockgate.services.callers import HUMAN, Caller
@@ -104,6 +110,8 @@ def _does(world: World, id: TaskId) -> str:
                 names.append("prepare workspace")
             case EvaluateGates():
                 names.append("evaluate gates")
+            case PublishChange():
+                names.append("publish change")
             case NotifyHuman():
                 names.append("ask human")
             case other:

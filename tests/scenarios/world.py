@@ -11,6 +11,7 @@ from lockgate.core.model import Role, Status, Task, TaskId
 from lockgate.core.turns import Move
 from lockgate.ports import Project
 from lockgate.services.callers import HUMAN, Caller, identify
+from lockgate.services.coordinator import NOWHERE, Place
 from lockgate.services.tasks import NewTask
 
 REVIEW_ONLY = """\
@@ -87,7 +88,7 @@ class World:
     def begin(self, id: TaskId, role: Role, directory: Path | None = None) -> Caller:
         spawn = self.wanted(id, role)
         token = f"{id}-{role}-{spawn.generation}-{os.urandom(4).hex()}"
-        place = str(directory) if directory else None
+        place = Place(str(directory)) if directory else NOWHERE
         self.app.coordinator.session_started(id, spawn, token, place)
         return identify(self.app.store, token)
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from lockgate.core.event_log import StoredEvent
 from lockgate.core.model import Status, Task
 from lockgate.services.initialise import Initialised
-from lockgate.services.views import Board, TaskView, WhyRow, may_ask
+from lockgate.services.views import Board, Overview, TaskView, WhyRow, may_ask
 
 # Control characters but newline and tab, bidirectional overrides, zero-width characters.
 _UNSAFE = re.compile(
@@ -82,6 +82,19 @@ def task_text(view: TaskView, where: str) -> str:
         *(("to do", one_line(_effect(type(it.effect).__name__))) for it in view.pending),
     ]
     return table([(name + ":", value) for name, value in facts])
+
+
+def status_text(pid: int | None, seen: Overview) -> str:
+    lines = [f"orchestrator: {f'process {pid}' if pid is not None else 'not running'}"]
+    counts = [f"{count} {status}" for status, count in seen.counts.items() if count]
+    lines.append(f"tasks: {', '.join(counts) or 'none'}")
+    lines.append(f"agents at work: {len(seen.alive)}")
+    lines += [
+        f"  {it.id} ({it.role}, {one_line(it.agent)}, {_when(it.started)})" for it in seen.alive
+    ]
+    lines.append(f"needs a human: {len(seen.humans) or 'nothing'}")
+    lines += [f"  {MARKS[task.status]} {task.id}: {one_line(why)}" for task, why in seen.humans]
+    return "\n".join(lines)
 
 
 def why_text(task: Task, rows: Iterable[WhyRow]) -> str:

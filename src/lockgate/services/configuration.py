@@ -1,7 +1,7 @@
 """The project's configuration, read from its trusted base commit and never from a workspace."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from lockgate.core.model import Pinned
 from lockgate.core.settings import Settings, pin
@@ -18,6 +18,15 @@ class BaseConfiguration:
     repository: Repository
     load: Callable[[str | None, str], Settings]
     digest: Callable[[Settings], str]
+    _known: dict[str, Settings] = field(default_factory=dict[str, Settings])  # by commit and path
+
+    def settings_at(self, project: Project, commit: str) -> Settings:
+        """A commit does not change, so its configuration is read once."""
+        key = f"{project.id} {commit}"
+        if key not in self._known:
+            text = self.repository.file_at(project, commit, CONFIG)
+            self._known[key] = self.load(text, f"{CONFIG} at {commit[:12]}")
+        return self._known[key]
 
     def settings_of(self, project: Project) -> Settings:
         return self._trusted(project)[2]

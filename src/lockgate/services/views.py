@@ -7,7 +7,7 @@ from lockgate.core.decision import Evidence
 from lockgate.core.event_log import StoredEvent
 from lockgate.core.lifecycle import RULES, Rule, unmet
 from lockgate.core.mirror import frontmatter
-from lockgate.core.model import Actor, Session, Task, TaskId
+from lockgate.core.model import Actor, Session, Status, Stuck, Task, TaskId
 from lockgate.core.task_text import BrokenFrontmatter, Missing, Readable, Unreadable
 from lockgate.ports import PendingEffect, Store, TaskFiles, TaskFilter
 from lockgate.services.callers import HUMAN
@@ -50,6 +50,20 @@ class WhyRow:
     fix: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Overview:
+    """The whole home at a glance; `humans` are the tasks that wait for one, and why."""
+
+    counts: Mapping[Status, int]
+    alive: tuple[Session, ...]
+    humans: tuple[tuple[Task, str], ...]
+
+
+NEEDS_HUMAN = frozenset(
+    {Status.STUCK, Status.PAUSED_FOR_INTERVENTION, Status.CLARIFICATION, Status.REVIEWING}
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Views:
     store: Store
@@ -70,6 +84,16 @@ class Views:
             body=text.body if isinstance(text, Readable) else None,
             sessions=self.store.sessions(id),
             pending=self.store.pending_effects(id, PAGE),
+        )
+
+    def overview(self) -> Overview:
+        waiting = self.store.page(TaskFilter(None, NEEDS_HUMAN), None, PAGE).tasks
+        working = self.store.page(TaskFilter(None, frozenset({Status.WORKING})), None, PAGE).tasks
+        dead = tuple(task for task in working if task.dead and not task.taken_over)
+        return Overview(
+            counts=self.store.counts(),
+            alive=self.store.sessions_alive(),
+            humans=tuple((task, needs_human(task)) for task in (*waiting, *dead)),
         )
 
     def why(self, id: TaskId) -> tuple[Task, tuple[WhyRow, ...]]:
@@ -113,6 +137,24 @@ def _why(seen: Evidence, rule: Rule) -> WhyRow:
         missing=missing.why if missing else None,
         fix=missing.fix if missing else "",
     )
+
+
+def needs_human(task: Task) -> str:
+    """What a human is to do for it, in a few words; empty where nothing."""
+    match task.status:
+        case Status.STUCK:
+            why = task.phase.last_feedback.summary if isinstance(task.phase, Stuck) else ""
+            return f"{task.cause or 'stuck'}: {why}" if why else str(task.cause or "stuck")
+        case Status.PAUSED_FOR_INTERVENTION:
+            return f"{task.failed_attempts} failed attempts; lockgate resume {task.id}"
+        case Status.CLARIFICATION:
+            return f"asks a question; lockgate answer {task.id} -m TEXT"
+        case Status.REVIEWING:
+            return f"all gates passed; merge branch {task.branch}"
+        case Status.WORKING if task.dead:
+            return f"its agent died; lockgate task respawn {task.id}"
+        case _:
+            return ""
 
 
 def task_facts(task: Task) -> dict[str, object]:

@@ -11,6 +11,7 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from errno import EACCES, ELOOP, ENOTDIR, ENXIO, EPERM
 from pathlib import Path
 
+from lockgate.adapters.task_file.checkpoints import add_checkpoint, last_checkpoint
 from lockgate.adapters.task_file.frontmatter import (
     parse_frontmatter,
     render_frontmatter,
@@ -85,6 +86,16 @@ class TaskFiles:
             _closing(os.open(HISTORY, _APPEND, 0o644, dir_fd=where)) as file,
         ):
             _append(file, data)
+
+    def add_checkpoint(self, id: TaskId, facts: Mapping[str, object]) -> int:
+        with _ours(f"the checkpoint of task {id} was not written"):
+            return add_checkpoint(self._made(id) / "checkpoints", facts)
+
+    def last_checkpoint(self, id: TaskId) -> Mapping[str, object] | None:
+        return last_checkpoint(self._directory(id) / "checkpoints")
+
+    def render(self, frontmatter: Mapping[str, str | int], body: str) -> str:
+        return render_frontmatter(frontmatter) + body
 
     def discard(self, id: TaskId) -> None:
         """Move the task's files to `deleted/`; nothing is removed, and twice is once."""

@@ -1,5 +1,6 @@
 """The root command. Each command's module is imported only when that command is called."""
 
+import os
 import sys
 
 import click
@@ -10,11 +11,15 @@ from lockgate.faces.cli import output
 from lockgate.faces.cli.lazy import lazy_group
 
 COMMANDS = {
+    "checkpoint": "lockgate.faces.cli.checkpoint:checkpoint",
     "demo": "lockgate.faces.cli.demo:demo",
     "init": "lockgate.faces.cli.init:init",
     "task": "lockgate.faces.cli.task:task",
     "resume": "lockgate.faces.cli.resume:resume",
     "events": "lockgate.faces.cli.events:events",
+    "up": "lockgate.faces.cli.up:up",
+    "down": "lockgate.faces.cli.up:down",
+    "status": "lockgate.faces.cli.status:status",
 }
 
 
@@ -35,25 +40,46 @@ def root(ctx: click.Context, *, as_json: bool) -> None:
         raise click.UsageError(f"--json goes after the command: {ctx.invoked_subcommand} --json")
 
 
+# What leaves something for the orchestrator to do.
+ACTING = frozenset({"answer", "checkpoint", "handback", "resume", "takeover"}) | {
+    f"task {it}" for it in ("cancel", "complete", "create", "respawn", "start", "update")
+}
+IDLE_SECONDS = 60.0
+
+
 def main(argv: list[str] | None = None) -> None:
-    sys.exit(run(sys.argv[1:] if argv is None else argv))
+    words = sys.argv[1:] if argv is None else argv
+    code = run(words)
+    if code == 0 and not ACTING.isdisjoint({words[0], " ".join(words[:2])} if words else ()):
+        wake()
+    sys.exit(code)
 
 
-def run(argv: list[str]) -> int:
+def wake() -> None:
+    """Tell the orchestrator that there is news; where none runs, start one that ends when idle."""
+    alone = "LOCKGATE_NO_ORCHESTRATOR" in os.environ or "--help" in sys.argv
+    from lockgate.bootstrap import home_of, start_orchestrator
+    from lockgate.faces import hot
+
+    if hot.call(["wake"]) is None and not alone:
+        start_orchestrator(home_of(os.environ), IDLE_SECONDS)
+
+
+def run(argv: list[str], to: output.Terminal | None = None) -> int:
     """The command's exit code: 0 done, 1 refused or failed, 2 usage, 3 our bug, 130 interrupted."""
     as_json = "--json" in argv
     try:
-        code = root.main(argv, prog_name="lockgate", standalone_mode=False)
+        code = root.main(argv, prog_name="lockgate", standalone_mode=False, obj=to)
     except LockgateError as error:
-        return output.fail(error, as_json=as_json)
+        return output.fail(error, to, as_json=as_json)
     except click.Abort:
         return output.INTERRUPTED
     except click.ClickException as error:
-        return output.fail_usage(error, as_json=as_json)
+        return output.fail_usage(error, to, as_json=as_json)
     except KeyboardInterrupt:
         return output.INTERRUPTED
     except SystemExit:  # click's way out where whoever read our output has gone
         return 0
     except Exception as error:  # noqa: BLE001 - the last resort: our bug, told as one
-        return output.fail_bug(error, as_json=as_json)
+        return output.fail_bug(error, to, as_json=as_json)
     return code if isinstance(code, int) else 0

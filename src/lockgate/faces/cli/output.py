@@ -5,7 +5,9 @@ import os
 import sys
 import traceback
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TextIO
 
 import click
 
@@ -23,6 +25,28 @@ USAGE = 2
 Command = Callable[..., None]
 
 
+@dataclass(frozen=True, slots=True)
+class Terminal:
+    """Where a command's words go and where it is run from, when that is not this process's own."""
+
+    app: App
+    directory: Path
+    stdin: str
+    out: TextIO
+    err: TextIO
+
+
+def terminal() -> Terminal | None:
+    ctx = click.get_current_context(silent=True)
+    return ctx.find_object(Terminal) if ctx else None
+
+
+def echo(text: str, *, err: bool = False, to: Terminal | None = None) -> None:
+    it = to or terminal()
+    file = (it.err if err else it.out) if it else None
+    click.echo(text, file=file, err=err)
+
+
 def json_option(command: Command) -> Command:
     return click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")(
         command
@@ -31,21 +55,22 @@ def json_option(command: Command) -> Command:
 
 def show(facts: object, text: str, *, as_json: bool) -> None:
     if as_json:
-        click.echo(json.dumps(facts, default=str))  # ASCII: nothing in it moves a cursor
+        echo(json.dumps(facts, default=str))  # ASCII: nothing in it moves a cursor
     else:
-        click.echo(words.safe(text))
+        echo(words.safe(text))
 
 
 def show_moved(it: App, task: Task, *, as_json: bool) -> None:
     """Where the task is now; on stderr what is wrong with its TASK.md, which stops no move."""
     trouble = it.views.task(task.id).trouble
     if trouble:
-        click.echo(f"note: {words.one_line(trouble)}", err=True)
+        echo(f"note: {words.one_line(trouble)}", err=True)
     show(task_facts(task), words.moved_text(task), as_json=as_json)
 
 
 def app() -> App:
-    return open_app()
+    it = terminal()
+    return it.app if it else open_app()
 
 
 def named(it: App, name: str | None) -> TaskId:
@@ -56,6 +81,9 @@ def named(it: App, name: str | None) -> TaskId:
 
 
 def here() -> Path:
+    it = terminal()
+    if it:
+        return it.directory
     try:
         return Path.cwd()
     except OSError as error:
@@ -63,31 +91,32 @@ def here() -> Path:
         raise Refused("nothing was done", why=why, fix=fix) from error
 
 
-def fail(error: LockgateError, *, as_json: bool) -> int:
-    _complain(error.what, error.why, error.fix, as_json=as_json)
+def fail(error: LockgateError, to: Terminal | None, *, as_json: bool) -> int:
+    _complain(error.what, error.why, error.fix, to, as_json=as_json)
     return error.exits_with
 
 
-def fail_usage(error: click.ClickException, *, as_json: bool) -> int:
+def fail_usage(error: click.ClickException, to: Terminal | None, *, as_json: bool) -> int:
     command = (
         error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else "lockgate"
     )
-    _complain("nothing was done", error.format_message(), f"see: {command} --help", as_json=as_json)
+    fix = f"see: {command} --help"
+    _complain("nothing was done", error.format_message(), fix, to, as_json=as_json)
     return USAGE
 
 
-def fail_bug(error: BaseException, *, as_json: bool) -> int:
+def fail_bug(error: BaseException, to: Terminal | None, *, as_json: bool) -> int:
     """Our own mistake: the traceback goes to a file, its path to the screen."""
     where = _log(error)
     why = f"this is a bug in Lockgate: {type(error).__name__}: {error}"
-    _complain("the command did not finish", why, f"report it with {where}", as_json=as_json)
+    _complain("the command did not finish", why, f"report it with {where}", to, as_json=as_json)
     return BUG
 
 
-def _complain(what: str, why: str, fix: str, *, as_json: bool) -> None:
+def _complain(what: str, why: str, fix: str, to: Terminal | None, *, as_json: bool) -> None:
     if as_json:
-        click.echo(json.dumps({"error": {"what": what, "why": why, "fix": fix}}))
-    click.echo(words.error_text(what, why, fix), err=True)
+        echo(json.dumps({"error": {"what": what, "why": why, "fix": fix}}), to=to)
+    echo(words.error_text(what, why, fix), err=True, to=to)
 
 
 def _log(error: BaseException) -> str:

@@ -84,7 +84,7 @@ def update(
     if summary is not None:
         it.tasks.check_rename(id, summary, it.caller)
     if status is not None:
-        it.coordinator.move(id, Move(status, reason, directive, force), it.caller)
+        it.signals.move(id, Move(status, reason, directive, force), it.caller)
     if summary is not None:
         it.tasks.rename(id, summary, it.caller)
     show_moved(it, it.store.load(id), as_json=as_json)
@@ -131,7 +131,7 @@ def _move(name: str | None, asked: Move, *, as_json: bool) -> None:
     it = app()
     id = named(it, name)
     must_own(it.caller, id)
-    show_moved(it, it.coordinator.move(id, asked, it.caller), as_json=as_json)
+    show_moved(it, it.signals.move(id, asked, it.caller), as_json=as_json)
 
 
 def _context(source: str | None) -> str:

@@ -1,0 +1,91 @@
+"""`lockgate checkpoint`: what hooks call at the end of an agent's turn."""
+
+import json
+import sys
+
+import click
+
+from lockgate.core.model import Status, TaskId
+from lockgate.core.turns import Move
+from lockgate.errors import TransitionRefused
+from lockgate.faces.cli.output import app, echo, json_option, named, show, terminal
+from lockgate.services.callers import must_own
+from lockgate.services.signals import FINAL, INCREMENTAL, Said
+from lockgate.services.views import task_facts
+
+LARGEST = 1 << 20
+TYPES = click.Choice([INCREMENTAL, "pre_compact", FINAL])
+
+
+@click.command()
+@click.option("--task-id", "name", metavar="ID", help="Default: the session's own task.")
+@click.option("--done", is_flag=True, help="The work is done: hand it on to be judged.")
+@click.option("--type", "kind", type=TYPES, help="Default: final with --done, else incremental.")
+@click.option("--summary", default="", help="What was done.")
+@click.option("--confidence", type=click.FloatRange(0, 1), help="How sure the agent is, 0 to 1.")
+@json_option
+def checkpoint(
+    *,
+    name: str | None,
+    done: bool,
+    kind: str | None,
+    summary: str,
+    confidence: float | None,
+    as_json: bool,
+) -> None:
+    """Keep where the work stands, with a snapshot of it; --done also hands it on.
+
+    A Stop hook's JSON on stdin makes it answer as a hook does: it blocks the stop once where there
+    is no fresh ## Handoff, and never fails.
+    """
+    it = app()
+    id = named(it, name)
+    must_own(it.caller, id)
+    hook = _hook()
+    said = Said(
+        type=kind or (FINAL if done else INCREMENTAL),
+        summary=summary or str(hook.get("last_assistant_message") or ""),
+        confidence=confidence,
+    )
+    if not done:
+        noted = it.signals.checkpoint(id, it.caller, said)
+        show(
+            {"task": id, "sequence": noted.sequence},
+            f"checkpoint {noted.sequence}",
+            as_json=as_json,
+        )
+        return
+    try:
+        task = it.signals.move(id, Move(Status.AGENT_REVIEW), it.caller, said)
+    except TransitionRefused as refusal:
+        if not hook:
+            raise
+        _answer_hook(id, refusal, active=bool(hook.get("stop_hook_active")))
+        return
+    show(task_facts(task), f"{task.id} is {task.status}", as_json=as_json or bool(hook))
+
+
+def _answer_hook(id: TaskId, refusal: TransitionRefused, *, active: bool) -> None:
+    """Once the agent is asked to go on; a second time it may stop, and its exit is judged."""
+    it = app()
+    stopped_at = it.store.load(id).status
+    if active or stopped_at is not Status.WORKING:
+        return
+    it.signals.checkpoint(id, it.caller, Said(type=INCREMENTAL))
+    reason = f"{refusal.why}. {refusal.fix}"
+    echo(json.dumps({"decision": "block", "reason": reason}))
+
+
+def _hook() -> dict[str, object]:
+    """What a hook wrote to stdin; nothing where it is no hook's."""
+    it = terminal()
+    if it:
+        text = it.stdin
+    else:
+        text = "" if sys.stdin is None or sys.stdin.isatty() else sys.stdin.read(LARGEST)
+    try:
+        found = json.loads(text)
+    except ValueError:
+        return {}
+    named_by_a_hook = isinstance(found, dict) and "hook_event_name" in found
+    return {str(key): value for key, value in found.items()} if named_by_a_hook else {}

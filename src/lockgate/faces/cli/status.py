@@ -1,0 +1,27 @@
+"""`lockgate status`: who is at work, what waits for a human."""
+
+import click
+
+from lockgate.bootstrap import orchestrator_pid
+from lockgate.core.model import Status
+from lockgate.faces import words
+from lockgate.faces.cli.output import app, json_option, show
+from lockgate.services.views import session_facts
+
+
+@click.command()
+@json_option
+def status(*, as_json: bool) -> None:
+    """Show whether an orchestrator runs, which agents are at work, and what needs a human."""
+    it = app()
+    seen = it.views.overview()
+    pid = orchestrator_pid(it.home)
+    facts = {
+        "orchestrator": pid,
+        "tasks": {status.value: seen.counts[status] for status in Status if seen.counts[status]},
+        "agents": [session_facts(session) for session in seen.alive],
+        "needs_human": [
+            {"task": task.id, "status": task.status, "why": why} for task, why in seen.humans
+        ],
+    }
+    show(facts, words.status_text(pid, seen), as_json=as_json)

@@ -1,0 +1,111 @@
+"""`lockgate up` and `down`: the orchestrator, in the foreground or behind."""
+
+import os
+import signal
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from io import StringIO
+
+import click
+
+from lockgate.bootstrap import (
+    App,
+    orchestrating,
+    orchestrator_pid,
+    start_orchestrator,
+)
+from lockgate.errors import LockgateError, Refused, Unavailable
+from lockgate.faces import words
+from lockgate.faces.cli import output
+from lockgate.faces.cli.output import app, json_option, show
+from lockgate.ports import Answered, Call
+from lockgate.services.callers import identify
+from lockgate.services.loop import Loop
+
+PATIENCE = 10.0
+STOPS = 60.0
+SERVED = {"checkpoint", "status", "task"}  # the commands that agents, hooks and people call often
+
+
+@click.command()
+@click.option("--once", is_flag=True, help="Do what can be done now, then end.")
+@click.option("--detach", is_flag=True, help="Run in the background.")
+@click.option("--idle", type=float, metavar="SECONDS", help="End after so long with nothing to do.")
+def up(*, once: bool, detach: bool, idle: float | None) -> None:
+    """Run the orchestrator: it starts agents, judges their work and moves the tasks on."""
+    it = app()
+    if detach:
+        _must_be_alone(it)
+        start_orchestrator(it.home, idle)
+        _wait(lambda: orchestrator_pid(it.home) is not None, "the orchestrator did not start")
+        show(None, f"orchestrator {orchestrator_pid(it.home)} is up", as_json=False)
+        return
+    with orchestrating(it, lambda asked: answer(it, asked), _report) as loop:
+        if loop is None:
+            _must_be_alone(it)
+            raise Unavailable("nothing was started", why="another one ended just now", fix="retry")
+        _until_stopped(loop, 0.0 if once else idle)
+
+
+@click.command()
+@json_option
+def down(*, as_json: bool) -> None:
+    """Stop the orchestrator. Agents go on, and the next one takes them up again."""
+    it = app()
+    pid = orchestrator_pid(it.home)
+    if not pid:
+        show({"pid": None}, "no orchestrator was running", as_json=as_json)
+        return
+    os.kill(pid, signal.SIGTERM)
+    _wait(lambda: orchestrator_pid(it.home) != pid, f"orchestrator {pid} did not stop", STOPS)
+    show({"pid": pid}, f"orchestrator {pid} has stopped", as_json=as_json)
+
+
+def answer(it: App, asked: Call) -> Answered:
+    """Run a command for somebody who called at the door, as whoever its token makes of them."""
+    if not asked.argv or asked.argv[0] not in SERVED:
+        return Answered(0) if asked.argv == ("wake",) else Answered(1, err="not served here\n")
+    from lockgate.faces.cli.app import run
+
+    out, err = StringIO(), StringIO()
+    to = output.Terminal(it, asked.directory, asked.stdin, out, err)
+    try:
+        to = replace(to, app=replace(it, caller=identify(it.store, asked.token or None)))
+    except LockgateError as error:
+        code = output.fail(error, to, as_json="--json" in asked.argv)
+    else:
+        code = run(list(asked.argv), to)
+    return Answered(code, out.getvalue(), err.getvalue())
+
+
+def _until_stopped(loop: Loop, idle: float | None) -> None:
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, lambda *_: loop.stop())
+    _report(f"orchestrator {os.getpid()} is up")
+    loop.run(idle)
+    _report("orchestrator stops; agents go on")
+
+
+def _report(text: str) -> None:
+    stamp = time.strftime("%H:%M:%S")
+    click.echo(f"{stamp} {words.one_line(text)}", err=True)
+
+
+def _must_be_alone(it: App) -> None:
+    pid = orchestrator_pid(it.home)
+    if pid is not None:
+        raise Refused(
+            "no orchestrator was started",
+            why=f"one is running already, as process {pid}",
+            fix="lockgate status, or stop it: lockgate down",
+        )
+
+
+def _wait(done: Callable[[], bool], what: str, patience: float = PATIENCE) -> None:
+    until = time.monotonic() + patience
+    while not done():
+        if time.monotonic() > until:
+            why, fix = f"{patience:.0f} s were not enough", "see logs/orchestrator.log in its home"
+            raise Unavailable(what, why=why, fix=fix)
+        time.sleep(0.02)

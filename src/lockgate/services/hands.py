@@ -1,0 +1,95 @@
+"""Carries out what decisions asked the world for: workspaces, agents, their end; safe to repeat."""
+
+from dataclasses import dataclass
+
+from lockgate.core.arrival import session_id
+from lockgate.core.effects import (
+    DiscardTask,
+    Effect,
+    EndSessions,
+    EvaluateGates,
+    MirrorTask,
+    NotifyHuman,
+    PrepareWorkspace,
+    PublishChange,
+    ReleaseWorkspace,
+    SpawnAgent,
+    overtaken,
+)
+from lockgate.core.model import Role, Task, TaskId
+from lockgate.ports import PendingEffect, Sessions, Store, Workspaces
+from lockgate.services.effector import Effector
+from lockgate.services.judge import Judge
+from lockgate.services.spawner import GRACE, Spawner
+
+BATCH = 100
+ELSEWHERE = (EvaluateGates, MirrorTask, DiscardTask)  # the loop's, and the effector's
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hands:
+    store: Store
+    effector: Effector
+    workspaces: Workspaces
+    sessions: Sessions
+    spawner: Spawner
+    judge: Judge
+
+    def carry_out(self, id: TaskId) -> float:
+        """In order, each marked when it is done; one that must wait does not hold up the next.
+
+        The answer is when to look again, or nought where nothing waits.
+        """
+        self.effector.carry_out(id)
+        waits: list[float] = []
+        for pending in self.store.pending_effects(id, BATCH):
+            task = self.store.find(id)
+            again = 0.0 if task is None else self._did(pending, task)
+            if again:
+                waits.append(again)
+            elif not isinstance(pending.effect, ELSEWHERE):
+                self.store.effects_done([pending.key])
+        return min(waits, default=0.0)
+
+    def _did(self, pending: PendingEffect, task: Task) -> float:
+        effect = pending.effect
+        if overtaken(effect, task):
+            self._drop(effect, task)
+            return 0.0
+        return self._do(effect, task)
+
+    def _do(self, effect: Effect, task: Task) -> float:
+        project = self.store.project(task.project)
+        match effect:
+            case PrepareWorkspace():
+                self.workspaces.prepare(project, task)
+            case SpawnAgent():
+                return self._spawn(effect, task)
+            case EndSessions(upto):
+                self._end(task, upto)
+            case PublishChange() if task.candidate:
+                self.workspaces.publish(project, task, task.candidate)
+            case ReleaseWorkspace():
+                self.workspaces.release(project, task)
+            case NotifyHuman() | PublishChange():
+                pass  # the board shows it
+            case EvaluateGates() | MirrorTask() | DiscardTask():
+                pass
+        return 0.0
+
+    def _spawn(self, spawn: SpawnAgent, task: Task) -> float:
+        if spawn.role is Role.REVIEWER:
+            task = self.judge.with_change(task)
+        return self.spawner.spawn(task, spawn)
+
+    def _end(self, task: Task, upto: int) -> None:
+        for session in self.store.sessions(task.id):
+            if session.ended is None and session.generation <= upto:
+                self.sessions.end(session.id, GRACE)
+
+    def _drop(self, effect: Effect, task: Task) -> None:
+        """A session that was written down but is wanted no more never starts."""
+        if isinstance(effect, SpawnAgent):
+            session = self.store.session(session_id(task.id, effect.generation))
+            if session and session.ended is None and not self.sessions.started(session.id):
+                self.sessions.end(session.id, GRACE)

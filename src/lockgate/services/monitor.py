@@ -1,0 +1,57 @@
+"""Notices that a session is over, reads what it left, and has the wheel decide what that means."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from lockgate.core.agents import End, Exit, Report, Usage
+from lockgate.core.model import Session, SessionId
+from lockgate.errors import LockgateError, TransitionRefused
+from lockgate.ports import Harnesses, Sessions, Store
+from lockgate.services.coordinator import Coordinator
+from lockgate.services.spawner import Spawner
+
+
+@dataclass(frozen=True, slots=True)
+class Monitor:
+    store: Store
+    coordinator: Coordinator
+    sessions: Sessions
+    harnesses: Harnesses
+    spawner: Spawner
+
+    def finish(self, id: SessionId) -> bool:
+        """Record the end of a session that is over; False while it lives."""
+        session, exit = self.store.session(id), self.sessions.exit_of(id)
+        if session is None or session.ended is not None:
+            return True
+        if exit is None:
+            return False
+        report = self._report(session, exit)
+        try:
+            self.coordinator.session_ended(id, End(exit, report, self._spent(session, report)))
+        except TransitionRefused:
+            return True  # somebody else has recorded it
+        return True
+
+    def _report(self, session: Session, exit: Exit) -> Report:
+        task = self.store.load(session.task)
+        settings = self.spawner.settings_of(task, self.store.project(task.project))
+        output = self.sessions.output(session.id)
+        try:
+            return self.harnesses.read(session.agent or task.agent, settings, output, exit)
+        except LockgateError as error:
+            return Report(failure=str(error))
+
+    def _spent(self, session: Session, report: Report) -> Usage:
+        """What this run alone has used, where the program counts all runs of its session."""
+        if not report.cumulative:
+            return report.usage
+        before = _most(self.store.sessions(session.task), session, report.native)
+        usage = report.usage
+        return Usage(max(0.0, usage.usd - before.usd), max(0, usage.tokens - before.tokens))
+
+
+def _most(sessions: Iterable[Session], now: Session, native: str) -> Usage:
+    same = [it for it in sessions if it.native == native and it.id != now.id]
+    usd = max((it.usd for it in same), default=0.0)
+    return Usage(usd, max((it.tokens for it in same), default=0))

@@ -1,0 +1,79 @@
+"""What an agent says while it works: it is done, or here is where it stands."""
+
+from dataclasses import asdict, dataclass
+
+from lockgate.core.decision import Evidence, Refusal
+from lockgate.core.model import Actor, Checkpoint, Status, Task, TaskId
+from lockgate.core.turns import Move, move
+from lockgate.errors import LockgateError
+from lockgate.ports import Change, Clock, Store, TaskFiles, Workspaces
+from lockgate.services.callers import Caller
+from lockgate.services.coordinator import Coordinator, refused
+
+NOTHING = Change("", ())
+FINAL, INCREMENTAL = "final", "incremental"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Said:
+    """What comes with a checkpoint; nobody takes it for more than it is."""
+
+    type: str = FINAL
+    summary: str = ""
+    confidence: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Signals:
+    store: Store
+    coordinator: Coordinator
+    workspaces: Workspaces
+    files: TaskFiles
+    clock: Clock
+
+    def move(self, id: TaskId, asked: Move, caller: Caller, said: Said | None = None) -> Task:
+        """The validated move. A worker's done signal takes its work along, as it is now."""
+        if asked.target is not Status.AGENT_REVIEW or caller.actor is not Actor.WORKER:
+            return self.coordinator.move(id, asked, caller)
+        seen = self.coordinator.witness.look(id, caller).evidence
+        answer = move(seen, asked)
+        if isinstance(answer, Refusal):
+            raise refused(id, answer)
+        change = self._taken(seen.task)
+        noted = self._checkpoint(id, caller, said or Said(summary=_handoff(seen)), change)
+        done = Move(asked.target, asked.reason, checkpoint=noted, candidate=change.commit)
+        return self.coordinator.move(id, done, caller)
+
+    def checkpoint(self, id: TaskId, caller: Caller, said: Said) -> Checkpoint:
+        """Keep where the work stands, with a snapshot of it."""
+        return self._checkpoint(id, caller, said, self._taken(self.store.load(id)))
+
+    def _checkpoint(self, id: TaskId, caller: Caller, said: Said, change: Change) -> Checkpoint:
+        noted = Checkpoint(
+            sequence=0,
+            type=said.type,
+            files_modified=change.files,
+            work_summary=said.summary,
+            confidence=said.confidence,
+        )
+        facts: dict[str, object] = {
+            **{key: value for key, value in asdict(noted).items() if key != "sequence"},
+            "time": self.clock.now(),
+            "commit": change.commit,
+            "session": caller.session.id if caller.session else None,
+        }
+        sequence = self.files.add_checkpoint(id, facts)
+        return Checkpoint(**{**asdict(noted), "sequence": sequence})
+
+    def _taken(self, task: Task) -> Change:
+        """The work as a commit; where it cannot be had now, the evaluation tries again."""
+        if task.pinned is None or not self.workspaces.place(task.id).is_dir():
+            return NOTHING
+        try:
+            return self.workspaces.take(self.store.project(task.project), task)
+        except LockgateError:
+            return NOTHING
+
+
+def _handoff(seen: Evidence) -> str:
+    return (seen.found.handoff or "").strip()

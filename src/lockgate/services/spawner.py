@@ -1,0 +1,212 @@
+"""Starts the session that a decision asked for: once, however often it is asked."""
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from lockgate.core.agents import DOOR, Job
+from lockgate.core.arrival import session_id
+from lockgate.core.effects import SpawnAgent
+from lockgate.core.mirror import frontmatter
+from lockgate.core.model import Role, Session, SessionId, Task
+from lockgate.core.prompts import Before, opening
+from lockgate.core.settings import SandboxLevel, Settings
+from lockgate.core.task_text import Readable
+from lockgate.errors import Refused
+from lockgate.ports import (
+    Chance,
+    Clock,
+    Configuration,
+    Credentials,
+    Desk,
+    Harnesses,
+    Project,
+    Sessions,
+    Start,
+    Store,
+    TaskFiles,
+    Workspaces,
+)
+from lockgate.services.coordinator import Coordinator, Place
+
+NO_LIMIT = 7 * 24 * 3600.0
+LEAST = 60.0  # seconds that a session gets, however little is left of the budget
+GRACE = 5.0
+GOODBYE = 10.0  # seconds that an agent which has signalled gets to end by itself
+SILENCE = 900.0
+LOOK_AGAIN = 2.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spawner:
+    home: Path
+    store: Store
+    coordinator: Coordinator
+    workspaces: Workspaces
+    sessions: Sessions
+    harnesses: Harnesses
+    files: TaskFiles
+    configuration: Configuration
+    credentials: Credentials
+    clock: Clock
+    chance: Chance
+
+    def spawn(self, task: Task, spawn: SpawnAgent) -> float:
+        """Nought once it runs, or has run; else when to look again."""
+        id = session_id(task.id, spawn.generation)
+        known = self.store.session(id)
+        if known and (known.ended is not None or self.sessions.started(id)):
+            return 0.0
+        again = self._wait_until(task, spawn)
+        if again:
+            return again
+        project = self.store.project(task.project)
+        settings = self.settings_of(task, project)
+        self._must_be_there(task, settings)
+        self._end_older(task, spawn)
+        native = self._native(task, spawn, settings)
+        desk = self._desk(project, task, spawn)
+        job = self._job(task, spawn, native, settings)
+        start = self._start(task, spawn, desk, settings, job)
+        self.sessions.note(start)
+        if known is None:
+            token = self.sessions.token(id) or start.token
+            place = Place(str(desk.directory), native)
+            self.coordinator.session_started(task.id, spawn, token, place)
+        self.sessions.start(start)
+        return 0.0
+
+    def settings_of(self, task: Task, project: Project) -> Settings:
+        if task.pinned is None:
+            return self.configuration.settings_of(project)
+        return self.configuration.settings_at(project, task.pinned.base_commit)
+
+    def _wait_until(self, task: Task, spawn: SpawnAgent) -> float:
+        now = self.clock.now()
+        if spawn.interactive:
+            return 0.0
+        if now < task.not_before:
+            return task.not_before
+        taken = spawn.role is Role.WORKER and task.taken_over
+        leaving = now < task.updated + GOODBYE and self._older(task, spawn)
+        if taken or leaving or not self._has_slot(task):
+            return now + LOOK_AGAIN
+        return 0.0
+
+    def _has_slot(self, task: Task) -> bool:
+        project = self.store.project(task.project)
+        slots = self.settings_of(task, project).project.slots
+        alive = [it for it in self.store.sessions_alive() if it.task != task.id]
+        of_project = [it for it in alive if self.store.load(it.task).project == task.project]
+        return len(of_project) < slots
+
+    def _must_be_there(self, task: Task, settings: Settings) -> None:
+        how = self.harnesses.missing(task.agent, settings)
+        if how:
+            raise Refused(
+                f"agent {task.agent} was not started", why="its program is not installed", fix=how
+            )
+
+    def _end_older(self, task: Task, spawn: SpawnAgent) -> None:
+        """An agent that has signalled may still be saying goodbye; two never share a desk."""
+        for older in self._older(task, spawn):
+            self.sessions.end(older.id, GRACE)
+
+    def _older(self, task: Task, spawn: SpawnAgent) -> tuple[Session, ...]:
+        return tuple(
+            it
+            for it in self.store.sessions(task.id)
+            if it.role is spawn.role
+            and it.generation < spawn.generation
+            and it.ended is None
+            and self.sessions.exit_of(it.id) is None
+        )
+
+    def _native(self, task: Task, spawn: SpawnAgent, settings: Settings) -> str:
+        """The id by which the last worker is resumed; empty where a new one begins."""
+        if spawn.fresh or spawn.role is Role.REVIEWER:
+            return ""
+        if not self.harnesses.can_resume(task.agent, settings):
+            return ""
+        return _last_native(self.store.sessions(task.id), task.agent)
+
+    def _desk(self, project: Project, task: Task, spawn: SpawnAgent) -> Desk:
+        papers = self._papers(task)
+        if spawn.role is Role.WORKER:
+            desk = Desk(directory=self.workspaces.prepare(project, task))
+        else:
+            desk = self._review_desk(project, task, session_id(task.id, spawn.generation))
+        self.workspaces.write(desk.directory, papers)
+        return desk
+
+    def _review_desk(self, project: Project, task: Task, id: SessionId) -> Desk:
+        place = self.home / "reviews" / task.id / id
+        self.workspaces.checkout(project, task, task.candidate, place / "checkout")
+        return Desk(directory=place / "desk", checkout=place / "checkout")
+
+    def _papers(self, task: Task) -> dict[str, str]:
+        text = self.files.read(task.id)
+        body = text.body if isinstance(text, Readable) else self.store.body(task.id) or ""
+        facts = frontmatter(task)
+        pinned = task.pinned
+        more = {"base": pinned.base, "base_commit": pinned.base_commit} if pinned else {}
+        return {
+            "TASK.md": self.files.render(facts, body),
+            "task.json": json.dumps({**facts, **more}, indent=2) + "\n",
+        }
+
+    def _job(self, task: Task, spawn: SpawnAgent, native: str, settings: Settings) -> Job:
+        limits = task.pinned.limits if task.pinned else settings.limits
+        names = self.harnesses.variables(task.agent, settings)
+        command = f"{DOOR}/bin/lockgate" if _sandboxed(settings) else "lockgate"
+        stop = (command, "checkpoint", "--task-id", task.id, "--done")
+        return Job(
+            prompt=opening(task, spawn.role, limits, self._before(task), resumed=bool(native)),
+            role=spawn.role,
+            task=task.id,
+            session=session_id(task.id, spawn.generation),
+            environ=self.credentials.of(task.agent, names),
+            native=native,
+            interactive=spawn.interactive,
+            stop_command=stop if spawn.role is Role.WORKER else (),
+        )
+
+    def _before(self, task: Task) -> Before:
+        last = self.files.last_checkpoint(task.id) or {}
+        files = last.get("files_modified")
+        named = tuple(str(it) for it in files) if isinstance(files, list) else ()
+        return Before(str(last.get("work_summary") or ""), named)
+
+    def _start(
+        self, task: Task, spawn: SpawnAgent, desk: Desk, settings: Settings, job: Job
+    ) -> Start:
+        id = session_id(task.id, spawn.generation)
+        reviews = self.home / "reviews" / task.id / id / "home"
+        return Start(
+            session=id,
+            token=self.sessions.token(id) or self.chance.token(),
+            launch=self.harnesses.launch(task.agent, settings, job),
+            desk=desk,
+            home=reviews if spawn.role is Role.REVIEWER else self.home / "homes" / task.id,
+            base=self.workspaces.base(self.store.project(task.project)),
+            read=(*self.harnesses.paths(task.agent, settings), *settings.sandbox.read),
+            sandboxed=_sandboxed(settings),
+            interactive=spawn.interactive,
+            wall_seconds=NO_LIMIT if spawn.interactive else _seconds_left(task),
+            silent_seconds=NO_LIMIT if spawn.interactive else SILENCE,
+        )
+
+
+def _last_native(sessions: Iterable[Session], agent: str) -> str:
+    own = [it for it in sessions if it.role is Role.WORKER and it.agent == agent and it.native]
+    return own[-1].native if own else ""
+
+
+def _seconds_left(task: Task) -> float:
+    minutes = task.pinned.budget.minutes if task.pinned else 0
+    return max(LEAST, minutes * 60 - task.seconds) if minutes else NO_LIMIT
+
+
+def _sandboxed(settings: Settings) -> bool:
+    return settings.sandbox.level is SandboxLevel.AUTO

@@ -1,0 +1,72 @@
+"""Starts the tasks that wait, the urgent first, once what they depend on is done."""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+
+from lockgate.core.dag import TaskDAG
+from lockgate.core.model import ProjectId, Status, Task, TaskId
+from lockgate.core.turns import Move
+from lockgate.errors import LockgateError
+from lockgate.ports import Clock, Configuration, Store, TaskFilter
+from lockgate.services.coordinator import LOCKGATE, Coordinator
+
+BATCH = 1000
+AT_WORK = frozenset({Status.WORKING, Status.AGENT_REVIEW})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Starter:
+    store: Store
+    coordinator: Coordinator
+    configuration: Configuration
+    clock: Clock
+    _refused: dict[TaskId, int] = field(default_factory=dict[TaskId, int])  # by the rev it had
+
+    def start_ready(self, trouble: Callable[[str, str], object]) -> None:
+        slots: dict[ProjectId, int] = {}
+        for task in self._ready():
+            try:
+                left = slots.get(task.project)
+                left = self._free_slots(task.project) if left is None else left
+                slots[task.project] = left - 1
+                if left > 0:
+                    self.coordinator.move(task.id, Move(Status.WORKING), LOCKGATE)
+            except LockgateError as error:
+                self._refused[task.id] = task.rev
+                trouble(f"task {task.id}", f"{error} ({error.fix})")
+
+    def blockers(self, task: Task) -> tuple[Task, ...]:
+        """The tasks that it waits for."""
+        named = (self.store.find(id) for id in task.depends_on)
+        return tuple(it for it in named if it and it.status is not Status.DONE)
+
+    def _ready(self) -> Iterator[Task]:
+        pending = [it for it in self._all(frozenset({Status.PENDING})) if it.auto_start]
+        pending.sort(key=lambda it: (it.priority, it.created, it.id))
+        by_id = {it.id: it for it in pending}
+        order = TaskDAG.of({it.id: _among(it.depends_on, by_id) for it in pending})
+        if not isinstance(order, TaskDAG):
+            return
+        for id in order.ready(()):
+            task = by_id[id]
+            if self._refused.get(id) != task.rev and not self.blockers(task):
+                yield task
+
+    def _free_slots(self, project: ProjectId) -> int:
+        slots = self.configuration.settings_of(self.store.project(project)).project.slots
+        now = self.clock.now()
+        at_work = self._all(AT_WORK, project)
+        return slots - sum(1 for it in at_work if not it.dead and it.not_before <= now)
+
+    def _all(self, statuses: frozenset[Status], project: ProjectId | None = None) -> Iterator[Task]:
+        which, after = TaskFilter(project, statuses), None
+        while True:
+            page = self.store.page(which, after, BATCH)
+            yield from page.tasks
+            after = page.after
+            if after is None:
+                return
+
+
+def _among(ids: Iterable[TaskId], known: dict[TaskId, Task]) -> list[TaskId]:
+    return [id for id in ids if id in known]
