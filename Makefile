@@ -19,10 +19,10 @@ unexport MAKEFLAGS MFLAGS MAKELEVEL
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test check lint types layers sizes stale soak docs bench format system clean
+.PHONY: help demo test test-agents check lint types layers sizes stale soak docs bench format system clean
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: $(BASE) ## the whole story on a throw-away repository
 	@$(BIN)/lockgate demo $(ARGS)
@@ -33,6 +33,10 @@ test: $(DEV) system ## all tests, the coverage floors, the requirements
 	$(BIN)/coverage json -q -o build/coverage.json
 	$(BIN)/python scripts/check_coverage.py build/coverage.json
 	$(BIN)/python scripts/verify_req_coverage.py --ids $(IDS)
+
+test-agents: $(DEV) system ## the real agents' programs, installed at their versions, without a key
+	PYTHON=$(BIN)/python sh scripts/install_agents.sh
+	$(BIN)/pytest -m agents tests/e2e/agents $(ARGS)
 
 check: lint types layers sizes stale test ## everything CI asks for
 
@@ -55,7 +59,7 @@ stale: $(DEV)
 	$(BIN)/python scripts/verify_req_coverage.py --check
 
 soak: $(DEV) system ## the property and state-machine tests at length
-	HYPOTHESIS_PROFILE=soak $(BIN)/pytest -n $(WORKERS) -m "slow or not slow" $(ARGS)
+	HYPOTHESIS_PROFILE=soak $(BIN)/pytest -n $(WORKERS) -m "not agents" $(ARGS)
 
 docs: $(DEV) ## write the generated pages anew
 	$(BIN)/python scripts/make_docs.py

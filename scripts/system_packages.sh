@@ -5,6 +5,8 @@
 # What the tests look for, the package that has it, what is skipped without it.
 parts() {
     echo "initdb postgresql the tests of the PostgreSQL store"
+    echo "bwrap bubblewrap the tests of the sandbox"
+    echo "tmux tmux the tests of interactive sessions"
 }
 
 have() {

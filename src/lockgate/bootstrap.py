@@ -91,11 +91,13 @@ def open_app(environ: Mapping[str, str] = os.environ) -> App:
         GitRepository(),
     )
     configuration = BaseConfiguration(repository, _load_config, _config_hash)
+    harnesses = Registry()
     witness = Witness(
         store=store,
         files=files,
         repository=repository,
         configuration=configuration,
+        harnesses=harnesses,
         clock=clock,
     )
     coordinator = Coordinator(store, witness, Effector(store, files))
@@ -107,7 +109,7 @@ def open_app(environ: Mapping[str, str] = os.environ) -> App:
         clock=clock,
         chance=chance,
     )
-    workspaces, sessions, harnesses = GitWorkspaces(home), ProcessSessions(home), Registry()
+    workspaces, sessions = GitWorkspaces(home), ProcessSessions(home)
     credentials = StoredCredentials(home, environ)
     spawner = Spawner(
         home=home,
@@ -258,13 +260,19 @@ def _propose(root: Path, wanted: Wanted, base: str) -> Proposal:
     return Proposal(text, found)
 
 
-def make_demo_repository(root: Path) -> None:
+def make_demo_repository(root: Path, seconds: float = 0.0) -> str | None:
     from lockgate.adapters.demo import make_repository
 
-    make_repository(root)
+    return make_repository(root, seconds)
 
 
-def merge_demo_branch(branch: str) -> None:
+def merge_demo_branch(root: Path, branch: str) -> None:
     from lockgate.adapters.demo import merge_branch
 
-    merge_branch(Path.cwd(), branch)
+    merge_branch(root, branch)
+
+
+def run_demo_tests(root: Path) -> tuple[bool, str]:
+    from lockgate.adapters.demo import run_tests
+
+    return run_tests(root)

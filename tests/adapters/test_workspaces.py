@@ -3,14 +3,13 @@
 import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from lockgate.adapters.sandbox import owner
+from lockgate.core.model import TaskId
 from lockgate.errors import Refused, Unavailable
-from lockgate.core.model import Pinned, TaskId
 from tests.adapters.workshop import BARE, BOXED, Workshop, asked, git
 
 
@@ -304,9 +303,7 @@ def test_files_are_written_by_name_and_belong_to_the_agent(shop) -> None:
 
 
 @pytest.mark.parametrize("planted", ["link", "directory", "fifo", "dangling"])
-def test_whatever_is_in_their_place_is_replaced_and_no_link_is_followed(
-    tmp_path, planted
-) -> None:
+def test_whatever_is_in_their_place_is_replaced_and_no_link_is_followed(tmp_path, planted) -> None:
     shop = Workshop.at(tmp_path, sandboxed=False)
     place = shop.workspaces.prepare(shop.project, shop.task())
     victim = tmp_path / "victim"

@@ -1,6 +1,5 @@
 """Work taken out of a clone that a hostile agent has had in its hands."""
 
-import os
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -97,7 +96,9 @@ def test_ignored_files_and_our_own_stay_out(shop) -> None:
     task = _begun(shop)
     place = shop.workspaces.place(task.id)
     shop.workspaces.write(place, {"TASK.md": "x", "task.json": "{}"})
-    shop.agent(task, "echo l > x.log; echo h > .aider.chat.history.md; echo n > new; cp new .TASK.md.0")
+    shop.agent(
+        task, "echo l > x.log; echo h > .aider.chat.history.md; echo n > new; cp new .TASK.md.0"
+    )
 
     change = shop.workspaces.take(shop.project, task)
 
@@ -116,7 +117,9 @@ def test_a_task_file_that_the_agent_commits_is_taken_out_again(shop, how) -> Non
     assert change.files == ("new",)
 
 
-@pytest.mark.parametrize("how", ["git commit -qam x", "git add -f TASK.md; git commit -qm x", "true"])
+@pytest.mark.parametrize(
+    "how", ["git commit -qam x", "git add -f TASK.md; git commit -qm x", "true"]
+)
 def test_a_task_file_that_the_repository_tracks_never_changes(shop, how) -> None:
     shop.commit("TASK.md", "the project's own\n")
     task = _begun(shop)
@@ -158,7 +161,9 @@ def test_any_name_is_taken(shop) -> None:
 
 def test_a_submodule_that_is_not_there_keeps_its_place(shop, tmp_path) -> None:
     library = Workshop.at(tmp_path / "library").root
-    git(shop.root, "-c", "protocol.file.allow=always", "submodule", "add", "-q", str(library), "lib")
+    git(
+        shop.root, "-c", "protocol.file.allow=always", "submodule", "add", "-q", str(library), "lib"
+    )
     git(shop.root, "commit", "--quiet", "--message", "lib")
     task = _begun(shop)
     shop.agent(task, "echo n > new")
@@ -182,7 +187,10 @@ def test_a_rename_counts_under_both_names(shop) -> None:
 
 def test_a_history_with_nothing_in_common_is_compared_with_the_base(shop) -> None:
     task = _begun(shop)
-    shop.agent(task, "git checkout -q --orphan o; git rm -qrf .; echo n > new; git add new; git commit -qm o")
+    shop.agent(
+        task,
+        "git checkout -q --orphan o; git rm -qrf .; echo n > new; git add new; git commit -qm o",
+    )
 
     change = shop.workspaces.take(shop.project, task)
 
@@ -435,13 +443,13 @@ def test_reading_that_does_not_end_is_ended_and_nothing_is_lost(shop) -> None:
     assert len(shop.workspaces.take(shop.project, task).files) == 3000
 
 
-def test_a_hundred_thousand_files_are_taken(tmp_path) -> None:
-    shop = Workshop.at(tmp_path, sandboxed=False)
+@pytest.mark.parametrize("each", [50, pytest.param(1000, marks=pytest.mark.slow)])
+def test_many_thousand_files_are_taken(shop, each) -> None:
     task = _begun(shop)
     place = shop.workspaces.place(task.id)
     for folder in range(100):
         (place / f"d{folder}").mkdir()
-        for file in range(200):
+        for file in range(each):
             (place / f"d{folder}" / f"{file}").write_text(f"{folder} {file}\n")
 
-    assert len(shop.workspaces.take(shop.project, task).files) == 20_000
+    assert len(shop.workspaces.take(shop.project, task).files) == 100 * each

@@ -15,9 +15,8 @@ from lockgate.core.model import Pinned, Status, Task, TaskId
 from lockgate.ports import Project
 from tests.given import a_task
 
-BOXED = pytest.param(True, id="sandbox", marks=pytest.mark.skipif(
-    trouble() is not None, reason=f"needs bubblewrap: {trouble()}"
-))  # fmt: skip
+NEEDS_BOX = pytest.mark.skipif(trouble() is not None, reason=f"needs bubblewrap: {trouble()}")
+BOXED = pytest.param(True, id="sandbox", marks=NEEDS_BOX)
 BARE = pytest.param(False, id="no sandbox")
 
 
@@ -53,9 +52,9 @@ class Workshop:
     def judge(self) -> Path:
         return self.workspaces.base(self.project).with_name("judge.git")
 
-    def task(self, id: str = "fix-login-3f9a", **fields: object) -> Task:
+    def task(self, id: object = "fix-login-3f9a", **fields: object) -> Task:
         pinned = Pinned(base_commit=asked(self.root, "rev-parse", "main"), config_hash="c")
-        given = {"id": TaskId(id), "branch": "fix-login", "pinned": pinned} | fields
+        given = {"id": TaskId(str(id)), "branch": "fix-login", "pinned": pinned} | fields
         return replace(a_task(Status.WORKING), **given)  # type: ignore[arg-type]  # a test's own
 
     def commit(self, name: str, text: str = "x\n", branch: str = "main") -> str:

@@ -185,7 +185,7 @@ def test_what_the_gates_found_is_not_lost_with_the_budget() -> None:
 
     assert decision.task.cause is Cause.BUDGET
     assert decision.task.phase == Stuck("fix-login-3f9a.3", 1, FEEDBACK)
-    assert decision.task.failed_attempts == 1
+    assert (decision.task.iteration, decision.task.failed_attempts) == (1, 1)
 
 
 def test_steps_that_escalate_with_the_budget_used_up_get_no_fresh_worker() -> None:

@@ -66,7 +66,7 @@ class Tale:
 
 
 @pytest.fixture
-def orchestra(tmp_path) -> Orchestra:
+def orchestra(tmp_path: Path) -> Iterator[Orchestra]:
     made = Orchestra(tmp_path, scripts=SCRIPTS)
     yield made
     made.close()

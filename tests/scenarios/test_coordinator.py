@@ -331,7 +331,8 @@ def test_a_configuration_in_the_work_tree_alone_counts_for_nothing(world) -> Non
 @pytest.mark.req("R122", "R152")
 def test_no_configuration_at_all_is_code_review_and_nothing_gets_past_its_gates(tmp_path) -> None:
     world = World.at(tmp_path, None)
-    id = world.started()
+    id = world.create(agent="scripted")
+    world.move(id, S.WORKING)
     world.write(id, HANDOFF + "\n## Review\nPASS\n")
     world.move(id, S.AGENT_REVIEW)
 

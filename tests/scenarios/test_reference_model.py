@@ -6,6 +6,7 @@ The bounded profile runs in `make check`, the long one in `make soak`.
 import os
 import shutil
 import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from hypothesis.stateful import (
     rule,
 )
 
+from lockgate.core.agents import End, Ending, Exit, Report, Usage
 from lockgate.core.model import Role, Status
 from lockgate.errors import TransitionRefused
 from lockgate.services.callers import HUMAN, Caller
@@ -44,6 +46,9 @@ MAP = {
 }
 
 
+ATTENDED = {"working", "clarification", "stuck"}
+
+
 @dataclass
 class Model:
     """S2's, S3's and S4's rules, told once more in the plainest way."""
@@ -57,8 +62,13 @@ class Model:
     review: str = ""
     landed: bool = False
     spent: set[str] = field(default_factory=set)
+    usd: float = 0.0
+    taken_over: bool = False
     worker_current: bool = False  # the session we hold is the one the task listens to
-    reviewer_round: int = -1
+    worker_is_human: bool = False
+    worker_wanted: str = ""  # "", "agent" or "human": who was asked for and has not begun
+    reviewer_current: bool = False
+    reviewer_wanted: bool = False
 
     def asks(self, actor: str, target: str, *, force: bool) -> bool:
         """Whether the move is taken; the model has moved when it is."""
@@ -97,15 +107,27 @@ class Model:
             self.spent.add(self.review)
         if (source, target) == ("working", "agent-review") and by_artifact:
             self.spent.add(self.handoff)
-        self.count(source, target)
+        self.count(source, target, actor)
+        self.arrives(target)
         starts_a_worker = target == "working" or (source, target) == ("pending", "clarification")
         if starts_a_worker and actor != "worker":
-            self.worker_current = False
-        self.status, self.crashes = target, 0
+            self.asks_for_a_worker()
 
-    def count(self, source: str, target: str) -> None:
+    def asks_for_a_worker(self, who: str = "agent") -> None:
+        self.worker_current, self.worker_wanted = False, who
+
+    def may_have_a_worker(self) -> None:
+        """Lockgate itself asks for one only while something is left of the budget."""
+        if self.usd >= 5.0:
+            self.arrives("stuck")
+        else:
+            self.asks_for_a_worker()
+
+    def count(self, source: str, target: str, actor: str) -> None:
         if source == "stuck" and target != "cancelled":
             self.iteration, self.round = 1, 0
+        if (source, target, actor) == ("stuck", "working", "human"):
+            self.usd, self.taken_over = 0.0, False
         if source == "pending" and target != "cancelled":
             self.iteration = 1
         if source == "paused-for-intervention" and target == "pending":
@@ -117,48 +139,100 @@ class Model:
         self.attempts += 1
         if self.attempts >= 5:
             self.arrives("paused-for-intervention")
-        elif target == "stuck" or self.iteration >= 3:
+        elif target == "stuck" or self.iteration >= 3 or self.usd >= 5.0:
             self.arrives("stuck")
         else:
             self.iteration += 1
-            self.worker_current = False
             self.arrives("working")
+            self.asks_for_a_worker()
 
     def arrives(self, status: str) -> None:
+        """A reviewer belongs to one evaluation, a worker that has not begun to working."""
         self.status, self.crashes = status, 0
+        self.reviewer_current, self.reviewer_wanted = False, status == "agent-review"
+        if status not in {"working", "clarification"}:
+            self.worker_wanted = ""
 
-    def worker_dies(self) -> None:
+    def worker_ends(self, how: Ending, *, limited: bool, usd: float) -> None:
+        self.usd += usd
         current, self.worker_current = self.worker_current, False
-        if not current or self.status != "working":
+        if not current or self.worker_is_human or self.status != "working":
             return
         if self.need_met("agent-review"):
             self.take("agent-review", "orchestrator", by_artifact=True)
-            return
+        elif how is Ending.INTERRUPTED or (limited and how is not Ending.ENDED):
+            self.may_have_a_worker()
+        elif how is not Ending.ENDED:
+            self.worker_crashes()
+
+    def worker_crashes(self) -> None:
         self.attempts += 1
         self.crashes += 1
         if self.attempts >= 5:
             self.arrives("paused-for-intervention")
         elif self.crashes >= 2:
             self.arrives("stuck")
+        else:
+            self.may_have_a_worker()
 
-    def reviewer_dies(self) -> None:
-        heard = self.reviewer_round == self.round
-        self.reviewer_round = -1
+    def reviewer_ends(self, how: Ending, *, limited: bool, usd: float) -> None:
+        self.usd += usd
+        heard, self.reviewer_current = self.reviewer_current, False
         if not heard or self.status != "agent-review":
             return
         for target in ("reviewing", "working", "stuck"):
             if self.need_met(target):
                 self.take(target, "orchestrator", by_artifact=True)
                 return
+        self.reviewer_wanted = how is not Ending.ENDED
+        if how in {Ending.INTERRUPTED, Ending.ENDED} or limited:
+            return
         self.crashes += 1
         if self.crashes >= 2:
             self.arrives("stuck")
 
     def attempt_fails(self) -> None:
         self.attempts += 1
-        self.worker_current = False
         if self.attempts >= 5:
             self.arrives("paused-for-intervention")
+            self.worker_current = False
+        else:
+            self.may_have_a_worker()
+
+    def respawns(self, *, alive: bool) -> bool:
+        if alive or self.taken_over:
+            return False
+        if self.status == "agent-review":
+            self.reviewer_wanted = True
+        elif self.status in ATTENDED:
+            self.asks_for_a_worker()
+        else:
+            return False
+        return True
+
+    def is_taken_over(self) -> bool:
+        if self.taken_over or self.status not in ATTENDED:
+            return False
+        self.taken_over = True
+        self.asks_for_a_worker("human")
+        return True
+
+    def is_handed_back(self) -> bool:
+        if not self.taken_over or not self.asks("human", "agent-review", force=False):
+            return False
+        self.taken_over = False
+        return True
+
+    @property
+    def worker_may_begin(self) -> bool:
+        """While a human sits there, nobody else does."""
+        wanted = self.worker_wanted == "human" if self.taken_over else self.worker_wanted
+        return bool(wanted) and self.status in ATTENDED
+
+
+HOW = st.sampled_from([Ending.EXITED, Ending.EXITED, Ending.EXITED, *Ending])
+LIMITED = st.sampled_from([False, False, False, True])
+COSTS = st.sampled_from([0.0, 0.0, 0.0, 2.0, 3.0])
 
 
 class CoordinatorAgainstTheModel(RuleBasedStateMachine):
@@ -224,40 +298,75 @@ class CoordinatorAgainstTheModel(RuleBasedStateMachine):
     @rule(to=st.sampled_from([Status.REVIEWING, Status.WORKING, Status.STUCK]))
     def reviewer_asks(self, to: Status) -> None:
         assert self.reviewer is not None
-        if self.model.reviewer_round == self.model.round:
+        if self.model.reviewer_current:
             self._asks("reviewer", self.reviewer, to)
         else:
             with pytest.raises(TransitionRefused):
                 self.world.move(self.id, to, self.reviewer)
 
-    @precondition(lambda self: self.model.status == "working" and not self.model.worker_current)
+    @precondition(lambda self: self.model.worker_may_begin)
     @rule()
     def worker_begins(self) -> None:
         self.worker = self.world.begin(self.id, Role.WORKER)
-        self.model.worker_current = True
+        assert self.worker.session is not None
+        self.model.worker_is_human = self.model.worker_wanted == "human"
+        assert self.worker.session.interactive is self.model.worker_is_human
+        self.model.worker_current, self.model.worker_wanted = True, ""
 
-    @precondition(lambda self: self.model.status == "agent-review")
+    @precondition(lambda self: self.model.reviewer_wanted)
     @rule()
     def reviewer_begins(self) -> None:
-        if self.reviewer is None or self.model.reviewer_round != self.model.round:
-            self.reviewer = self.world.begin(self.id, Role.REVIEWER)
-            self.model.reviewer_round = self.model.round
+        self.reviewer = self.world.begin(self.id, Role.REVIEWER)
+        self.model.reviewer_current, self.model.reviewer_wanted = True, False
 
     @precondition(lambda self: self.worker is not None)
-    @rule()
-    def worker_dies(self) -> None:
+    @rule(how=HOW, limited=LIMITED, usd=COSTS)
+    def worker_ends(self, how: Ending, limited: bool, usd: float) -> None:
         assert self.worker is not None
-        self.model.worker_dies()
-        self.world.ends(self.worker)
+        self.model.worker_ends(how, limited=limited, usd=usd)
+        self._ends(self.worker, how, limited=limited, usd=usd)
         self.worker = None
 
     @precondition(lambda self: self.reviewer is not None)
-    @rule()
-    def reviewer_dies(self) -> None:
+    @rule(how=HOW, limited=LIMITED, usd=COSTS)
+    def reviewer_ends(self, how: Ending, limited: bool, usd: float) -> None:
         assert self.reviewer is not None
-        self.model.reviewer_dies()
-        self.world.ends(self.reviewer)
+        self.model.reviewer_ends(how, limited=limited, usd=usd)
+        self._ends(self.reviewer, how, limited=limited, usd=usd)
         self.reviewer = None
+
+    def _ends(self, agent: Caller, how: Ending, *, limited: bool, usd: float) -> None:
+        """Told twice, as a monitor that was restarted would."""
+        assert agent.session is not None
+        end = End(Exit(ending=how), Report(limited_until=0.0 if limited else None), Usage(usd=usd))
+        self.world.app.coordinator.session_ended(agent.session.id, end)
+        with pytest.raises(TransitionRefused, match="has ended already"):
+            self.world.app.coordinator.session_ended(agent.session.id, end)
+
+    def _human_does(self, expected: bool, act: Callable[[], object]) -> None:
+        if expected:
+            act()
+        else:
+            with pytest.raises(TransitionRefused):
+                act()
+
+    @rule()
+    def human_asks_for_the_agent_anew(self) -> None:
+        alive = self.model.worker_current or self.model.reviewer_current
+        coordinator = self.world.app.coordinator
+        self._human_does(
+            self.model.respawns(alive=alive), lambda: coordinator.respawn(self.id, "", HUMAN)
+        )
+
+    @rule()
+    def human_takes_over(self) -> None:
+        coordinator = self.world.app.coordinator
+        self._human_does(self.model.is_taken_over(), lambda: coordinator.take_over(self.id, HUMAN))
+
+    @rule()
+    def human_hands_back(self) -> None:
+        coordinator = self.world.app.coordinator
+        self._human_does(self.model.is_handed_back(), lambda: coordinator.hand_back(self.id, HUMAN))
 
     @precondition(lambda self: self.model.status == "working")
     @rule()
@@ -304,12 +413,16 @@ class CoordinatorAgainstTheModel(RuleBasedStateMachine):
             task.review_round,
             task.iteration,
             task.failed_attempts,
+            task.usd,
+            task.taken_over,
         ) == (
             self.model.status,
             self.model.crashes,
             self.model.round,
             self.model.iteration,
             self.model.attempts,
+            self.model.usd,
+            self.model.taken_over,
         )
 
     def _write(self) -> None:

@@ -747,7 +747,7 @@ def test_every_field_of_a_session_survives_the_database(store: Store) -> None:
         task,
         role=Role.REVIEWER,
         round=2,
-        generation=2**33,
+        generation=2**31 - 1,
         directory="/w",
         agent="claude",
         native="é-1",

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Generator, Sequence
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 from uuid import uuid4
@@ -16,9 +17,9 @@ from psycopg.rows import dict_row
 
 from lockgate.adapters.store import open_store, postgres, rows, sql, sqlite
 from lockgate.adapters.store.migrating import Migration, migrations_after, split_statements
-from lockgate.core.effects import NotifyHuman
+from lockgate.core.effects import EndSessions, NotifyHuman, SpawnAgent
 from lockgate.core.event_log import StoredEvent
-from lockgate.core.model import Status, TaskId
+from lockgate.core.model import Budget, GateKind, GateRef, Pinned, Role, Status, TaskId
 from lockgate.ports import PendingEffect
 from tests.store.conftest import BOTH
 from tests.store.postgres_cluster import with_schema
@@ -46,6 +47,7 @@ class Old(Protocol):
     def execute(self, statement: str, values: rows.Values) -> Sequence[dict[str, object]]: ...
     def version(self) -> int: ...
     def schema(self) -> object: ...
+    def columns(self, table: str) -> set[str]: ...
 
 
 class OldSqlite:
@@ -68,6 +70,9 @@ class OldSqlite:
 
     def schema(self) -> object:
         return self.execute("SELECT type, name, sql FROM sqlite_master ORDER BY type, name", {})
+
+    def columns(self, table: str) -> set[str]:
+        return {str(it["name"]) for it in self.execute(f"PRAGMA table_info({table})", {})}
 
 
 class OldPostgres:
@@ -101,6 +106,14 @@ class OldPostgres:
         )
         return tables, checks, indexes
 
+    def columns(self, table: str) -> set[str]:
+        found = self.execute(
+            "SELECT column_name FROM information_schema.columns"
+            " WHERE table_schema = current_schema() AND table_name = :name",
+            {"name": table},
+        )
+        return {str(it["column_name"]) for it in found}
+
 
 @pytest.fixture(params=BOTH)
 def old(request: pytest.FixtureRequest, tmp_path: Path) -> Generator[Old]:
@@ -124,7 +137,7 @@ def fill(old: Old) -> None:
     head = "0" * 64
     for seq, status in enumerate(EIGHT, 1):
         task = a_task(status.value, status=status, created=float(seq), summary="é '")
-        old.execute(sql.INSERT_TASK, rows.task_to_row(task))
+        insert(old, "tasks", rows.task_to_row(task))
         event = StoredEvent(
             seq=seq, time=1.5, task=task.id, type="x", prev=head, data={"é": status.name}
         )
@@ -133,9 +146,17 @@ def fill(old: Old) -> None:
         old.execute(sql.INSERT_EVENT, row)
         pending = PendingEffect(f"{task.id}:0:0", task.id, NotifyHuman(Status.STUCK, "é"))
         old.execute(sql.INSERT_EFFECT, rows.effect_to_row(pending))
-        old.execute(sql.PUT_SESSION, rows.session_to_row(a_session(task, f"s{seq}")))
+        insert(old, "sessions", rows.session_to_row(a_session(task, f"s{seq}")))
     old.execute(sql.TAKE_NUMBERS, {"count": len(EIGHT)})
     old.execute(sql.MOVE_HEAD, {"hash": head})
+
+
+def insert(old: Old, table: str, row: rows.Values) -> None:
+    """A row as that version wrote it: without the columns that came later."""
+    names = [name for name in row if name in old.columns(table)]
+    values = ", ".join(f":{name}" for name in names)
+    statement = f"INSERT INTO {table} ({', '.join(names)}) VALUES ({values})"  # noqa: S608  our own
+    old.execute(statement, {name: row[name] for name in names})
 
 
 def content(old: Old) -> dict[str, Sequence[dict[str, object]]]:
@@ -156,8 +177,8 @@ def test_a_pause_is_refused_before_the_migration_and_stored_after(old: Old) -> N
     old.migrate(second)
     old.execute(PAUSE, {})
 
-    (row,) = old.execute(sql.TASK, {"id": "pending"})
-    assert rows.task_from_row(row).status is Status.PAUSED_FOR_INTERVENTION
+    (row,) = old.execute("SELECT status FROM tasks WHERE id = 'pending'", {})
+    assert row == {"status": "PAUSED_FOR_INTERVENTION"}
     with pytest.raises((sqlite3.IntegrityError, psycopg.errors.CheckViolation)):
         old.execute("UPDATE tasks SET status = 'LOST'", {})
 
@@ -172,7 +193,10 @@ def test_a_migration_keeps_every_row_and_index(old: Old) -> None:
     for migration in later:
         old.migrate(migration)
 
-    assert content(old) == before
+    after = content(old)
+    for table, found in before.items():
+        kept = [{name: row[name] for name in found[0]} for row in after[table]]
+        assert kept == found
     assert {row["status"] for row in before["tasks"]} == {it.name for it in EIGHT}
 
 
@@ -189,6 +213,73 @@ def test_an_old_database_is_brought_up_to_date_when_it_is_opened(old: Old) -> No
     assert store.first_broken_event() is None
     assert len(store.sessions(TaskId("working"))) == 1
     assert len(store.pending_effects(None, 99)) == len(EIGHT)
+    store.close()
+
+
+def test_rows_of_the_first_version_are_read_as_if_nothing_had_been_used(old: Old) -> None:
+    first, *later = migrations_of(old)
+    old.migrate(first)
+    fill(old)
+
+    for migration in later:
+        old.migrate(migration)
+
+    tasks = [rows.task_from_row(row) for row in old.execute("SELECT * FROM tasks", {})]
+    sessions = [rows.session_from_row(row) for row in old.execute("SELECT * FROM sessions", {})]
+    assert {it.id: it for it in tasks} == {
+        it.value: a_task(it.value, status=it, created=float(n), summary="é '")
+        for n, it in enumerate(EIGHT, 1)
+    }
+    assert {it.id: it for it in sessions} == {
+        f"s{n}": a_session(a_task(it.value), f"s{n}") for n, it in enumerate(EIGHT, 1)
+    }
+
+
+# As versions before 0004 wrote them, to the letter.
+PINNED_THEN = (
+    '{"base":"trunk","base_commit":"b","config_hash":"h","gates":[{"kind":"command",'
+    '"name":"tests"}],"limits":{"call_attempts":3,"call_backoff":2.0,"call_base_delay_ms":500,'
+    '"crashes":2,"escalation_threshold":5,"review_rounds":2,"step_failures":3},'
+    '"respawn":false,"retry":{"fresh_after_failures":2,"max_iterations":3,"strategy":"auto"}}'
+)
+
+
+def test_what_was_pinned_before_budgets_is_read_as_without_a_limit(old: Old) -> None:
+    *earlier, last = migrations_of(old)
+    for migration in earlier:
+        old.migrate(migration)
+    old.execute(sql.INSERT_PROJECT, rows.project_to_row(PROJECT))
+    task = a_task("t1", status=Status.WORKING, generation=2, rev=4)
+    insert(old, "tasks", {**rows.task_to_row(task), "pinned": PINNED_THEN})
+    insert(old, "sessions", rows.session_to_row(a_session(task)))
+    effect = "INSERT INTO outbox (task, rev, n, kind, data) VALUES ('t1', 4, :n, :kind, :data)"
+    old.execute(effect, {"n": 0, "kind": "EndSessions", "data": "{}"})
+    spawn = '{"fresh":false,"generation":2,"role":"worker"}'
+    old.execute(effect, {"n": 1, "kind": "SpawnAgent", "data": spawn})
+    assert old.version() == last.version - 1
+    if isinstance(old, OldSqlite):
+        old.db.close()
+
+    store = open_store(old.location)
+
+    pinned = Pinned(
+        base="trunk",
+        base_commit="b",
+        config_hash="h",
+        gates=(GateRef("tests", GateKind.COMMAND, fail_fast=False),),
+        respawn=False,
+        budget=Budget(),
+        sandboxed=True,
+    )
+    found = store.load(task.id)
+    assert found == replace(task, pinned=pinned)
+    assert store.sessions_alive() == (a_session(task),)
+    assert [it.effect for it in store.pending_effects(None, 9)] == [
+        EndSessions(0),
+        SpawnAgent(Role.WORKER, 2, fresh=False, interactive=False),
+    ]
+    store.commit(moved(found, usd=1.5, candidate="c"))
+    assert store.load(task.id) == replace(found, rev=5, usd=1.5, candidate="c")
     store.close()
 
 
@@ -244,7 +335,7 @@ def test_a_kill_at_any_statement_leaves_the_old_schema_or_the_new(tmp_path: Path
     else:
         pytest.fail("the migration never came to its end")
 
-    assert seen == {1, 2, 3}
+    assert seen == {1, 2, 3, 4}
 
 
 def sqlite_schemas(path: Path) -> list[tuple[int, list[object]]]:

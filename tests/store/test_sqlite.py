@@ -409,7 +409,6 @@ def test_a_kill_loses_nothing_acknowledged_and_doubles_nothing(path: Path) -> No
         sql.EFFECTS_OF_TASK,
         sql.SESSION_BY_TOKEN,
         sql.SESSIONS_OF_TASK,
-        sql.SESSIONS_ALIVE,
         sql.PROJECT_AT,
     ],
 )
@@ -421,3 +420,11 @@ def test_what_is_asked_often_is_found_by_an_index(store: SqliteStore, statement:
     plan = " ".join(step["detail"] for step in steps)
     assert "TEMP B-TREE" not in plan  # no sort
     assert plan.startswith("SEARCH")
+
+
+def test_the_sessions_alive_are_found_without_a_look_at_those_that_ended(
+    store: SqliteStore,
+) -> None:
+    plan = database_of(store)._writer.execute(f"EXPLAIN QUERY PLAN {sql.SESSIONS_ALIVE}").fetchall()
+
+    assert [step["detail"] for step in plan] == ["SCAN sessions USING INDEX sessions_alive"]

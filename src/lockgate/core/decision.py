@@ -20,6 +20,7 @@ class Evidence:
     session: Session | None = None
     landed: bool = False
     misconfigured: str | None = None  # why base's configuration cannot be taken, if it cannot
+    agent_missing: str | None = None  # how to install its agent, where it is not there
 
 
 @dataclass(frozen=True, slots=True)

@@ -108,7 +108,11 @@ def within_budget(seen: Evidence, decision: Decision) -> Decision:
         return decision
     after = decision.task
     task = replace(
-        after, status=seen.task.status, generation=seen.task.generation, since=seen.task.since
+        after,
+        status=seen.task.status,
+        iteration=seen.task.iteration,
+        generation=seen.task.generation,
+        since=seen.task.since,
     )
     said = tuple(it for it in decision.events if not isinstance(it, StatusChanged))
     feedback = after.phase.feedback if isinstance(after.phase, NeedsFixes) else None

@@ -23,11 +23,13 @@ Need = Callable[[Evidence], Missing | None]
 
 
 def configured(seen: Evidence) -> Missing | None:
-    """The configuration on the base branch can be taken; the task is judged by it from now on."""
-    if seen.misconfigured is None:
+    """Its agent is installed, and the configuration on the base branch can be taken."""
+    if seen.misconfigured is None and seen.agent_missing is None:
         return None
+    if seen.agent_missing is not None:
+        return Missing(f"agent {seen.task.agent} is not installed", seen.agent_missing)
     return Missing(
-        seen.misconfigured, "mend .lockgate/config.toml on the base branch, and commit it"
+        str(seen.misconfigured), "mend .lockgate/config.toml on the base branch, and commit it"
     )
 
 

@@ -1,8 +1,9 @@
 """What people read, for every face: one word for one thing, and nothing that moves a cursor."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from typing import cast
 
 from lockgate.core.event_log import StoredEvent
 from lockgate.core.model import Status, Task
@@ -25,6 +26,7 @@ MARKS = {
     Status.CANCELLED: "–",
 }
 DEAD = "✗"
+GIST = 160
 
 
 def safe(text: str) -> str:
@@ -114,6 +116,72 @@ def why_text(task: Task, rows: Iterable[WhyRow]) -> str:
 def event_text(event: StoredEvent) -> str:
     told = ", ".join(f"{key}={one_line(str(value))}" for key, value in event.data.items() if value)
     return f"{event.seq:>6}  {_when(event.time)}  {event.task}  {event.type}  {told}".rstrip()
+
+
+def event_story(event: StoredEvent) -> str | None:
+    """What happened to the task, in plain words; None for what another event tells better."""
+    data = {key: one_line(str(it)) for key, it in event.data.items()}
+    match event.type:
+        case "status.changed":
+            return _moved(data["from"], data["to"], data["reason"])
+        case "GateCompleted":
+            return _gate(data["gate_name"], data["result"], data.get("why", ""))
+        case "GateFailedRetrying":
+            return f"back to its agent, which is told: {_gist(event.data['feedback'])}"
+        case type:
+            told = _STORIES.get(type)
+            return told.format_map(data) if told else None
+
+
+_STORIES = {
+    "task.created": "created: {summary}",
+    "task.imported": "imported: {summary}",
+    "session.started": "a {role} starts",
+    "session.interrupted": "the machine went down under its agent, which is taken up again",
+    "usage.limited": "its agent's plan is used up for now; it goes on by itself",
+    "agent.crashed": "its agent crashed, crash {crash_count} in this status: {reason}",
+    "GateEvaluationStarted": "handed on; the gates judge it on a clean checkout (iteration {iteration})",
+    "AllGatesPassed": "all gates passed; it waits for a human",
+    "GateFailedMaxIterations": "failed {iterations} times, which is the limit",
+    "escalation": "failed {attemptCount} times in its life; it waits for a human",
+    "task.resumed": "a human resumed it {directive}",
+    "task.taken-over": "a human took it over",
+    "task.handed-back": "the human handed it back",
+    "agent.respawned": "a human asked for a new {role}",
+    "artifact.tampered": "somebody edited TASK.md's frontmatter; it was put back",
+    "move.forced": "a human skipped what was missing ({missing}): {reason}",
+}
+_MOVES = {
+    Status.CLARIFICATION: "asks a question",
+    Status.STUCK: "is stuck and waits for a human",
+    Status.DONE: "is done: its change is in the target branch",
+    Status.CANCELLED: "is cancelled",
+}
+_RESULTS = {"broken": "could not judge", "waiting": "waits for a human"}
+
+
+def _moved(source: str, target: str, reason: str) -> str | None:
+    match Status[source], Status[target]:
+        case Status.PENDING, Status.WORKING:
+            return "started, in a clone of its own"
+        case Status.CLARIFICATION | Status.STUCK | Status.REVIEWING, Status.WORKING:
+            return f"goes on: {reason}" if reason else "goes on"
+        case _, status:
+            told = _MOVES.get(status)
+            return f"{told}: {reason}" if told and reason else told
+
+
+def _gate(name: str, result: str, why: str) -> str:
+    told = f"gate {name} {_RESULTS.get(result, result)}"
+    return f"{told}: {why}" if result in _RESULTS and why else told
+
+
+def _gist(feedback: object) -> str:
+    """The line of the first finding that says most: its last with an error, else its last."""
+    found = cast("Mapping[str, Sequence[Mapping[str, str]]]", feedback)["findings"]  # as stored
+    lines = [one_line(it) for it in found[0]["issue"].splitlines() if it.strip()] if found else []
+    telling = [it for it in lines if "Error" in it or "error:" in it] or lines or ["it failed"]
+    return telling[-1][:GIST]
 
 
 def event_facts(event: StoredEvent) -> dict[str, object]:

@@ -14,9 +14,10 @@ from lockgate.core.decision import Evidence
 from lockgate.core.effects import MirrorTask
 from lockgate.core.mirror import frontmatter
 from lockgate.core.model import Pinned, Role, Session, Status, Task, TaskId
+from lockgate.core.settings import known_agents
 from lockgate.core.task_text import Missing, Readable, TaskText, Unreadable
 from lockgate.errors import BadConfig
-from lockgate.ports import Clock, Configuration, Project, Repository, Store, TaskFiles
+from lockgate.ports import Clock, Configuration, Harnesses, Project, Repository, Store, TaskFiles
 from lockgate.services.callers import Caller
 
 BATCH = 100
@@ -39,6 +40,7 @@ class Witness:
     files: TaskFiles
     repository: Repository
     configuration: Configuration
+    harnesses: Harnesses
     clock: Clock
 
     def look(self, id: TaskId, caller: Caller) -> Look:
@@ -47,11 +49,13 @@ class Witness:
         found, body, merged = self._artifacts(canonical, caller.session)
         project = self.store.project(task.project)
         rules, misconfigured = self._rules(task, project)
+        starts = task.pinned is None and misconfigured is None
         evidence = Evidence(
             task=task,
             found=found,
             rules=rules,
             misconfigured=misconfigured,
+            agent_missing=self._agent_missing(task, project, rules) if starts else None,
             now=self.clock.now(),
             actor=caller.actor,
             session=caller.session,
@@ -68,6 +72,13 @@ class Witness:
             return self.configuration.rules_of(project), None
         except BadConfig as error:
             return Pinned(base_commit="", config_hash=""), str(error)
+
+    def _agent_missing(self, task: Task, project: Project, rules: Pinned) -> str | None:
+        """An agent that nobody knows is the spawner's to tell of."""
+        settings = self.configuration.settings_at(project, rules.base_commit)
+        if task.agent not in known_agents(settings):
+            return None
+        return self.harnesses.missing(task.agent, settings)
 
     def _artifacts(
         self, canonical: TaskText, session: Session | None

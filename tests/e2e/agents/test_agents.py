@@ -334,9 +334,7 @@ def test_a_full_context_is_reported(case, stage) -> None:
 @pytest.mark.parametrize("case", CASES[:3], ids=str)
 def test_an_agent_that_is_killed_can_be_resumed(case, stage) -> None:
     first = stage.play(case.says(*case.work), wall=WORK_SECONDS)
-    asleep: Answers = [
-        {**case.work[0], "input": {name: "sleep 60" for name in case.work[0]["input"]}}
-    ]
+    asleep: Answers = [{**case.work[0], "input": dict.fromkeys(case.work[0]["input"], "sleep 60")}]
     killed = stage.play(asleep, native=first.report.native, prompt="Go on.", wall=6)
 
     again = stage.play(

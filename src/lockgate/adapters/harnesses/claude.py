@@ -9,6 +9,7 @@ from lockgate.adapters.harnesses.events import (
     Event,
     events,
     inner,
+    items,
     number,
     shortened,
     text,
@@ -139,12 +140,9 @@ def _limit(seen: list[Event], result: Event, now: float) -> float | None:
 
 
 def _last_words(seen: list[Event]) -> str:
-    for event in reversed(seen):
-        content = inner(event, "message").get("content")
-        for block in content if isinstance(content, list) else []:
-            if text(event, "type") == "assistant" and isinstance(block, dict) and "text" in block:
-                return str(block["text"])
-    return ""
+    said = [inner(event, "message") for event in seen if text(event, "type") == "assistant"]
+    words = [text(block, "text") for message in said for block in items(message, "content")]
+    return next((it for it in reversed(words) if it), "")
 
 
 HARNESS = Harness(

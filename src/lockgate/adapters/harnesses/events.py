@@ -37,6 +37,13 @@ def inner(event: Event, *keys: str) -> Event:
     return event
 
 
+def items(event: Event, key: str) -> list[Event]:
+    """The objects of the list under this key."""
+    value = event.get(key)
+    found = cast("list[object]", value) if isinstance(value, list) else []
+    return [cast("Event", it) for it in found if isinstance(it, dict)]
+
+
 def text(event: Event, key: str) -> str:
     value = event.get(key)
     return value if isinstance(value, str) else ""

@@ -8,7 +8,9 @@ UNKNOWN = 0.0  # limited, and nobody says until when
 
 _EPOCH = re.compile(r"limit reached\|(\d{10})\b")
 _UNITS = {"d": 86400.0, "h": 3600.0, "m": 60.0, "s": 1.0}
-_SPAN = re.compile(r"(\d+(?:\.\d+)?) ?(d|h|m|s)(?:ays?|ours?|rs?|in(?:ute)?s?|ec(?:ond)?s?)?\b")
+_SPAN = re.compile(
+    r"(\d+(?:\.\d+)?) ?(d|h|m|s)(?:ays?|ours?|rs?|in(?:ute)?s?|ec(?:ond)?s?)?(?![a-z])"
+)
 _IN = re.compile(
     r"(?:again|retry|reset|resets) (?:in|after) ((?:\d[\d.]* ?[a-z]+[ ,]*)+)", re.IGNORECASE
 )

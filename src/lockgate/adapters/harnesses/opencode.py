@@ -1,4 +1,4 @@
-"""opencode: `opencode run` with JSON events, resumed by its session id. It has no hook that blocks."""
+"""opencode: `opencode run` with JSON events, resumed by its session id. No hook of it blocks."""
 
 import json
 from functools import partial

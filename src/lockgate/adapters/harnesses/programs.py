@@ -22,7 +22,7 @@ def find(name: str, search: str | None) -> Found | None:
     program = Path(at).resolve()
     interpreter = _interpreter(program, search)
     argv = (*interpreter, str(program))
-    return Found(argv, shown(*map(Path, argv)))
+    return Found(argv, shown(Path(argv[0]), program))
 
 
 def python() -> Found:

@@ -15,6 +15,7 @@ from lockgate.errors import BadConfig, Unavailable
 # Name → module of this package, imported when it is asked for; each has a HARNESS.
 MODULES = {
     "claude": "claude",
+    "claude-live": "claude_talk",
     "codex": "codex",
     "gemini": "gemini",
     "opencode": "opencode",

@@ -4,35 +4,69 @@ import contextlib
 import os
 import secrets
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from lockgate.adapters.sandbox import owner
 from lockgate.errors import Refused
 
-
-def make_home(home: Path) -> None:
-    """The task's HOME, owned by whoever its agent runs as."""
-    home.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    with contextlib.suppress(FileExistsError):
-        home.mkdir(mode=0o700)
-        os.chown(home, *owner())
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-def write_files(home: Path, files: Mapping[str, str], *, replace: bool) -> None:
-    """Put each of them there by its relative name; without `replace` only where it is missing."""
-    for name, text in files.items():
-        *parents, last = _parts(name)
-        directory = os.open(home, _DIRECTORY)
+@dataclass(frozen=True, slots=True)
+class AgentHome:
+    """The task's HOME, and whose it is: uid and gid of what its agent runs as."""
+
+    path: Path
+    owner: tuple[int, int]
+
+    def make(self) -> None:
+        self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with contextlib.suppress(FileExistsError):
+            self.path.mkdir(mode=0o700)
+            os.chown(self.path, *self.owner)
+
+    def write(self, files: Mapping[str, str], *, replace: bool) -> None:
+        """Put each of them there by its relative name; only where it is missing, if so asked."""
+        for name, text in files.items():
+            *parents, last = _parts(name)
+            directory = os.open(self.path, _DIRECTORY)
+            try:
+                for part in parents:
+                    directory = self._entered(directory, part)
+                if replace or not _is_there(directory, last):
+                    self._put(directory, last, text.encode("utf-8", "surrogateescape"))
+            finally:
+                os.close(directory)
+
+    def _entered(self, directory: int, name: str) -> int:
+        """The directory of that name inside this one, which is closed; made where none is there."""
         try:
-            for part in parents:
-                directory = _entered(directory, part)
-            if replace or not _is_there(directory, last):
-                _put(directory, last, text.encode("utf-8", "surrogateescape"))
+            return os.open(name, _DIRECTORY, dir_fd=directory)
+        except FileNotFoundError:
+            return self._made(directory, name)
+        except OSError:  # a link or a file in its place
+            _put_aside(directory, name)
+            return self._made(directory, name)
         finally:
             os.close(directory)
 
+    def _made(self, directory: int, name: str) -> int:
+        os.mkdir(name, 0o700, dir_fd=directory)
+        made = os.open(name, _DIRECTORY, dir_fd=directory)
+        os.fchown(made, *self.owner)
+        return made
 
-_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+    def _put(self, directory: int, name: str, content: bytes) -> None:
+        new = f".{secrets.token_hex(8)}.new"
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        with os.fdopen(os.open(new, flags, 0o600, dir_fd=directory), "wb") as file:
+            file.write(content)
+            os.fchown(file.fileno(), *self.owner)
+        try:
+            os.rename(new, name, src_dir_fd=directory, dst_dir_fd=directory)
+        except IsADirectoryError:
+            _put_aside(directory, name)
+            os.rename(new, name, src_dir_fd=directory, dst_dir_fd=directory)
 
 
 def _parts(name: str) -> tuple[str, ...]:
@@ -41,36 +75,6 @@ def _parts(name: str) -> tuple[str, ...]:
         why = "its name leads out of the agent's home"
         raise Refused(f"{name!r} was not written", why=why, fix="name a file below the home")
     return path.parts
-
-
-def _entered(directory: int, name: str) -> int:
-    """The directory of that name inside this one, which is closed; made where none is there."""
-    try:
-        try:
-            return os.open(name, _DIRECTORY, dir_fd=directory)
-        except FileNotFoundError:
-            pass
-        except OSError:  # a link or a file in its place
-            _put_aside(directory, name)
-        os.mkdir(name, 0o700, dir_fd=directory)
-        made = os.open(name, _DIRECTORY, dir_fd=directory)
-        os.fchown(made, *owner())
-        return made
-    finally:
-        os.close(directory)
-
-
-def _put(directory: int, name: str, content: bytes) -> None:
-    new = f".{secrets.token_hex(8)}.new"
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    with os.fdopen(os.open(new, flags, 0o600, dir_fd=directory), "wb") as file:
-        file.write(content)
-        os.fchown(file.fileno(), *owner())
-    try:
-        os.rename(new, name, src_dir_fd=directory, dst_dir_fd=directory)
-    except IsADirectoryError:
-        _put_aside(directory, name)
-        os.rename(new, name, src_dir_fd=directory, dst_dir_fd=directory)
 
 
 def _put_aside(directory: int, name: str) -> None:

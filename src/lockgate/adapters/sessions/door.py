@@ -12,6 +12,7 @@ from collections.abc import Callable, Generator
 
 VERSION = "1"
 LONGEST = 2 << 20  # bytes of a request: 1 MB of input, and the command line
+PATIENT_UNTIL = 64 << 20  # bytes that are read and thrown away before we stop listening
 PATIENCE = 30.0  # seconds for a request to arrive whole
 
 
@@ -171,14 +172,15 @@ def parsed_answer(raw: bytes) -> Answer | None:
 
 
 def received(connection: socket.socket, longest: int | None) -> bytes | None:
-    """All that is sent; None where it is more than may be."""
+    """All that is sent; None where it is more than may be. What is not read costs the answer."""
     parts, length = list[bytes](), 0
     while chunk := connection.recv(1 << 16):
-        parts.append(chunk)
         length += len(chunk)
-        if longest is not None and length > longest:
-            return None
-    return b"".join(parts)
+        if longest is None or length <= longest:
+            parts.append(chunk)
+        elif length > PATIENT_UNTIL:
+            break
+    return None if longest is not None and length > longest else b"".join(parts)
 
 
 def _encoded(text: str) -> bytes:

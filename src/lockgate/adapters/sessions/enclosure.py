@@ -1,6 +1,7 @@
 """What a session's program sees of the machine, in the sandbox or without one."""
 
 import os
+import secrets
 import shlex
 import sys
 from collections.abc import Iterator
@@ -21,7 +22,7 @@ def make_door(door: Path) -> None:
     """The directory with the session's `lockgate` command; its runner adds the socket."""
     (door / "bin").mkdir(parents=True, exist_ok=True)
     command = " ".join(shlex.quote(it) for it in (sys.executable, "-I", "-S", str(HOT)))
-    new = door / "bin" / f"lockgate.{os.getpid()}"
+    new = door / "bin" / f"lockgate.{secrets.token_hex(8)}"
     new.write_text(f'#!/bin/sh\nexec {command} "$@"\n', encoding="utf-8")
     for place, mode in ((door, 0o755), (door / "bin", 0o755), (new, 0o755)):
         place.chmod(mode)

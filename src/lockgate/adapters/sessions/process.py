@@ -13,18 +13,14 @@ from pathlib import Path
 
 from lockgate.adapters.run import run
 from lockgate.adapters.sessions import proc, tmux
-from lockgate.adapters.sessions.agent_home import make_home, write_files
-from lockgate.adapters.sessions.enclosure import make_door, program_of
 from lockgate.adapters.sessions.files import read_object, write_once
 from lockgate.adapters.sessions.logs import written
-from lockgate.adapters.sessions.spec import Spec
 from lockgate.core.agents import Ending, Exit
 from lockgate.core.model import SessionId
 from lockgate.errors import Unavailable
 from lockgate.ports import Start
 
 RUNNER = Path(__file__).with_name("runner.py")
-LOG_BYTES = 16 << 20
 LAST_PATIENCE = 15.0  # seconds for a runner to end what it keeps, before it is killed
 
 
@@ -115,27 +111,6 @@ class ProcessSessions:
     def _is_settled(self, id: SessionId) -> bool:
         """Started, or never to be."""
         return any((self._directory(id) / it).exists() for it in ("run.json", "exit.json"))
-
-    def _lay_out(self, start: Start, directory: Path) -> None:
-        directory.mkdir(parents=True, exist_ok=True, mode=0o700)
-        make_door(directory / "door")
-        make_home(start.home)
-        write_files(start.home, start.launch.files, replace=True)
-        write_files(start.home, start.launch.kept, replace=False)
-        write_once(directory / "spec.json", self._spec(start, directory))
-
-    def _spec(self, start: Start, directory: Path) -> Spec:
-        return {
-            "run": program_of(start, directory / "door", self._home),
-            "token": start.token,
-            "home": str(self._home),
-            "python": sys.executable,
-            "stdin": start.launch.stdin,
-            "wall_seconds": start.wall_seconds,
-            "silent_seconds": start.silent_seconds,
-            "log_bytes": LOG_BYTES,
-            "interactive": start.interactive,
-        }
 
     def _told(self, id: SessionId) -> Exit | None:
         exit = read_object(self._directory(id) / "exit.json")

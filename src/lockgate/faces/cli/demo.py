@@ -1,10 +1,10 @@
-"""`lockgate demo`: the rules at work on a throw-away repository, told by the real commands."""
+"""`lockgate demo`: the real orchestrator at work on a throw-away repository."""
 
 import os
 import shutil
+import signal
 import sys
 import tempfile
-import time
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,113 +12,82 @@ from pathlib import Path
 import click
 
 from lockgate.bootstrap import App, make_demo_repository, open_app
-from lockgate.core.effects import SpawnAgent
-from lockgate.core.model import Role, TaskId
-from lockgate.errors import LockgateError
-from lockgate.faces.cli.demo_story import tell
+from lockgate.faces.cli.demo_story import Story
 
-PAUSE = 0.4
+THINKING = 1.0  # seconds that each scripted agent takes, so that one can watch
+GRACE = 1.0
 
 
 @click.command()
 @click.option("--keep", is_flag=True, help="Leave the repository and the state there afterwards.")
-@click.option("--fast", is_flag=True, help="No pauses; there are none in a pipe anyway.")
+@click.option("--fast", is_flag=True, help="Agents that do not think; they never do in a pipe.")
 def demo(*, keep: bool, fast: bool) -> None:
-    """Show how tasks move: what is refused and why, what a crash does, what a human is asked.
+    """Show two agents at work: one fails its tests and fixes that, one crashes and is respawned.
 
     Needs git only: no agent, no key, no network. Your own repositories and state are not touched.
     """
     place = Path(tempfile.mkdtemp(prefix="lockgate-demo-"))
-    slow = sys.stdout.isatty() and not fast
+    thinking = THINKING if sys.stdout.isatty() and not fast else 0.0
     try:
-        with _inside(place):
-            make_demo_repository(place / "repository")
-            os.chdir(place / "repository")
-            tell(Stage(place, PAUSE if slow else 0.0))
+        with _interrupted_by(signal.SIGTERM, signal.SIGHUP):
+            _show(place, thinking)
     finally:
-        if keep:
-            click.echo(f"\nkept: {place} (LOCKGATE_HOME={place / 'home'})")
-        else:
-            shutil.rmtree(place, ignore_errors=True)
+        with _deaf():
+            _leave(place, keep=keep)
+
+
+def _show(place: Path, thinking: float) -> None:
+    why_bare = make_demo_repository(place / "repository", thinking)
+    app = open_app(_environment(place))
+    try:
+        Story(app, place / "repository").tell(why_bare)
+    finally:
+        with _deaf():
+            _end_agents(app)
+            app.store.close()
+
+
+def _environment(place: Path) -> dict[str, str]:
+    """Ours without what points at another home, another database or another script."""
+    kept = {key: value for key, value in os.environ.items() if not key.startswith("LOCKGATE_")}
+    return kept | {"LOCKGATE_HOME": str(place / "home")}
+
+
+def _end_agents(app: App) -> None:
+    for session in app.store.sessions_alive():
+        app.sessions.end(session.id, GRACE)
+
+
+def _leave(place: Path, *, keep: bool) -> None:
+    if keep:
+        click.echo(f"\nkept: {place}")
+        click.echo(f"  cd {place / 'repository'} && LOCKGATE_HOME={place / 'home'} lockgate")
+        return
+    shutil.rmtree(place, ignore_errors=True)
+    if place.exists():
+        click.echo(f"\nnot all of {place} could be removed", err=True)
 
 
 @contextmanager
-def _inside(place: Path) -> Generator[None]:
-    """Another home and another directory, until the story is told."""
-    before, directory = dict(os.environ), Path.cwd()
-    os.environ.pop("LOCKGATE_TOKEN", None)
-    os.environ.pop("LOCKGATE_DATABASE", None)
-    os.environ["LOCKGATE_HOME"] = str(place / "home")
+def _interrupted_by(*numbers: signal.Signals) -> Generator[None]:
+    """These end us as Ctrl-C does, with everything put away."""
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    before = [(number, signal.signal(number, interrupt)) for number in numbers]
     try:
         yield
     finally:
-        os.chdir(directory)
-        os.environ.clear()
-        os.environ.update(before)
+        for number, handler in before:
+            signal.signal(number, handler)
 
 
-class StoryBroke(LockgateError):
-    def __init__(self, why: str) -> None:
-        fix = "run it again with --keep, and report what you see"
-        super().__init__("the demo did not go as it should", why=why, fix=fix)
-
-
-class Stage:
-    """Where the story happens: says things, runs commands for real, and plays the orchestrator."""
-
-    def __init__(self, place: Path, pause: float) -> None:
-        self.place = place
-        self.pause = pause
-
-    def say(self, text: str) -> None:
-        time.sleep(self.pause)
-        click.echo(f"\n{text}")
-
-    def require(self, claim: str, *, holds: bool) -> None:
-        if not holds:
-            raise StoryBroke(f"it is not so that {claim}")
-        self.say(f"Checked: {claim}.")
-
-    def lockgate(self, *argv: str, token: str = "", exits: int = 0) -> None:
-        """One command as a user or an agent types it; the story ends where it exits otherwise."""
-        from lockgate.faces.cli.app import run
-
-        told = " ".join(("lockgate", *(f"'{it}'" if " " in it else it for it in argv)))
-        click.echo(f"  $ {told}")
-        os.environ["LOCKGATE_TOKEN"] = token
-        code = run(list(argv))
-        del os.environ["LOCKGATE_TOKEN"]
-        sys.stdout.flush()
-        if code != exits:
-            raise StoryBroke(f"`{told}` exited {code}, not {exits}")
-        time.sleep(self.pause)
-
-    def app(self) -> App:
-        return open_app()
-
-    def task(self, branch: str) -> TaskId:
-        return self.app().tasks.find(f"{branch}-")
-
-    def begin(self, id: TaskId, role: Role) -> str:
-        """The session that the task waits for, as the orchestrator begins it; its token."""
-        app = self.app()
-        wanted = [it.effect for it in app.store.pending_effects(id, 100)]
-        spawn = [it for it in wanted if isinstance(it, SpawnAgent) and it.role is role][-1]
-        token = f"demo-{id}-{role}-{spawn.generation}"
-        app.coordinator.session_started(id, spawn, token)
-        return token
-
-    def dies(self, id: TaskId) -> str:
-        """The worker's session ends; where the task stands then."""
-        app = self.app()
-        return app.coordinator.session_ended(app.store.sessions(id)[-1].id).status
-
-    def write(self, id: TaskId, text: str) -> None:
-        path = self.place / "home" / "tasks" / id / "TASK.md"
-        path.write_text(f"{path.read_text(encoding='utf-8')}\n{text}", encoding="utf-8")
-        click.echo("  TASK.md: " + " / ".join(text.strip().splitlines()))
-
-    def rewrite(self, id: TaskId, old: str, new: str) -> None:
-        path = self.place / "home" / "tasks" / id / "TASK.md"
-        path.write_text(path.read_text(encoding="utf-8").replace(old, new), encoding="utf-8")
-        click.echo(f"  TASK.md: {old.strip()} becomes {new.strip()}")
+@contextmanager
+def _deaf() -> Generator[None]:
+    """A second Ctrl-C must not stop us from putting things away."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)

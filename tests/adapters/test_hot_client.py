@@ -1,0 +1,364 @@
+"""The short way of the hot commands: the client, the door it knocks at, and what it loads."""
+
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Generator
+from pathlib import Path
+
+import pytest
+
+from lockgate.adapters.sessions.door import Answer, Door, Request, ask, parsed_answer
+from lockgate.faces import hot
+
+HOT = Path(hot.__file__)
+OS = {"os", "os.path", "posix", "posixpath", "genericpath", "stat", "_stat", "_collections_abc"}
+LIGHT = OS | {"sys", "_socket", "select"}
+
+
+@pytest.fixture
+def opened() -> Generator[Callable[..., Door]]:
+    doors = list[Door]()
+
+    def open_door(path: Path, answer: Callable[[Request], Answer], **more: int) -> Door:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        doors.append(Door(str(path), answer, **more))
+        doors[-1].serve()
+        return doors[-1]
+
+    yield open_door
+    for door in doors:
+        door.close()
+
+
+def client(*argv: str, program: tuple[str, ...] = ("-I", "-S", str(HOT)), **more: str):
+    """The client as a process; `stdin` is given to it as text."""
+    stdin = more.pop("stdin", "")
+    return subprocess.run(
+        [sys.executable, *program, *argv],
+        input=stdin,
+        env=os.environ | more,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=30,
+    )
+
+
+def echo(request: Request) -> Answer:
+    return Answer(4, f"{request.token}|{request.cwd}|{request.stdin}|{request.argv}\n", "warned\n")
+
+
+# --- the client ---------------------------------------------------------------------------------
+
+
+def test_it_sends_what_was_typed_and_prints_what_comes_back(home, opened) -> None:
+    opened(home / "door.sock", echo)
+
+    done = client("task", "update", "--summary", "two words ä", LOCKGATE_TOKEN="the-token")  # noqa: S106
+
+    argv = ("task", "update", "--summary", "two words ä")
+    assert done.stdout == f"the-token|{Path.cwd()}||{argv}\n"
+    assert (done.stderr, done.returncode) == ("warned\n", 4)
+
+
+def test_it_loads_nothing_that_takes_time(home, opened) -> None:
+    opened(home / "door.sock", echo)
+    script = (
+        f"import sys; before = set(sys.modules); text = open({str(HOT)!r}).read(); "
+        "exec(text, it := {'__name__': 'hot'}); it['call'](['checkpoint']); "
+        "print(*set(sys.modules) - before)"
+    )
+
+    done = client(program=("-I", "-S", "-c", script), stdin="{}")
+
+    loaded = done.stdout.splitlines()[-1].split()
+    assert done.returncode == 0, done.stderr
+    assert set(loaded) <= LIGHT
+
+
+def test_the_hot_way_of_the_whole_command_loads_no_click(home, opened) -> None:
+    opened(home / "door.sock", echo)
+    script = (
+        "import sys; from lockgate import __main__; sys.argv = ['lockgate', 'task', 'complete']\n"
+        "try: __main__.main()\n"
+        "except SystemExit as end: print(end.code, 'click' in sys.modules)"
+    )
+
+    assert client(program=("-c", script)).stdout.splitlines()[-1] == "4 False"
+
+
+def test_without_an_orchestrator_the_whole_program_does_it(home) -> None:
+    done = client("task", "complete", "nothing", program=("-m", "lockgate"))
+
+    assert done.returncode == 1
+    assert "nothing" in done.stderr
+
+
+@pytest.mark.parametrize("argv", [("--version",), ("task", "update", "--help")])
+def test_other_commands_and_help_do_not_knock(home, opened, argv) -> None:
+    heard = list[tuple[str, ...]]()
+
+    def listen(request: Request) -> Answer:
+        heard.append(request.argv)
+        return Answer(0)
+
+    opened(home / "door.sock", listen)
+
+    done = client(*argv, program=("-m", "lockgate"))
+
+    assert done.stdout
+    assert argv not in heard
+
+
+def test_the_runners_own_command_does_not_knock(home, opened) -> None:
+    opened(home / "door.sock", echo)
+
+    done = client("task", "complete", program=("-m", "lockgate"), LOCKGATE_NO_ORCHESTRATOR="1")
+
+    assert done.stderr != "warned\n"
+
+
+def test_where_a_sessions_socket_is_named_nothing_else_is_asked(tmp_path, opened) -> None:
+    opened(tmp_path / "socket", echo)
+
+    done = client(
+        "task", "list", program=("-m", "lockgate"), LOCKGATE_SOCKET=str(tmp_path / "socket")
+    )
+
+    assert "('task', 'list')" in done.stdout
+
+
+@pytest.mark.parametrize("stale", [False, True])
+def test_a_sessions_socket_without_a_runner_is_an_error(tmp_path, stale) -> None:
+    path = tmp_path / "socket"
+    if stale:
+        with socket.socket(socket.AF_UNIX) as left_behind:
+            left_behind.bind(str(path))
+
+    done = client("task", "complete", LOCKGATE_SOCKET=str(path))
+
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"lockgate: nothing was done: {path}: ")
+
+
+def test_a_stale_socket_of_the_orchestrator_is_no_orchestrator(home) -> None:
+    home.mkdir()
+    with socket.socket(socket.AF_UNIX) as left_behind:
+        left_behind.bind(str(home / "door.sock"))
+
+    assert hot.call(["task", "complete"]) is None
+
+
+def test_an_orchestrator_that_dies_before_it_answers_is_none(home) -> None:
+    home.mkdir()
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(home / "door.sock"))
+        server.listen()
+        dying = threading.Thread(target=accept_and_close, args=(server,))
+        dying.start()
+
+        assert hot.call(["task", "complete"]) is None
+        dying.join()
+
+
+def accept_and_close(server: socket.socket) -> None:
+    connection, _ = server.accept()
+    connection.close()
+
+
+def test_the_default_home_is_the_one_of_the_whole_program(monkeypatch, tmp_path) -> None:
+    from lockgate.bootstrap import home_of  # noqa: PLC0415 - it is heavy
+
+    for names in (
+        {"LOCKGATE_HOME": "relative"},
+        {"LOCKGATE_HOME": "", "XDG_STATE_HOME": str(tmp_path / "xdg")},
+        {"LOCKGATE_HOME": "", "XDG_STATE_HOME": ""},
+    ):
+        for name, value in names.items():
+            monkeypatch.setenv(name, value)
+        assert hot._home() == str(home_of(os.environ))
+
+
+def test_a_path_may_be_longer_than_a_sockets_address(tmp_path, opened) -> None:
+    home = tmp_path / ("a" * 100) / ("b" * 100)
+    opened(home / "door.sock", echo)
+
+    assert client("status", LOCKGATE_HOME=str(home)).returncode == 4
+    assert ask(str(home / "door.sock"), asking("x"), patience=5).code == 4  # type: ignore[union-attr]
+
+
+# --- its input ----------------------------------------------------------------------------------
+
+
+def test_a_hooks_input_is_sent_whole(home, opened) -> None:
+    opened(home / "door.sock", lambda it: Answer(0, str(len(it.stdin))))
+
+    assert client("checkpoint", stdin="x" * 1_000_000).stdout == "1000000"
+
+
+def test_too_much_input_is_refused(tmp_path, opened) -> None:
+    opened(tmp_path / "socket", echo)
+
+    done = client("checkpoint", stdin="x" * 1_100_000, LOCKGATE_SOCKET=str(tmp_path / "socket"))
+
+    assert done.returncode == 1
+    assert "more than 1 MB" in done.stderr
+
+
+def test_an_open_pipe_that_says_nothing_does_not_hold_it_up(home, opened) -> None:
+    opened(home / "door.sock", echo)
+    idle, held = os.pipe()
+    begin = time.monotonic()
+
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", str(HOT), "checkpoint"], stdin=idle, check=False, timeout=30
+    )
+
+    assert done.returncode == 4
+    assert time.monotonic() - begin < 10
+    os.close(idle)
+    os.close(held)
+
+
+def test_other_commands_read_no_input(home, opened) -> None:
+    opened(home / "door.sock", lambda it: Answer(0, it.stdin))
+
+    assert client("task", "complete", stdin="not for you").stdout == ""
+
+
+# --- the door -----------------------------------------------------------------------------------
+
+
+def asking(*argv: str, stdin: str = "") -> Request:
+    return Request(token="", cwd="/", stdin=stdin, argv=argv)
+
+
+def test_a_door_is_for_its_owner_and_takes_the_place_of_one_left_behind(tmp_path, opened) -> None:
+    path = tmp_path / "door.sock"
+    first = opened(path, echo)
+    first._socket.close()
+
+    opened(path, lambda _: Answer(0, "the second"))
+
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert ask(str(path), asking("x"), patience=5).out == "the second"  # type: ignore[union-attr]
+
+
+def test_a_closed_door_is_gone(tmp_path, opened) -> None:
+    path = tmp_path / "door.sock"
+    door = opened(path, echo)
+
+    assert door.close()
+
+    assert not path.exists()
+    assert ask(str(path), asking("x"), patience=5) is None
+
+
+def test_so_many_are_answered_at_once_and_the_rest_wait(tmp_path, opened) -> None:
+    now, most, lock = [0], [0], threading.Lock()
+
+    def slow(_: Request) -> Answer:
+        with lock:
+            now[0] += 1
+            most[0] = max(most[0], now[0])
+        time.sleep(0.1)
+        with lock:
+            now[0] -= 1
+        return Answer(0)
+
+    path = tmp_path / "door.sock"
+    opened(path, slow, at_once=3)
+    answers = list[Answer | None]()
+    askers = [
+        threading.Thread(target=lambda: answers.append(ask(str(path), asking("x"), patience=20)))
+        for _ in range(10)
+    ]
+    for asker in askers:
+        asker.start()
+    for asker in askers:
+        asker.join()
+
+    assert [it.code for it in answers if it] == [0] * 10
+    assert most[0] == 3
+
+
+def test_closing_waits_for_what_was_taken(tmp_path, opened) -> None:
+    taken = threading.Event()
+
+    def slow(_: Request) -> Answer:
+        taken.set()
+        time.sleep(0.4)
+        return Answer(0, "done")
+
+    path = tmp_path / "door.sock"
+    door = opened(path, slow)
+    answers = list[Answer | None]()
+    asker = threading.Thread(target=lambda: answers.append(ask(str(path), asking("x"), patience=9)))
+    asker.start()
+    taken.wait(5)
+
+    assert door.busy
+    assert not door.close(patience=0.05)
+    assert door.close(patience=5)
+
+    asker.join()
+    assert [it.out for it in answers if it] == ["done"]
+
+
+@pytest.mark.parametrize("raw", [b"", b"1", b"2\0token\0/\0\0task", b"1\0token\0/", b"\xff\xfe"])
+def test_what_is_no_request_is_answered_all_the_same(tmp_path, opened, raw) -> None:
+    opened(tmp_path / "door.sock", echo)
+
+    assert knock(tmp_path / "door.sock", raw).err.startswith("lockgate: the request was not")
+
+
+def test_a_request_that_is_too_long_is_not_read_to_its_end(tmp_path, opened) -> None:
+    opened(tmp_path / "door.sock", echo)
+
+    assert "too long" in knock(tmp_path / "door.sock", b"x" * (5 << 20)).err
+
+
+def knock(path: Path, raw: bytes) -> Answer:
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.settimeout(10)
+        connection.connect(str(path))
+        try:
+            connection.sendall(raw)
+            connection.shutdown(socket.SHUT_WR)
+        except BrokenPipeError:
+            pass
+        answer = parsed_answer(b"".join(iter(lambda: connection.recv(1 << 16), b"")))
+    assert answer is not None
+    return answer
+
+
+def test_a_bug_behind_the_door_is_answered_as_one(tmp_path, opened) -> None:
+    def broken(_: Request) -> Answer:
+        raise KeyError("oops")
+
+    opened(tmp_path / "door.sock", broken)
+
+    answer = ask(str(tmp_path / "door.sock"), asking("x"), patience=5)
+
+    assert answer is not None
+    assert (answer.code, answer.err) == (3, "lockgate: KeyError: 'oops'\n")
+
+
+def test_no_answer_in_time_is_told(tmp_path, opened) -> None:
+    released = threading.Event()
+
+    def late(_: Request) -> Answer:
+        released.wait(10)
+        return Answer(0)
+
+    opened(tmp_path / "door.sock", late)
+
+    answer = ask(str(tmp_path / "door.sock"), asking("x"), patience=0.1)
+
+    released.set()
+    assert answer is not None
+    assert "no answer within" in answer.err
