@@ -1,8 +1,9 @@
-"""A throw-away home and repository with the demo's configuration, opened as the program does."""
+"""A throw-away home and repository with one review gate, opened as the program does."""
 
+import subprocess
 from pathlib import Path
 
-from lockgate.bootstrap import App, make_demo_repository, open_app
+from lockgate.bootstrap import App, open_app
 from lockgate.core.model import Status, Task, TaskId
 from lockgate.core.turns import Move
 from lockgate.ports import Project
@@ -12,8 +13,29 @@ from lockgate.services.tasks import NewTask
 CONTEXT = "The login page sends people back to where they were, and then to the login page again."
 
 
-def make_home(where: Path) -> tuple[App, Project]:
-    make_demo_repository(where / "repository")
+CONFIG = """\
+[project]
+agent = "scripted"
+[gates]
+formula = "none"
+[[gates.list]]
+name = "review"
+type = "parallel_review"
+dimensions = ["general"]
+"""
+
+
+def make_home(where: Path, config: str = CONFIG) -> tuple[App, Project]:
+    root = where / "repository"
+    (root / ".lockgate").mkdir(parents=True)
+    (root / ".lockgate" / "config.toml").write_text(config, encoding="utf-8")
+    who = ("-c", "user.name=bench", "-c", "user.email=bench@localhost")
+    for argv in (
+        ("init", "--quiet", "--initial-branch=main"),
+        ("add", "--all"),
+        ("commit", "--quiet", "--message", "A small repository"),
+    ):
+        subprocess.run(("git", "-C", str(root), *who, *argv), check=True)  # noqa: S607
     app = open_app({"LOCKGATE_HOME": str(where / "home")})
     project = app.projects.here(where / "repository")
     return app, app.store.add_project(project)

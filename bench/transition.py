@@ -86,7 +86,7 @@ def bench(where: Path) -> list[Measure]:
     with ExitStack() as stack:
         peers = dict(_peers(where, stack))
         contenders = {
-            FLOOR: stack.enter_context(_appending(where / "floor")),
+            FLOOR: stack.enter_context(appending(where / "floor")),
             REPLACE: clocked(lambda: _replace(where / "replaced")),
             **_ours(where),
             **{name: work for name, (work, _) in peers.items()},
@@ -142,7 +142,7 @@ def _peers(where: Path, stack: ExitStack) -> Iterator[tuple[str, tuple[Work, Fas
 
 
 @contextmanager
-def _appending(path: Path) -> Iterator[Work]:
+def appending(path: Path) -> Iterator[Work]:
     file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
 
     def append() -> None:

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable, Generator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from lockgate.adapters.clock import SystemChance, SystemClock
@@ -29,6 +29,7 @@ from lockgate.services.coordinator import Coordinator
 from lockgate.services.effector import Effector
 from lockgate.services.evidence import Witness
 from lockgate.services.hands import Hands
+from lockgate.services.housekeeping import Housekeeper
 from lockgate.services.imports import Imports
 from lockgate.services.initialise import Initialiser, Proposal, Wanted
 from lockgate.services.judge import Judge
@@ -68,6 +69,7 @@ class App:
     configuration: BaseConfiguration
     spawner: Spawner
     caller: Caller
+    troubles: dict[str, str] = field(default_factory=dict[str, str])  # what the loop cannot do
 
 
 def home_of(environ: Mapping[str, str]) -> Path:
@@ -207,12 +209,20 @@ def _loop(it: App, watch: Watch, pool: ThreadPoolExecutor, report: Callable[[str
         ),
         judge=judge,
         monitor=Monitor(it.store, it.coordinator, it.sessions, it.harnesses, it.spawner),
+        housekeeper=Housekeeper(it.store, it.workspaces, pool_bytes(os.environ)),
         sessions=it.sessions,
         watch=watch,
         pool=pool,
         clock=clock,
         report=report,
+        troubles=it.troubles,
     )
+
+
+def pool_bytes(environ: Mapping[str, str]) -> int:
+    """What all workspaces together may take: LOCKGATE_POOL_GB, 20 where it says nothing."""
+    said = environ.get("LOCKGATE_POOL_GB", "")
+    return int(float(said) * 10**9) if said.replace(".", "", 1).isdecimal() else 20 * 10**9
 
 
 def orchestrator_pid(home: Path) -> int | None:
@@ -224,6 +234,25 @@ def start_orchestrator(home: Path, idle_seconds: float | None) -> None:
     idle = () if idle_seconds is None else ("--idle", str(idle_seconds))
     argv = (sys.executable, "-m", "lockgate", "up", *idle)
     start_detached(argv, home / "logs" / "orchestrator.log")
+
+
+def program_version(program: str) -> str | None:
+    from lockgate.adapters.doctor import version_of
+
+    return version_of(program)
+
+
+def sandbox_trouble() -> str | None:
+    """Why no program can be enclosed here; None where one was."""
+    from lockgate.adapters.sandbox import trouble
+
+    return trouble()
+
+
+def login_variables(it: App, agent: str, settings: Settings) -> tuple[str, ...]:
+    from lockgate.adapters.harnesses.registry import NETWORK
+
+    return tuple(name for name in it.harnesses.variables(agent, settings) if name not in NETWORK)
 
 
 def _load_config(text: str | None, origin: str) -> Settings:

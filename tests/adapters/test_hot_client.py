@@ -15,6 +15,8 @@ from lockgate.adapters.sessions.door import Answer, Door, Request, ask, parsed_a
 from lockgate.faces import hot
 
 HOT = Path(hot.__file__)
+# Coverage begins in site-packages, without which the client otherwise starts.
+FLAGS = () if "COVERAGE_PROCESS_CONFIG" in os.environ else ("-I", "-S")
 OS = {"os", "os.path", "posix", "posixpath", "genericpath", "stat", "_stat", "_collections_abc"}
 LIGHT = OS | {"sys", "_socket", "select"}
 
@@ -34,7 +36,7 @@ def opened() -> Generator[Callable[..., Door]]:
         door.close()
 
 
-def client(*argv: str, program: tuple[str, ...] = ("-I", "-S", str(HOT)), **more: str):
+def client(*argv: str, program: tuple[str, ...] = (*FLAGS, str(HOT)), **more: str):
     """The client as a process; `stdin` is given to it as text."""
     stdin = more.pop("stdin", "")
     return subprocess.run(

@@ -115,14 +115,57 @@ def test_a_tool_in_the_users_local_directory_is_shown_and_the_state_beside_it_is
     assert "keyrings" not in done.out
 
 
-def test_credentials_beside_cargos_programs_are_not_shown(monkeypatch) -> None:
-    cargo = Path.home() / ".cargo"
-    (cargo / "bin").mkdir(parents=True)
-    (cargo / "credentials.toml").write_text("secret")
-    monkeypatch.setenv("PATH", f"{cargo}/bin:{os.environ['PATH']}")
+def test_credentials_beside_programs_are_not_shown_but_their_libraries_are(monkeypatch) -> None:
+    prefix = Path.home() / ".tool"
+    for place in ("bin", "lib"):
+        (prefix / place).mkdir(parents=True)
+    (prefix / "credentials.toml").write_text("secret")
+    monkeypatch.setenv("PATH", f"{prefix}/bin:{os.environ['PATH']}")
 
-    assert str(cargo / "bin") in toolchain()
-    assert shell(f"ls -A {cargo}").out == "bin\n"
+    assert str(prefix / "bin") in toolchain()
+    assert shell(f"ls -A {prefix}").out == "bin\nlib\n"
+
+
+def test_a_directory_of_its_own_is_shown_whole(monkeypatch) -> None:
+    prefix = Path.home() / ".nvm" / "versions" / "node" / "v20"
+    (prefix / "bin").mkdir(parents=True)
+    (prefix / "CHANGELOG.md").write_text("text")
+    monkeypatch.setenv("PATH", f"{prefix}/bin:{os.environ['PATH']}")
+
+    assert shell(f"cat {prefix}/CHANGELOG.md").out == "text"
+
+
+def test_a_tool_for_many_versions_finds_them_though_its_home_is_another(monkeypatch) -> None:
+    root = Path.home() / ".pyenv"
+    (root / "shims").mkdir(parents=True)
+    (root / "version").write_text("3.11\n")
+    monkeypatch.delenv("PYENV_ROOT", raising=False)
+    monkeypatch.setenv("PATH", f"{root}/shims:{os.environ['PATH']}")
+
+    assert shell("cat $PYENV_ROOT/version").out == "3.11\n"
+
+
+def test_a_mount_inside_of_what_is_hidden_is_seen(tmp_path) -> None:
+    shown, state = tmp_path / "shown", tmp_path / "shown" / "state"
+    (state / "task").mkdir(parents=True)
+    (state / "task" / "file").write_text("file")
+    (state / "secret").write_text("secret")
+    box = Box(
+        mounts=(Mount(source=state / "task", target=str(state / "deep" / "task")),),
+        directory="/",
+        env={},
+        read=(str(shown),),
+        hidden=(str(state),),
+    )
+
+    assert inside(box, f"ls {state}; cat {state}/deep/task/file").out == "deep\nfile"
+
+
+def test_a_box_may_have_a_thousand_mounts(tmp_path) -> None:
+    (tmp_path / "file").write_text("text")
+    mounts = tuple(Mount(source=tmp_path / "file", target=f"/many/{n}") for n in range(1000))
+
+    assert inside(Box(mounts=mounts, directory="/", env={}), "ls /many | wc -l").out == "1000\n"
 
 
 def test_a_work_tree_on_the_path_is_not_shown(monkeypatch, tmp_path) -> None:

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from lockgate.adapters.sandbox import owner, trouble
-from lockgate.adapters.sessions import proc
+from lockgate.adapters.sessions import proc, process
 from lockgate.adapters.sessions.door import Answer, Door, Request
 from lockgate.adapters.sessions.layout import LOG_BYTES, lay_out
 from lockgate.adapters.sessions.process import RUNNER, ProcessSessions
@@ -94,6 +94,13 @@ class Stage:
         eventually(lambda: word in self.sessions.output(id))
 
 
+@pytest.fixture(autouse=True)
+def _measured(monkeypatch) -> None:
+    """Coverage begins in site-packages, without which the runner otherwise starts."""
+    if "COVERAGE_PROCESS_CONFIG" in os.environ:
+        monkeypatch.setattr(process, "PYTHON", (sys.executable,))
+
+
 @pytest.fixture(params=[ENCLOSED, pytest.param(False, id="bare")])
 def stage(request, tmp_path) -> Generator[Stage]:
     made = Stage(tmp_path, sandboxed=request.param)
@@ -159,6 +166,15 @@ def test_a_program_sees_nothing_of_the_state_but_its_door(tmp_path) -> None:
     assert "spec.json" not in output
     assert not (stage.root / "base.git" / "planted").exists()
     assert output.endswith("bin\nsocket\n")
+
+
+def test_no_credential_stays_on_disk(stage) -> None:
+    _, output = stage.play("echo $KEY", env={"KEY": "the-secret"})
+
+    written = b"".join((stage.directory() / it).read_bytes() for it in ("spec.json", "run.json"))
+    assert output == "the-secret\n"
+    assert b"the-secret" not in written
+    assert stage.sessions.token(ID) == "the-token"
 
 
 def test_a_program_that_was_killed_has_no_code(stage) -> None:
@@ -331,8 +347,7 @@ def start_elsewhere(home: Path, plan: Start) -> None:
     """In a process of its own, as another orchestrator would."""
     script = (
         "import pickle, sys; from pathlib import Path; "
-        "from lockgate.adapters.sessions.layout import LOG_BYTES, lay_out
-from lockgate.adapters.sessions.process import ProcessSessions; "
+        "from lockgate.adapters.sessions.process import ProcessSessions; "
         "home, plan = pickle.load(sys.stdin.buffer); ProcessSessions(home).start(plan)"
     )
     subprocess.run(

@@ -314,7 +314,7 @@ exec {git} "$@"
 """
 
 
-@pytest.mark.parametrize("number", range(6, 66, 6))
+@pytest.mark.parametrize("number", range(6, 66, 12))
 def test_killed_at_any_call_of_git_it_goes_on_the_next_time(shop, tmp_path, number) -> None:
     assert _run_until_killed(shop, tmp_path / "shim", number) == -signal.SIGKILL
     task = shop.task()
@@ -340,11 +340,11 @@ def _run_until_killed(shop: Workshop, place: Path, number: int) -> int:
     root = Path(__file__).parents[2]
     argv = (str(shop.root), str(shop.home), str(shop.sandboxed), str(place))
     env = dict(os.environ) | {
-        "PYTHONPATH": f"{root}{os.pathsep}{root / 'src'}",
+        "PYTHONPATH": os.pathsep.join((str(root), *sys.path)),
         "PATH": f"{place}{os.pathsep}{os.environ['PATH']}",
     }
-    argv = (sys.executable, "-c", KILLED, *argv)
-    return subprocess.run(argv, check=False, env=env, cwd=root).returncode
+    program = (sys.executable, "-c", KILLED)
+    return subprocess.run((*program, *argv), check=False, env=env, cwd=root).returncode
 
 
 def test_many_at_once_do_not_disturb_each_other(bare) -> None:

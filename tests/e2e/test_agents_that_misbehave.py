@@ -1,5 +1,6 @@
 """Agents that hang, flood, lie, leave things behind; repositories as they really are."""
 
+import json
 import os
 import signal
 import subprocess
@@ -147,6 +148,26 @@ def test_a_killed_runner_takes_its_agent_along_and_counts_as_one_crash(make) -> 
 
     task = it.until_status(id, S.REVIEWING)
     assert task.failed_attempts == 1
+
+
+def test_a_reboot_moves_no_counter_and_the_session_is_taken_up_again(make) -> None:
+    it = make(worker("{ hang = true }") + worker(*GOOD) + REVIEWER)
+    id = it.create("work")
+    it.up()
+    it.until(lambda: it.starts(id) == 1)
+    it.kill()
+    [session] = it.app.store.sessions(id)
+    run = it.home / "sessions" / session.id / "run.json"
+    facts = json.loads(run.read_text())
+    os.kill(facts["pid"], signal.SIGKILL)
+    run.write_text(json.dumps({**facts, "boot": "another"}))  # what a machine that went down leaves
+
+    it.up()
+
+    task = it.until_status(id, S.REVIEWING)
+    assert (task.crash_count, task.failed_attempts, it.starts(id)) == (0, 0, 2)
+    assert "session.interrupted" in it.types(id)
+    assert "agent.crashed" not in it.types(id)
 
 
 def test_a_usage_limit_parks_the_task_and_it_goes_on_by_itself(make) -> None:

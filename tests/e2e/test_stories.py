@@ -2,6 +2,8 @@
 
 import random
 import time
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 

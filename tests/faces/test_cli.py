@@ -213,18 +213,6 @@ def test_the_version_is_told(shell):
     assert re.fullmatch(r"lockgate, version \d+\.\d+.*\n", shell.did("--version"))
 
 
-def test_the_demo_tells_its_story_and_leaves_nothing(shell):
-    before = shell.traces()
-
-    answer = shell.program("demo", "--fast", env={"TMPDIR": str(shell.user)})
-
-    assert (answer.code, answer.err.count("bug")) == (0, 0), answer
-    assert "Checked: the log's chain holds." in answer.out
-    assert "\x1b" not in answer.out
-    assert list(shell.user.iterdir()) == []
-    assert shell.traces() == before
-
-
 # --- exit codes ---------------------------------------------------------------------------------
 
 REFUSED = (

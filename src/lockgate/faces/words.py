@@ -86,7 +86,7 @@ def task_text(view: TaskView, where: str) -> str:
     return table([(name + ":", value) for name, value in facts])
 
 
-def status_text(pid: int | None, seen: Overview) -> str:
+def status_text(pid: int | None, seen: Overview, troubles: Mapping[str, str]) -> str:
     lines = [f"orchestrator: {f'process {pid}' if pid is not None else 'not running'}"]
     counts = [f"{count} {status}" for status, count in seen.counts.items() if count]
     lines.append(f"tasks: {', '.join(counts) or 'none'}")
@@ -94,6 +94,7 @@ def status_text(pid: int | None, seen: Overview) -> str:
     lines += [
         f"  {it.id} ({it.role}, {one_line(it.agent)}, {_when(it.started)})" for it in seen.alive
     ]
+    lines += [f"cannot go on: {lane}: {one_line(why)}" for lane, why in troubles.items()]
     lines.append(f"needs a human: {len(seen.humans) or 'nothing'}")
     lines += [f"  {MARKS[task.status]} {task.id}: {one_line(why)}" for task, why in seen.humans]
     return "\n".join(lines)
@@ -140,7 +141,7 @@ _STORIES = {
     "session.interrupted": "the machine went down under its agent, which is taken up again",
     "usage.limited": "its agent's plan is used up for now; it goes on by itself",
     "agent.crashed": "its agent crashed, crash {crash_count} in this status: {reason}",
-    "GateEvaluationStarted": "handed on; the gates judge it on a clean checkout (iteration {iteration})",
+    "GateEvaluationStarted": "handed on; gates judge iteration {iteration} on a clean checkout",
     "AllGatesPassed": "all gates passed; it waits for a human",
     "GateFailedMaxIterations": "failed {iterations} times, which is the limit",
     "escalation": "failed {attemptCount} times in its life; it waits for a human",

@@ -75,6 +75,18 @@ class Workspaces(Protocol):
         """Remove the clone, once all work in it is kept by a ref."""
         ...
 
+    def set_up(
+        self, project: Project, task: Task, settings: Settings, directory: Path | None = None
+    ) -> None:
+        """Give the task's clone, or a checkout of ours, what `[env]` says; safe to repeat."""
+        ...
+
+    def keep_within(
+        self, limit_bytes: int, idle: Sequence[tuple[Project, Task]]
+    ) -> tuple[TaskId, ...]:
+        """Release clones of these tasks, the longest untouched first, until all fit in there."""
+        ...
+
     def sizes(self) -> Mapping[str, int]:
         """Bytes by what they are for: workspaces, repositories, homes, sessions."""
         ...

@@ -63,6 +63,8 @@ class Hands:
         match effect:
             case PrepareWorkspace():
                 self.workspaces.prepare(project, task)
+                settings = self.spawner.settings_of(task, project)
+                self.workspaces.set_up(project, task, settings)
             case SpawnAgent():
                 return self._spawn(effect, task)
             case EndSessions(upto):

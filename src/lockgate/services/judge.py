@@ -77,6 +77,7 @@ class Judge:
         self.workspaces.discard(place)
         try:
             self.workspaces.checkout(project, task, task.candidate, place)
+            self.workspaces.set_up(project, task, settings, place)
             run = GateRun(
                 checkout=place,
                 base=self.workspaces.base(project),

@@ -11,11 +11,13 @@ from lockgate.core.model import Session, SessionId, TaskId
 from lockgate.errors import LockgateError, TransitionRefused
 from lockgate.ports import Clock, PendingEffect, Sessions, Store, Watch
 from lockgate.services.hands import Hands
+from lockgate.services.housekeeping import Housekeeper
 from lockgate.services.judge import Judge
 from lockgate.services.monitor import Monitor
 from lockgate.services.starter import Starter
 
 HEALTH_CHECK = 30.0  # S2's; deaths are noticed by event, and this finds what an event missed
+TIDY_EVERY = 600.0
 AGAIN_AFTER = 15.0  # seconds before something that failed is tried once more
 BATCH = 1000
 
@@ -29,6 +31,7 @@ class Loop:
     hands: Hands
     judge: Judge
     monitor: Monitor
+    housekeeper: Housekeeper
     sessions: Sessions
     watch: Watch
     pool: Executor
@@ -41,6 +44,7 @@ class Loop:
     _watched: set[SessionId] = field(default_factory=set[SessionId])
     _changed: deque[TaskId] = field(default_factory=deque[TaskId])
     _checked: float = 0.0
+    _tidied: float = 0.0
 
     def run(self, idle_seconds: float | None = None) -> None:
         """Until it is stopped, or until nothing has been left to do for so long."""
@@ -62,6 +66,9 @@ class Loop:
         if now - self._checked >= HEALTH_CHECK or now < self._checked:
             self._checked = now
             self.look_after(self.store.sessions_alive())
+        if now - self._tidied >= TIDY_EVERY:
+            self._tidied = now
+            self._submit("housekeeping", self._tidy)
         while self._changed:
             self.look_after(self.store.sessions(self._changed.popleft()))
         self.starter.start_ready(self._trouble)
@@ -104,10 +111,9 @@ class Loop:
         waiting = [lane for lane in list(self._rests) if lane not in self.troubles]
         for lane in waiting:  # a slot is free
             self._rests.pop(lane, None)
-        self._submit(f"end {id}", lambda: self._finished(id))
-
-    def _finished(self, id: SessionId) -> float:
-        return 0.0 if self.monitor.finish(id) else self.clock.now() + 1.0
+        lane = f"end {id}"
+        if lane not in self._busy:  # at once and here: whoever waits for it waits for nothing else
+            self._done(lane, lambda: 0.0 if self.monitor.finish(id) else self.clock.now() + 1.0)
 
     def _dispatch(self, pending: PendingEffect, now: float) -> None:
         judges = isinstance(pending.effect, EvaluateGates)
@@ -118,6 +124,11 @@ class Loop:
             self._submit(lane, lambda: self._judge(pending))
         else:
             self._submit(lane, lambda: self._carry_out(pending.task))
+
+    def _tidy(self) -> float:
+        for id in self.housekeeper.tidy():
+            self.report(f"task {id}: its workspace was released to save space; its work is kept")
+        return 0.0
 
     def _carry_out(self, id: TaskId) -> float:
         try:

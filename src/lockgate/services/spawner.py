@@ -66,7 +66,7 @@ class Spawner:
         self._must_be_there(task, settings)
         self._end_older(task, spawn)
         native = self._native(task, spawn, settings)
-        desk = self._desk(project, task, spawn)
+        desk = self._desk(project, task, spawn, settings)
         job = self._job(task, spawn, native, settings)
         start = self._start(task, spawn, desk, settings, job)
         self.sessions.note(start)
@@ -131,10 +131,11 @@ class Spawner:
             return ""
         return _last_native(self.store.sessions(task.id), task.agent)
 
-    def _desk(self, project: Project, task: Task, spawn: SpawnAgent) -> Desk:
+    def _desk(self, project: Project, task: Task, spawn: SpawnAgent, settings: Settings) -> Desk:
         papers = self._papers(task)
         if spawn.role is Role.WORKER:
             desk = Desk(directory=self.workspaces.prepare(project, task))
+            self.workspaces.set_up(project, task, settings)
         else:
             desk = self._review_desk(project, task, session_id(task.id, spawn.generation))
         self.workspaces.write(desk.directory, papers)

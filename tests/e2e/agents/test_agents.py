@@ -5,8 +5,9 @@ What a model would say is scripted; what the programs do with it, and print abou
 """
 
 import json
+import threading
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -311,6 +312,68 @@ def test_codex_says_when_its_usage_limit_ends(case, stage) -> None:
     )
 
     assert played.report.limited_until == pytest.approx(reset, abs=60)
+
+
+def feed(stage: Stage, *words: str | None) -> None:
+    """Say each of these to a live session, once the model has answered what came before."""
+    fifo, log = stage.home / ".lockgate-live", stage.root / "fake/log"
+    for number, word in enumerate(words, start=1):
+        while not fifo.exists() or len(log.read_text(encoding="utf-8").splitlines()) < number:
+            time.sleep(0.05)
+        time.sleep(1)
+        with fifo.open("w", encoding="utf-8") as file:
+            file.write(json.dumps(word) + "\n")
+
+
+live = pytest.mark.parametrize("case", [replace(CASES[0], agent="claude-live")], ids=str)
+
+
+@live
+def test_a_live_claude_takes_feedback_without_a_restart(case, stage) -> None:
+    stage.environ["LOCKGATE_LIVE_SECONDS"] = "60"
+    feeder = threading.Thread(target=feed, args=(stage, "The gate failed: mend it.", None))
+    feeder.start()
+
+    played = stage.play([{"text": "A first answer."}, {"text": "Mended."}], wall=WORK_SECONDS)
+    feeder.join()
+
+    assert played.exit.code == 0, played.output
+    assert [len(it["body"]["tools"]) > 0 for it in played.requests] == [True, True]
+    assert "The gate failed: mend it." in json.dumps(played.requests[1])
+    assert (played.report.said, played.report.usage.tokens) == ("Mended.", 2100)
+    assert played.output.count('"subtype":"init"') in {1, 2}
+    assert "control_re" not in played.output
+
+
+@live
+def test_a_live_claude_works_is_sent_back_and_is_resumed(case, stage) -> None:
+    first = stage.play(
+        [*case.work, {"text": "Now I really am."}], stop_command=(HOOK,), wall=WORK_SECONDS
+    )
+    second = stage.play([{"text": "Mended."}], native=first.report.native, wall=WORK_SECONDS)
+
+    assert first.exit.code == 0, first.output
+    assert stage.text("hello.txt") == "hello\n"
+    assert len(stage.hooked()) == 2
+    assert "no Handoff yet" in first.asked()
+    assert (first.report.said, first.report.failure) == ("Now I really am.", "")
+    assert "Now I really am." in second.asked()
+    assert second.report.native == first.report.native
+
+
+@live
+@pytest.mark.parametrize("stop", ["/no/such/hook", "/bin/false"])
+def test_a_live_claude_is_not_kept_by_a_stop_command_that_fails(case, stage, stop) -> None:
+    played = stage.play([{"text": "I am done."}], stop_command=(stop,), wall=WORK_SECONDS)
+
+    assert (played.exit.code, played.report.said) == (0, "I am done."), played.output
+
+
+@live
+def test_a_live_claude_tells_of_a_refused_key_and_ends(case, stage) -> None:
+    played = stage.play([REFUSED], wall=FAIL_SECONDS)
+
+    assert "key" in played.report.failure, played.output
 
 
 FULL = {"status": 400, "error": "invalid_request_error", "message": "prompt is too long"}

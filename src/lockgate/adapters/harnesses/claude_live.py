@@ -1,11 +1,11 @@
-"""Holds a conversation with Claude Code in one process: a program of its own, standard library alone.
+"""Talks to one process of Claude Code: a program of its own, with the standard library alone.
 
     python -I -S claude_live.py SECONDS WORDS STOP-COMMAND... CLAUDE...
 
 It speaks the program's control protocol. WORDS is how many words the Stop command has; that command
 is run by us at the end of every turn, so that no settings file can take it away. The first prompt
-comes by standard input. After a result it waits SECONDS for more on the FIFO `.lockgate-live` in the
-HOME: a line is the JSON of what to say next, and `null` ends the conversation.
+comes by standard input. After a result it waits SECONDS for more on the FIFO `.lockgate-live` in
+the HOME: a line is the JSON of what to say next, and `null` ends the conversation.
 """
 
 import contextlib
@@ -43,7 +43,7 @@ class Talk:
 def main(argv: Sequence[str]) -> int:
     seconds, words, rest = float(argv[0]), int(argv[1]), tuple(argv[2:])
     talk = start(rest[words:], rest[:words], seconds)
-    signal.signal(signal.SIGTERM, lambda *_: os.kill(talk.pid, signal.SIGTERM))
+    signal.signal(signal.SIGTERM, lambda number, _: os.kill(talk.pid, number))
     hooks = {"Stop": [{"matcher": None, "hookCallbackIds": ["stop"]}]} if words else {}
     request: Message = {"subtype": "initialize", "hooks": hooks}
     send(talk, {"type": "control_request", "request_id": "initialize", "request": request})
@@ -155,7 +155,7 @@ def run(argv: tuple[str, ...], given: bytes) -> bytes:
     if child:
         write(into, given)
     os.close(into)
-    with open(out, "rb") as file:
+    with os.fdopen(out, "rb") as file:
         printed = file.read()
     return printed if child and os.waitpid(child, 0)[1] == 0 else b""
 

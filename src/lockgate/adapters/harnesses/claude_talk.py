@@ -1,4 +1,4 @@
-"""Claude Code by its control protocol: the Stop hook is answered by us, and feedback needs no restart.
+"""Claude Code by its control protocol: we answer its Stop hook, and feedback needs no restart.
 
 `claude_live.py` is what runs in the sandbox between the runner and the program.
 """

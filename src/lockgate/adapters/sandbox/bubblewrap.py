@@ -2,7 +2,7 @@
 
 import os
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,6 +19,7 @@ from lockgate.adapters.sandbox.toolchain import (
 
 NOBODY = 65534
 HOME = "/home/agent"
+RESOLVER = os.path.realpath("/etc/resolv.conf")  # often a link to a file of a service's
 MEBIBYTE = 1 << 20
 TMP = "/tmp"  # noqa: S108 - inside the box, where it is the box's own
 SCRATCH = {"/var/tmp": 64, "/dev/shm": 64, "/home": 64}  # noqa: S108 - as above
@@ -59,13 +60,19 @@ def owner() -> tuple[int, int]:
 
 
 def _options(box: Box) -> Iterator[str]:
+    shown = outermost((*toolchain(), RESOLVER, *box.read, *map(os.path.realpath, box.read)))
+    hidden = _to_hide(box, (*system(), *shown))
     yield from _namespaces(box)
     yield from _root_directory(box)
-    yield from _shown(box)
+    yield from _parents(shown)
+    for place in shown:
+        yield from ("--ro-bind-try", place, place)
+    for place in hidden:
+        yield from _tmpfs(place, 1, "0755")
+    yield from _parents(mount.target for mount in box.mounts)
     for mount in box.mounts:
-        yield from _parents(mount.target)
         yield from ("--bind" if mount.writable else "--ro-bind", str(mount.source), mount.target)
-    for place in ("/dev", "/run", "/"):
+    for place in (*hidden, "/dev", "/run", "/"):
         yield from ("--remount-ro", place)
     yield from ("--chdir", box.directory, "--clearenv")
     for name, value in _environment(box).items():
@@ -106,22 +113,18 @@ def _tmpfs(place: str, mebibytes: int, mode: str) -> tuple[str, ...]:
     return ("--perms", mode, "--size", str(mebibytes * MEBIBYTE), "--tmpfs", place)
 
 
-def _shown(box: Box) -> Iterator[str]:
-    resolver = os.path.realpath("/etc/resolv.conf")
-    real = [os.path.realpath(it) for it in box.read]
-    shown = outermost((*toolchain(), resolver, *box.read, *real))
-    for place in shown:
-        yield from _parents(place)
-        yield from ("--ro-bind-try", place, place)
-    for place in (os.path.realpath(it) for it in box.hidden):
-        if is_there(place) and any(within(place, it) for it in (*system(), *shown)):
-            yield from (*_tmpfs(place, 1, "0555"), "--remount-ro", place)
+def _to_hide(box: Box, shown: Sequence[str]) -> tuple[str, ...]:
+    places = (os.path.realpath(it) for it in box.hidden)
+    return tuple(
+        place for place in places if is_there(place) and any(within(place, it) for it in shown)
+    )
 
 
-def _parents(place: str) -> Iterator[str]:
-    """Made by us because bwrap would keep them for root."""
-    for parent in reversed(Path(place).parents[:-1]):
-        yield from ("--perms", "0755", "--dir", str(parent))
+def _parents(places: Iterable[str]) -> Iterator[str]:
+    """Made by us, each once, because bwrap would keep them for root."""
+    parents = (str(it) for place in places for it in reversed(Path(place).parents[:-1]))
+    for parent in dict.fromkeys(parents):
+        yield from ("--perms", "0755", "--dir", parent)
 
 
 def inside_path() -> str:

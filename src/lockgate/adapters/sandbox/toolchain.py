@@ -16,11 +16,22 @@ ROOTS = {
     ".asdf": "ASDF_DATA_DIR",
 }
 
-# Only these of a prefix that holds secrets or state beside its programs.
-PARTS = {
-    ".local": ("bin", "lib", "pipx", "share/pipx", "share/uv/python"),
-    ".cargo": ("bin",),
-}
+# What is shown beside the programs of a hidden directory, which may hold credentials and state.
+PARTS = (
+    "include",
+    "install",
+    "installs",
+    "lib",
+    "lib64",
+    "libexec",
+    "node_modules",
+    "pipx",
+    "pyvenv.cfg",
+    "share/pipx",
+    "share/uv/python",
+    "tools",
+    "versions",
+)
 
 
 def toolchain() -> tuple[str, ...]:
@@ -73,8 +84,8 @@ def _around(entry: Path) -> Iterator[str]:
     yield str(entry)
     yield from _linked(entry)
     prefix = entry.parent
-    if prefix.name in PARTS:
-        yield from (str(prefix / part) for part in PARTS[prefix.name])
+    if prefix.name.startswith("."):
+        yield from (str(prefix / part) for part in PARTS)
     elif not _holds_more_than_tools(prefix):
         yield str(prefix)
 
@@ -89,7 +100,7 @@ def _linked(entry: Path) -> Iterator[str]:
     """Where the links among the programs lead: `~/.local/share/NAME/KIND` for an installer's."""
     shared = entry.parent / "share"
     try:
-        programs = list(entry.iterdir()) if entry.parent.name in PARTS else []
+        programs = list(entry.iterdir()) if is_there(str(shared)) else []
     except OSError:
         return
     for program in programs:

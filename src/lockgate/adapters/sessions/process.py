@@ -14,12 +14,14 @@ from pathlib import Path
 from lockgate.adapters.run import run
 from lockgate.adapters.sessions import proc, tmux
 from lockgate.adapters.sessions.files import read_object, write_once
+from lockgate.adapters.sessions.layout import lay_out
 from lockgate.adapters.sessions.logs import written
 from lockgate.core.agents import Ending, Exit
 from lockgate.core.model import SessionId
 from lockgate.errors import Unavailable
 from lockgate.ports import Start
 
+PYTHON = (sys.executable, "-I", "-S")  # it starts fast, and from nowhere but the standard library
 RUNNER = Path(__file__).with_name("runner.py")
 LAST_PATIENCE = 15.0  # seconds for a runner to end what it keeps, before it is killed
 
@@ -35,7 +37,7 @@ class ProcessSessions:
         if self._is_settled(start.session):
             return
         try:
-            self._lay_out(start, self._directory(start.session))
+            lay_out(start, self._directory(start.session), self._home)
         except OSError as error:
             raise _not_started(start.session, str(error)) from error
 
@@ -44,7 +46,7 @@ class ProcessSessions:
         if self._is_settled(start.session):
             return
         self.note(start)
-        runner = (sys.executable, "-I", "-S", str(RUNNER), str(directory))
+        runner = (*PYTHON, str(RUNNER), str(directory))
         if start.interactive:
             self._tmux.open(start.session, runner)
             self._tmux.wait_until(start.session, lambda: self._is_settled(start.session))

@@ -56,7 +56,7 @@ def _detached(directory: str, spec: Spec) -> int:
     if os.fork():
         os._exit(0)
     _leave_terminal(directory)
-    os._exit(_keep(directory, spec, lambda word: _tell(writing, word)))
+    return _keep(directory, spec, lambda word: _tell(writing, word))
 
 
 def _tell(descriptor: int, word: str) -> None:
@@ -111,6 +111,7 @@ def _run(directory: str, spec: Spec, signals: "Signals") -> tuple[str, int | Non
     relay = Relay(home=spec["home"], token=spec["token"], python=spec["python"])
     door = Door(f"{directory}/door/socket", relay.answer, at_once=AT_ONCE, mode=0o666)
     child = Child(spec, logs, lambda: _helpers(relay))
+    _forget_secrets(directory, spec)
     ending = ""
     try:
         child.wake_by(signals.descriptor)
@@ -233,6 +234,13 @@ def _sync_directory(directory: str) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def _forget_secrets(directory: str, spec: Spec) -> None:
+    """What the program was started with holds its credentials, and nobody needs it again."""
+    run = spec["run"] | {"env": {}, "options": []}
+    with contextlib.suppress(OSError):
+        _write(directory, "spec.json", json.dumps(spec | {"run": run}))
 
 
 def _complain(directory: str, text: str) -> None:

@@ -101,7 +101,7 @@ class GitWorkspaces:
         return published(up_to_date(self.home, project, task), project, task, commit)
 
     def release(self, project: Project, task: Task) -> None:
-        """Its HOME goes with it."""
+        """Its HOME goes with it, and what its reviewers and gates had."""
         place = self.place(task.id)
         with self._only_one(task.id):
             if place.is_dir():
@@ -163,7 +163,8 @@ class GitWorkspaces:
         return self.sandboxed and rules_of(task).sandboxed
 
     def _rests(self, id: TaskId) -> tuple[Path, ...]:
-        return (self.home / "homes" / id, ready_mark(self.place(id)))
+        rooms = tuple(self.home / room / id for room in ("homes", "reviews", "runs"))
+        return (*rooms, ready_mark(self.place(id)))
 
     def _only_one(self, id: TaskId) -> AbstractContextManager[None]:
         return locked(self.home / "locks" / f"task-{_checked(id)}")

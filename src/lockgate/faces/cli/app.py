@@ -11,9 +11,17 @@ from lockgate.faces.cli import output
 from lockgate.faces.cli.lazy import lazy_group
 
 COMMANDS = {
+    "answer": "lockgate.faces.cli.people:answer",
+    "auth": "lockgate.faces.cli.auth:auth",
     "checkpoint": "lockgate.faces.cli.checkpoint:checkpoint",
     "demo": "lockgate.faces.cli.demo:demo",
+    "diff": "lockgate.faces.cli.people:diff",
+    "doctor": "lockgate.faces.cli.doctor:doctor",
+    "handback": "lockgate.faces.cli.people:handback",
     "init": "lockgate.faces.cli.init:init",
+    "open": "lockgate.faces.cli.people:open_change",
+    "run": "lockgate.faces.cli.run:run",
+    "takeover": "lockgate.faces.cli.people:takeover",
     "task": "lockgate.faces.cli.task:task",
     "resume": "lockgate.faces.cli.resume:resume",
     "events": "lockgate.faces.cli.events:events",

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import click
 
-from lockgate.bootstrap import App, make_demo_repository, open_app
-from lockgate.faces.cli.demo_story import Story
+from lockgate.bootstrap import make_demo_repository, open_app
+from lockgate.faces.cli.demo_story import Story, end_agents
 
 THINKING = 1.0  # seconds that each scripted agent takes, so that one can watch
-GRACE = 1.0
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @click.command()
@@ -28,11 +28,11 @@ def demo(*, keep: bool, fast: bool) -> None:
     """
     place = Path(tempfile.mkdtemp(prefix="lockgate-demo-"))
     thinking = THINKING if sys.stdout.isatty() and not fast else 0.0
-    try:
-        with _interrupted_by(signal.SIGTERM, signal.SIGHUP):
+    with _interruptible_once():
+        try:
             _show(place, thinking)
-    finally:
-        with _deaf():
+        finally:
+            _ignore_signals()
             _leave(place, keep=keep)
 
 
@@ -42,20 +42,15 @@ def _show(place: Path, thinking: float) -> None:
     try:
         Story(app, place / "repository").tell(why_bare)
     finally:
-        with _deaf():
-            _end_agents(app)
-            app.store.close()
+        _ignore_signals()
+        end_agents(app)
+        app.store.close()
 
 
 def _environment(place: Path) -> dict[str, str]:
     """Ours without what points at another home, another database or another script."""
     kept = {key: value for key, value in os.environ.items() if not key.startswith("LOCKGATE_")}
     return kept | {"LOCKGATE_HOME": str(place / "home")}
-
-
-def _end_agents(app: App) -> None:
-    for session in app.store.sessions_alive():
-        app.sessions.end(session.id, GRACE)
 
 
 def _leave(place: Path, *, keep: bool) -> None:
@@ -69,13 +64,14 @@ def _leave(place: Path, *, keep: bool) -> None:
 
 
 @contextmanager
-def _interrupted_by(*numbers: signal.Signals) -> Generator[None]:
-    """These end us as Ctrl-C does, with everything put away."""
+def _interruptible_once() -> Generator[None]:
+    """The first of these signals ends the story; none of them stops what puts things away."""
 
     def interrupt(*_: object) -> None:
+        _ignore_signals()
         raise KeyboardInterrupt
 
-    before = [(number, signal.signal(number, interrupt)) for number in numbers]
+    before = [(number, signal.signal(number, interrupt)) for number in SIGNALS]
     try:
         yield
     finally:
@@ -83,11 +79,6 @@ def _interrupted_by(*numbers: signal.Signals) -> Generator[None]:
             signal.signal(number, handler)
 
 
-@contextmanager
-def _deaf() -> Generator[None]:
-    """A second Ctrl-C must not stop us from putting things away."""
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
+def _ignore_signals() -> None:
+    for number in SIGNALS:
+        signal.signal(number, signal.SIG_IGN)

@@ -23,6 +23,7 @@ TASKS = {
 }
 PATIENCE = 60.0
 LOOK_EVERY = 0.1
+GRACE = 1.0
 AT_WORK = frozenset({Status.PENDING, Status.WORKING, Status.AGENT_REVIEW})
 
 # What must be in the log, how often, for the story to be true.
@@ -45,7 +46,7 @@ class Story:
         self.app, self.root = app, root
         self.ids: dict[str, TaskId] = {}
         self.troubles: list[str] = []
-        self.told = 0
+        self.told, self.over = 0, False
         self.begun = time.time()
 
     def tell(self, why_bare: str | None) -> None:
@@ -68,12 +69,16 @@ class Story:
         with orchestrating(self.app, lambda call: answer(self.app, call), self._trouble) as loop:
             if loop is None:
                 raise StoryBroke("another orchestrator serves the demo's own home")
-            while not self._settled():
-                if time.monotonic() > until:
-                    raise StoryBroke(self._late())
-                loop.turn()
-                loop.wait(LOOK_EVERY)
-                self._tell_news()
+            try:
+                while not self._settled():
+                    if time.monotonic() > until:
+                        raise StoryBroke(self._late())
+                    loop.turn()
+                    loop.wait(LOOK_EVERY)
+                    self._tell_news()
+            finally:
+                self.over = True
+                end_agents(self.app)  # while the door is open: an agent that asks is answered
 
     def _land(self) -> None:
         """What a human does next. `done` is refused for a change that is not in main."""
@@ -125,7 +130,8 @@ class Story:
 
     def _trouble(self, text: str) -> None:
         self.troubles.append(text)
-        click.echo(f"trouble: {words.one_line(text)}", err=True)
+        if not self.over:
+            click.echo(f"trouble: {words.one_line(text)}", err=True)
 
     def _late(self) -> str:
         stand = [f"{branch} is {self._task(branch).status}" for branch in TASKS]
@@ -146,7 +152,14 @@ class Story:
         click.echo(f"$ {told}")
         to = output.Terminal(self.app, self.root, "", sys.stdout, sys.stderr)
         code = run(list(argv), to)
+        if code == output.INTERRUPTED:
+            raise KeyboardInterrupt
         _require(f"`{told}` exits 0, not {code}", holds=code == 0)
+
+
+def end_agents(app: App) -> None:
+    for session in app.store.sessions_alive():
+        app.sessions.end(session.id, GRACE)
 
 
 def _require(claim: str, *, holds: bool) -> None:

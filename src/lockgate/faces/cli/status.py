@@ -19,9 +19,10 @@ def status(*, as_json: bool) -> None:
     facts = {
         "orchestrator": pid,
         "tasks": {status.value: seen.counts[status] for status in Status if seen.counts[status]},
+        "troubles": it.troubles,
         "agents": [session_facts(session) for session in seen.alive],
         "needs_human": [
             {"task": task.id, "status": task.status, "why": why} for task, why in seen.humans
         ],
     }
-    show(facts, words.status_text(pid, seen), as_json=as_json)
+    show(facts, words.status_text(pid, seen, it.troubles), as_json=as_json)

@@ -6,7 +6,12 @@ from lockgate.faces.cli.lazy import lazy_group
 
 READ = "lockgate.faces.cli.task_read"
 WRITE = "lockgate.faces.cli.task_write"
+AGENTS = "lockgate.faces.cli.task_agents"
 COMMANDS = {
+    "start": f"{AGENTS}:start",
+    "respawn": f"{AGENTS}:respawn",
+    "peek": f"{AGENTS}:peek",
+    "attach": f"{AGENTS}:attach",
     "list": f"{READ}:list_tasks",
     "show": f"{READ}:show_task",
     "log": f"{READ}:log",

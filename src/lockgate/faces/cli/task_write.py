@@ -45,7 +45,7 @@ def create(
     asked = NewTask(
         branch=branch,
         summary=summary,
-        context=_context(context),
+        context=read_context(context),
         agent=agent,
         priority=priority,
         depends_on=depends_on,
@@ -134,7 +134,7 @@ def _move(name: str | None, asked: Move, *, as_json: bool) -> None:
     show_moved(it, it.signals.move(id, asked, it.caller), as_json=as_json)
 
 
-def _context(source: str | None) -> str:
+def read_context(source: str | None) -> str:
     if source is None:
         return ""
     try:

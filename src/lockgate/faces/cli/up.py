@@ -41,7 +41,9 @@ def up(*, once: bool, detach: bool, idle: float | None) -> None:
         _wait(lambda: orchestrator_pid(it.home) is not None, "the orchestrator did not start")
         show(None, f"orchestrator {orchestrator_pid(it.home)} is up", as_json=False)
         return
-    with orchestrating(it, lambda asked: answer(it, asked), _report) as loop:
+    troubles: dict[str, str] = {}
+    served = replace(it, troubles=troubles)
+    with orchestrating(served, lambda asked: answer(served, asked), _report) as loop:
         if loop is None:
             _must_be_alone(it)
             raise Unavailable("nothing was started", why="another one ended just now", fix="retry")

@@ -1,0 +1,105 @@
+"""What is there of what Lockgate uses, and what each missing part costs."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from lockgate.core.settings import SandboxLevel, Settings, known_agents
+from lockgate.ports import Configuration, Credentials, Harnesses, Repository
+
+OLDEST_GIT = (2, 38)
+BUILT_IN = "scripted"
+PLAIN = Settings(formula="none", gates=())  # where no project says otherwise
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """Nothing is wrong with it where it costs nothing; without a `needed` one no task is done."""
+
+    name: str
+    found: str
+    costs: str = ""
+    fix: str = ""
+    needed: bool = False
+
+
+def settings_here(repository: Repository, rules: Configuration, directory: Path) -> Settings:
+    """Those of the project that a directory belongs to; plain ones outside of all projects."""
+    project = repository.project_at(directory)
+    return rules.settings_of(project) if project else PLAIN
+
+
+@dataclass(frozen=True, slots=True)
+class Checkup:
+    """`version` is None where a program is not there; `trouble` says why a sandbox fails."""
+
+    version: Callable[[str], str | None]
+    trouble: Callable[[], str | None]
+
+    def machine(self, settings: Settings) -> Iterator[Part]:
+        yield self._git()
+        yield self._tmux()
+        yield self._sandbox(settings)
+
+    def agents(
+        self,
+        harnesses: Harnesses,
+        credentials: Credentials,
+        settings: Settings,
+        logins: Callable[[str], tuple[str, ...]],
+    ) -> Iterator[Part]:
+        """`logins` gives the variables that an agent logs in with."""
+        for agent in known_agents(settings):
+            name, how = f"agent {agent}", harnesses.missing(agent, settings)
+            if how:
+                costs = "it can be given no task"
+                yield Part(name=name, found="not installed", costs=costs, fix=how)
+            elif agent == BUILT_IN:
+                yield Part(name=name, found="comes with Lockgate")
+            elif credentials.of(agent, logins(agent)) or not logins(agent):
+                yield Part(name=name, found=self._installed(agent, settings))
+            else:
+                costs = "it has no login: none is stored, and none in the environment"
+                found = self._installed(agent, settings)
+                yield Part(name=name, found=found, costs=costs, fix=f"lockgate auth {agent}")
+
+    def _git(self) -> Part:
+        version = self.version("git")
+        oldest = ".".join(map(str, OLDEST_GIT))
+        fix = f"install git {oldest} or later (Debian: apt install git)"
+        costs = "nothing works without it"
+        if version is None:
+            return Part(name="git", found="not installed", costs=costs, fix=fix, needed=True)
+        if _numbers(version) < OLDEST_GIT:
+            costs = f"it is too old: {oldest} is the oldest that will do"
+            return Part(name="git", found=version, costs=costs, fix=fix, needed=True)
+        return Part(name="git", found=version, needed=True)
+
+    def _tmux(self) -> Part:
+        version = self.version("tmux")
+        if version is not None:
+            return Part(name="tmux", found=version)
+        costs, fix = "no takeover of an agent's session", "install tmux (Debian: apt install tmux)"
+        return Part(name="tmux", found="not installed", costs=costs, fix=fix)
+
+    def _sandbox(self, settings: Settings) -> Part:
+        if settings.sandbox.level is SandboxLevel.NONE:
+            costs = "agents and gates can read and change all that you can"
+            fix = 'set [sandbox] level = "auto"'
+            return Part(name="sandbox", found="none, as configured", costs=costs, fix=fix)
+        why = self.trouble()
+        if why is None:
+            version = self.version("bwrap") or ""
+            return Part(name="sandbox", found=f"bubblewrap {version}, tried and works", needed=True)
+        costs = f"no agent and no gate runs: {why}"
+        fix = 'install bubblewrap (Debian: apt install bubblewrap), or set [sandbox] level = "none"'
+        return Part(name="sandbox", found="does not work", costs=costs, fix=fix, needed=True)
+
+    def _installed(self, agent: str, settings: Settings) -> str:
+        own = {it.name: it.command[0] for it in settings.agents}
+        return self.version(own.get(agent, agent)) or "installed"
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    parts = version.split(".")[:2]
+    return tuple(int(it) for it in parts if it.isdecimal())

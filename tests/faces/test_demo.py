@@ -1,0 +1,222 @@
+"""The demo as people run it: the whole story, on every machine, and nothing of it left behind."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from lockgate.adapters.sandbox import trouble
+from lockgate.bootstrap import make_demo_repository, open_app
+from lockgate.core.event_log import StoredEvent
+from lockgate.core.events import TYPES
+from lockgate.core.model import TaskId
+from lockgate.faces import words
+from lockgate.faces.cli import demo_story
+from lockgate.faces.cli.demo_story import Story, StoryBroke
+from tests.faces.shell import Shell
+
+TOOLS = ("cat", "env", "git", "sh", "timeout")  # what every machine has, and git
+TOLD = (
+    "fix-login   gate tests failed",
+    "back to its agent, which is told: AssertionError: 'https://evil.example' != '/home'",
+    "add-export  its agent crashed",
+    "fix-login   gate tests passed",
+    "add-export  gate tests passed",
+    "Ran 4 tests",
+    "✓  fix-login",
+    "✓  add-export",
+)
+
+
+def processes_of(place: Path) -> list[str]:
+    """Those that name the place in their arguments or their environment."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and int(entry.name) != os.getpid():
+            try:
+                said = (entry / "cmdline").read_bytes() + (entry / "environ").read_bytes()
+            except OSError:
+                continue
+            if f"{place}/lockgate-demo-".encode() in said:
+                found.append(said.decode(errors="replace")[:200])
+    return found
+
+
+def test_the_demo_tells_its_story_and_leaves_nothing(shell):
+    before = shell.traces()
+
+    answer = shell.program("demo", "--fast", env={"TMPDIR": str(shell.user)})
+
+    assert (answer.code, answer.err) == (0, ""), answer
+    assert [it for it in TOLD if it not in answer.out] == []
+    assert f"Sandbox: {'none, so' if trouble() else 'bubblewrap.'}" in answer.out
+    assert "\x1b" not in answer.out
+    assert list(shell.user.iterdir()) == []
+    assert shell.traces() == before
+    assert processes_of(shell.user) == []
+
+
+def test_without_bubblewrap_it_says_so_and_tells_the_same_story(shell, tmp_path):
+    for tool in TOOLS:
+        (tmp_path / tool).symlink_to(str(shutil.which(tool)))
+
+    answer = shell.program("demo", env={"TMPDIR": str(shell.user), "PATH": str(tmp_path)})
+
+    assert (answer.code, answer.err) == (0, ""), answer
+    assert [it for it in TOLD if it not in answer.out] == []
+    assert "Sandbox: none" in answer.out
+    assert "bwrap is not on PATH" in answer.out
+    assert list(shell.user.iterdir()) == []
+
+
+def test_a_user_whose_git_signs_hooks_and_ignores_sees_the_same_story(shell):
+    hooks = shell.place / "hooks"
+    hooks.mkdir()
+    (hooks / "pre-commit").write_text("#!/bin/sh\nexit 1\n", encoding="utf-8")
+    (hooks / "pre-commit").chmod(0o755)
+    (shell.place / "ignored").write_text("*.toml\n", encoding="utf-8")
+    (shell.place / "gitconfig").write_text(
+        f"[commit]\ngpgSign = true\n[core]\nhooksPath = {hooks}\nautocrlf = true\n"
+        f"excludesFile = {shell.place}/ignored\n[init]\ntemplateDir = {hooks}\n",
+        encoding="utf-8",
+    )
+    config = {"GIT_CONFIG_GLOBAL": str(shell.place / "gitconfig")}
+
+    answer = shell.program("demo", env={"TMPDIR": str(shell.user), **config})
+
+    assert (answer.code, answer.err) == (0, ""), answer
+
+
+def test_what_is_kept_can_be_looked_at(shell):
+    answer = shell.program("demo", "--keep", env={"TMPDIR": str(shell.user)})
+
+    [place] = shell.user.iterdir()
+    assert f"kept: {place}\n" in answer.out
+    seen = Shell(place)
+    seen.repo = place / "repository"
+    assert seen.did("task", "list") in answer.out
+    assert seen.git("log", "--oneline", "--merges").count("\n") == len(demo_story.TASKS)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("line", [1, 10, 13, 18])
+def test_a_demo_that_is_interrupted_ends_its_agents_and_leaves_nothing(shell, number, line):
+    demo = subprocess.Popen(
+        [sys.executable, "-m", "lockgate", "demo"],
+        env=shell.environment(None, TMPDIR=str(shell.user)),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert demo.stdout is not None
+    for _ in range(line):
+        demo.stdout.readline()
+    demo.send_signal(number)
+
+    _, err = demo.communicate(timeout=50)
+
+    assert (demo.returncode, err.strip()) == (130, "")
+    assert list(shell.user.iterdir()) == []
+    until = time.monotonic() + 5
+    while processes_of(shell.user) and time.monotonic() < until:
+        time.sleep(0.05)
+    assert processes_of(shell.user) == []
+
+
+def told_with(place: Path, old: str, new: str) -> None:
+    """The story, with other words in what its agents play."""
+    root = place / "repository"
+    make_demo_repository(root)
+    for script in (root / ".lockgate" / "agents").iterdir():
+        text = script.read_text(encoding="utf-8")
+        script.write_text(text.replace(old, new), encoding="utf-8")
+    shell = Shell(place)
+    shell.repo = root
+    shell.git("commit", "--quiet", "--all", "--message", "Other words")
+    app = open_app(shell.environment())
+    try:
+        Story(app, root).tell(None)
+    finally:
+        app.store.close()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "why"),
+    [
+        ("{ crash = 3 }", '{ section = "Handoff", text = "half" }', "add-export has 1 agent"),
+        ('wanted or "/home"', '"/home"', "fix-login has 1 GateFailedRetrying"),
+        ("when = ", "when = 'nothing of it' # ", "fix-login is reviewing, not stuck"),
+        ('as_csv([(1, 2), (3, 4)]), "', 'as_csv([]), "', "add-export has 0 GateFailed"),
+    ],
+)
+def test_a_story_that_did_not_go_as_told_is_no_success(tmp_path, capsys, old, new, why):
+    with pytest.raises(StoryBroke, match=why):
+        told_with(tmp_path / "place", old, new)
+
+    assert "git merge" not in capsys.readouterr().out
+
+
+def test_a_story_that_does_not_come_to_its_end_says_where_it_stands(tmp_path, monkeypatch):
+    monkeypatch.setattr(demo_story, "PATIENCE", 3.0)
+
+    with pytest.raises(StoryBroke, match="after 3 s fix-login is .* and add-export is working"):
+        told_with(tmp_path / "place", "{ crash = 3 }", "{ hang = true }")
+
+
+SAMPLE = {
+    "from": "WORKING",
+    "to": "STUCK",
+    "reason": "a reason\nof two lines",
+    "gate_name": "tests",
+    "result": "broken",
+    "why": "no bwrap",
+    "feedback": {"findings": [{"issue": "exited 1\nfile.py:1: error: no\nat the end"}]},
+    "summary": "Fix it",
+    "role": "worker",
+    "crash_count": 1,
+    "iteration": 2,
+    "iterations": 3,
+    "attemptCount": 5,
+    "directive": "",
+    "missing": "a Handoff",
+}
+
+
+@pytest.mark.parametrize("type", TYPES.values())
+def test_every_event_is_told_in_one_line_or_not_at_all(type):
+    event = StoredEvent(
+        seq=1, time=0.0, task=TaskId("fix-login-1a2b"), type=type, prev="", data=SAMPLE
+    )
+
+    story = words.event_story(event)
+
+    assert story is None or (story.strip() and "\n" not in story and "{" not in story)
+
+
+@pytest.mark.parametrize(
+    ("type", "data", "story"),
+    [
+        ("status.changed", {}, "is stuck and waits for a human: a reason of two lines"),
+        ("status.changed", {"to": "DONE", "reason": ""}, "is done: its change is in the target"),
+        ("status.changed", {"to": "AGENT_REVIEW"}, None),
+        ("status.changed", {"from": "PENDING", "to": "WORKING"}, "started, in a clone of its own"),
+        ("status.changed", {"from": "STUCK", "to": "WORKING", "reason": ""}, "goes on"),
+        ("status.changed", {"from": "AGENT_REVIEW", "to": "WORKING"}, None),
+        ("GateCompleted", {}, "gate tests could not judge: no bwrap"),
+        ("GateCompleted", {"result": "failed", "why": "1 findings"}, "gate tests failed"),
+        ("GateFailedRetrying", {}, "back to its agent, which is told: file.py:1: error: no"),
+        ("GateFailedRetrying", {"feedback": {"findings": []}}, "is told: it failed"),
+        ("attempt.failed", {}, None),
+    ],
+)
+def test_what_an_event_says(type, data, story):
+    event = StoredEvent(seq=1, time=0, task=TaskId("a"), type=type, prev="", data=SAMPLE | data)
+
+    told = words.event_story(event)
+
+    assert told == story or (story and told and story in told)
