@@ -12,9 +12,12 @@ from lockgate.adapters.clock import SystemChance, SystemClock
 from lockgate.adapters.credentials import StoredCredentials
 from lockgate.adapters.gate_commands import CommandGates
 from lockgate.adapters.git import GitRepository
+from lockgate.adapters.doctor import version_of
 from lockgate.adapters.harnesses import Registry
+from lockgate.adapters.harnesses.registry import NETWORK
 from lockgate.adapters.lock import holder, holding
 from lockgate.adapters.run import start_detached
+from lockgate.adapters.sandbox import trouble
 from lockgate.adapters.sessions.door import Answer, Door, Request
 from lockgate.adapters.sessions.process import ProcessSessions
 from lockgate.adapters.sessions.watch import Watch
@@ -44,6 +47,7 @@ from lockgate.services.starter import Starter
 from lockgate.services.tasks import Tasks
 from lockgate.services.views import Views
 
+program_version, sandbox_trouble = version_of, trouble
 LANES = 16  # tasks and evaluations that are attended to at once
 
 
@@ -177,6 +181,7 @@ def orchestrating(
                 yield loop
             finally:
                 loop.stop()
+                pool.shutdown()  # an agent that it still starts finds the door open
                 door.close()
         watch.close()
 
@@ -236,22 +241,8 @@ def start_orchestrator(home: Path, idle_seconds: float | None) -> None:
     start_detached(argv, home / "logs" / "orchestrator.log")
 
 
-def program_version(program: str) -> str | None:
-    from lockgate.adapters.doctor import version_of
-
-    return version_of(program)
-
-
-def sandbox_trouble() -> str | None:
-    """Why no program can be enclosed here; None where one was."""
-    from lockgate.adapters.sandbox import trouble
-
-    return trouble()
-
-
 def login_variables(it: App, agent: str, settings: Settings) -> tuple[str, ...]:
-    from lockgate.adapters.harnesses.registry import NETWORK
-
+    """Those that it takes its login and its model from."""
     return tuple(name for name in it.harnesses.variables(agent, settings) if name not in NETWORK)
 
 

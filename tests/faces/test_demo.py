@@ -164,7 +164,7 @@ def test_a_story_that_did_not_go_as_told_is_no_success(tmp_path, capsys, old, ne
 def test_a_story_that_does_not_come_to_its_end_says_where_it_stands(tmp_path, monkeypatch):
     monkeypatch.setattr(demo_story, "PATIENCE", 3.0)
 
-    with pytest.raises(StoryBroke, match="after 3 s fix-login is .* and add-export is working"):
+    with pytest.raises(StoryBroke, match=r"after 3 s fix-login is .* and add-export is working"):
         told_with(tmp_path / "place", "{ crash = 3 }", "{ hang = true }")
 
 

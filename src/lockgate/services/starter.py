@@ -11,6 +11,7 @@ from lockgate.ports import Clock, Configuration, Store, TaskFilter
 from lockgate.services.coordinator import LOCKGATE, Coordinator
 
 BATCH = 1000
+AGAIN_AFTER = 30.0  # seconds before a task that could not be started is tried again
 AT_WORK = frozenset({Status.WORKING, Status.AGENT_REVIEW})
 
 
@@ -20,7 +21,7 @@ class Starter:
     coordinator: Coordinator
     configuration: Configuration
     clock: Clock
-    _refused: dict[TaskId, int] = field(default_factory=dict[TaskId, int])  # by the rev it had
+    _refused: dict[TaskId, float] = field(default_factory=dict[TaskId, float])  # until when
 
     def start_ready(self, trouble: Callable[[str, str], object]) -> None:
         slots: dict[ProjectId, int] = {}
@@ -32,7 +33,7 @@ class Starter:
                 if left > 0:
                     self.coordinator.move(task.id, Move(Status.WORKING), LOCKGATE)
             except LockgateError as error:
-                self._refused[task.id] = task.rev
+                self._refused[task.id] = self.clock.now() + AGAIN_AFTER
                 trouble(f"task {task.id}", f"{error} ({error.fix})")
 
     def blockers(self, task: Task) -> tuple[Task, ...]:
@@ -49,7 +50,8 @@ class Starter:
             return
         for id in order.ready(()):
             task = by_id[id]
-            if self._refused.get(id) != task.rev and not self.blockers(task):
+            rests = self.clock.now() < self._refused.get(id, 0.0)
+            if not rests and not self.blockers(task):
                 yield task
 
     def _free_slots(self, project: ProjectId) -> int:

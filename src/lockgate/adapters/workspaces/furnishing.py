@@ -5,6 +5,7 @@ import os
 import secrets
 import shutil
 from collections.abc import Iterator
+from glob import escape
 from pathlib import Path, PurePosixPath
 
 from lockgate.adapters.run import Finished, run
@@ -83,7 +84,9 @@ def _copied(order: Order, env: EnvSettings) -> Iterator[str]:
 
 
 def _lay_copies(order: Order, place: Path, names: tuple[str, ...]) -> None:
-    stage = place.with_name(f".take-{place.name}-{secrets.token_hex(4)}")
+    for half in place.parent.glob(f".copy-{escape(place.name)}-????????"):
+        remove(half)
+    stage = place.with_name(f".copy-{place.name}-{secrets.token_hex(4)}")
     try:
         for name in names:
             source, target = Path(order.project.root) / name, stage / name

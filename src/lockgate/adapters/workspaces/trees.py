@@ -7,6 +7,7 @@ from collections.abc import Generator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from lockgate.adapters.run import run
 from lockgate.adapters.sandbox import owner
 from lockgate.errors import Unavailable
 
@@ -28,10 +29,7 @@ def hand_over(directory: Path, uid: int, gid: int) -> None:
     if uid == os.geteuid():
         return
     directory.chmod(0o755)
-    os.lchown(directory, uid, gid)
-    for _, folders, files, where in os.fwalk(directory):
-        for name in (*folders, *files):
-            os.chown(name, uid, gid, dir_fd=where, follow_symlinks=False)
+    run(("chown", "-R", "-h", f"{uid}:{gid}", "--", str(directory)), deadline=600.0)
 
 
 def write_files(directory: Path, files: Mapping[str, str], uid: int, gid: int) -> None:

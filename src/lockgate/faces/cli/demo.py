@@ -5,6 +5,7 @@ import shutil
 import signal
 import sys
 import tempfile
+import time
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +16,7 @@ from lockgate.bootstrap import make_demo_repository, open_app
 from lockgate.faces.cli.demo_story import Story, end_agents
 
 THINKING = 1.0  # seconds that each scripted agent takes, so that one can watch
+PATIENCE = 3.0
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -58,7 +60,9 @@ def _leave(place: Path, *, keep: bool) -> None:
         click.echo(f"\nkept: {place}")
         click.echo(f"  cd {place / 'repository'} && LOCKGATE_HOME={place / 'home'} lockgate")
         return
-    shutil.rmtree(place, ignore_errors=True)
+    until = time.monotonic() + PATIENCE
+    while place.exists() and time.monotonic() < until:
+        shutil.rmtree(place, ignore_errors=True)  # an agent's last words may come after its end
     if place.exists():
         click.echo(f"\nnot all of {place} could be removed", err=True)
 

@@ -48,9 +48,7 @@ def _blocks(event: Block) -> Iterator[Block]:
 
 def _about(block: Block) -> str:
     """The one thing of a tool's arguments that says most."""
-    given = (
-        _inner(block, "input") or _inner(block, "parameters") or _inner(block, "state", "input")
-    )
+    given = _inner(block, "input") or _inner(block, "parameters") or _inner(block, "state", "input")
     return " ".join(_first(given, ABOUT).split())
 
 

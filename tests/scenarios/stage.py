@@ -1,0 +1,319 @@
+"""The loop on a real store and real files, with fakes for the doors to processes and clones."""
+
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor, Future
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from lockgate.bootstrap import open_app
+from lockgate.core.agents import Ending, Exit, Job, Launch, Report, Usage
+from lockgate.core.evaluation import Broken, Passed, Proof, SingleGateResult
+from lockgate.core.gates import CommandGate
+from lockgate.core.model import SessionId, Task, TaskId
+from lockgate.core.settings import Settings
+from lockgate.errors import Unavailable
+from lockgate.ports import Change, GateRun, Project, Start
+from lockgate.services.coordinator import Coordinator
+from lockgate.services.effector import Effector
+from lockgate.services.evidence import Witness
+from lockgate.services.hands import Hands
+from lockgate.services.housekeeping import Housekeeper
+from lockgate.services.judge import Judge
+from lockgate.services.loop import Loop
+from lockgate.services.monitor import Monitor
+from lockgate.services.spawner import Spawner
+from lockgate.services.starter import Starter
+from tests.scenarios.world import World
+
+
+@dataclass
+class Time:
+    at: float = 1_800_000_000.0
+
+    def now(self) -> float:
+        return self.at
+
+
+class AtOnce(Executor):
+    """Work is done where it is given."""
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        future.set_result(fn(*args, **kwargs))
+        return future
+
+
+@dataclass
+class FakeSessions:
+    """What was written down, what runs, what has ended; `dies` raises in the middle of a start."""
+
+    noted: dict[SessionId, Start] = field(default_factory=dict)
+    runs: list[SessionId] = field(default_factory=list)
+    exits: dict[SessionId, Exit] = field(default_factory=dict)
+    ended: list[SessionId] = field(default_factory=list)
+    refuses: str = ""
+
+    def note(self, start: Start) -> None:
+        self.noted.setdefault(start.session, start)
+
+    def start(self, start: Start) -> None:
+        if self.refuses:
+            raise Unavailable("it was not started", why=self.refuses, fix="wait")
+        self.note(start)
+        if start.session not in self.runs and start.session not in self.exits:
+            self.runs.append(start.session)
+
+    def token(self, id: SessionId) -> str | None:
+        return self.noted[id].token if id in self.noted else None
+
+    def started(self, id: SessionId) -> bool:
+        return id in self.runs
+
+    def exit_of(self, id: SessionId) -> Exit | None:
+        return self.exits.get(id)
+
+    def watch(self, id: SessionId) -> int | None:
+        return None if id in self.exits else 7
+
+    def end(self, id: SessionId, grace: float) -> None:
+        self.ended.append(id)
+        self.exits.setdefault(id, Exit(ending=Ending.ENDED))
+
+    def output(self, id: SessionId) -> str:
+        return ""
+
+    def remove(self, id: SessionId) -> None:
+        self.noted.pop(id, None)
+
+
+@dataclass
+class FakeWatch:
+    """Reports nothing by itself: a test says who has ended, or leaves it to the health check."""
+
+    added: list[SessionId] = field(default_factory=list)
+    ready: list[SessionId] = field(default_factory=list)
+    waits: list[float] = field(default_factory=list)
+
+    def add(self, id: SessionId, descriptor: int) -> None:
+        self.added.append(id)
+
+    def wake(self) -> None: ...
+
+    def wait(self, seconds: float) -> tuple[SessionId, ...]:
+        self.waits.append(seconds)
+        ended, self.ready = tuple(self.ready), []
+        return ended
+
+
+@dataclass
+class FakeHarnesses:
+    report: Report = field(default_factory=lambda: Report(native="n1", usage=Usage(0.5, 10)))
+    jobs: list[Job] = field(default_factory=list)
+    how: str | None = None
+    resumes: bool = True
+
+    def missing(self, agent: str, settings: Settings) -> str | None:
+        return self.how
+
+    def launch(self, agent: str, settings: Settings, job: Job) -> Launch:
+        self.jobs.append(job)
+        return Launch(argv=("true",))
+
+    def can_resume(self, agent: str, settings: Settings) -> bool:
+        return self.resumes
+
+    def read(self, agent: str, settings: Settings, output: str, exit: Exit) -> Report:
+        return self.report
+
+    def paths(self, agent: str, settings: Settings) -> tuple[str, ...]:
+        return ()
+
+    def variables(self, agent: str, settings: Settings) -> tuple[str, ...]:
+        return ()
+
+
+@dataclass
+class FakeWorkspaces:
+    home: Path
+    released: list[TaskId] = field(default_factory=list)
+    published: list[str] = field(default_factory=list)
+    files: dict[Path, Mapping[str, str]] = field(default_factory=dict)
+    broken: str = ""
+
+    def prepare(self, project: Project, task: Task) -> Path:
+        if self.broken:
+            raise Unavailable("no clone was made", why=self.broken, fix="mend it")
+        self.place(task.id).mkdir(parents=True, exist_ok=True)
+        return self.place(task.id)
+
+    def place(self, id: TaskId) -> Path:
+        return self.home / "workspaces" / id
+
+    def base(self, project: Project) -> Path:
+        return self.home
+
+    def write(self, directory: Path, files: Mapping[str, str]) -> None:
+        directory.mkdir(parents=True, exist_ok=True)
+        for name, text in files.items():
+            (directory / name).write_text(text)
+
+    def take(self, project: Project, task: Task) -> Change:
+        return Change("c" * 40, ("a.txt",))
+
+    def adopt(self, project: Project, task: Task) -> Change | None:
+        return None
+
+    def change(self, project: Project, task: Task, commit: str) -> Change:
+        return Change(commit, ("a.txt",))
+
+    def diff(self, project: Project, task: Task, commit: str) -> str:
+        return "diff"
+
+    def checkout(self, project: Project, task: Task, commit: str, directory: Path) -> None:
+        directory.mkdir(parents=True)
+
+    def tree(self, project: Project, commit: str) -> str:
+        return "t" * 40
+
+    def discard(self, directory: Path) -> None: ...
+
+    def publish(self, project: Project, task: Task, commit: str) -> str | None:
+        self.published.append(commit)
+        return None
+
+    def release(self, project: Project, task: Task) -> None:
+        self.released.append(task.id)
+
+    def set_up(
+        self, project: Project, task: Task, settings: Settings, directory: Path | None = None
+    ) -> None: ...
+
+    def keep_within(
+        self, limit_bytes: int, idle: Sequence[tuple[Project, Task]]
+    ) -> tuple[TaskId, ...]:
+        return tuple(task.id for _, task in idle)
+
+    def sizes(self) -> Mapping[str, int]:
+        return {}
+
+
+@dataclass
+class FakeGates:
+    """Each run takes the next result; the last one stays."""
+
+    results: list[str] = field(default_factory=lambda: ["pass"])
+
+    def run(
+        self, gate: CommandGate, run: GateRun, cancelled: Callable[[], bool]
+    ) -> SingleGateResult:
+        result = self.results.pop(0) if len(self.results) > 1 else self.results[0]
+        if result != "pass":
+            return Broken(gate.name, result)
+        proof = Proof(
+            ran=(gate.command,),
+            commit=run.commit,
+            tree=run.tree,
+            config_hash=run.config_hash,
+            sandbox="none",
+            seconds=0.1,
+        )
+        return Passed(gate.name, proof)
+
+
+class NoLogins:
+    def of(self, agent: str, names: Sequence[str]) -> Mapping[str, str]:
+        return {}
+
+
+class Stage:
+    """A world whose orchestrator is a loop that a test turns by hand; `restart` forgets all."""
+
+    def __init__(self, place: Path, config: str) -> None:
+        self.world = World.at(place, config)
+        self.time, self.reports = Time(), list[str]()
+        self.sessions, self.harnesses, self.gates = FakeSessions(), FakeHarnesses(), FakeGates()
+        self.workspaces = FakeWorkspaces(self.world.home)
+        self.restart()
+
+    def restart(self) -> None:
+        self.watch = FakeWatch()
+        app = open_app({"LOCKGATE_HOME": str(self.world.home)})
+        witness = replace(app.coordinator.witness, harnesses=self.harnesses, clock=self.time)
+        app = replace(app, coordinator=_coordinator(app.store, witness))
+        self.world.app = self.app = replace(
+            app, tasks=replace(app.tasks, coordinator=app.coordinator)
+        )
+        self.spawner = Spawner(
+            home=self.world.home,
+            store=app.store,
+            coordinator=app.coordinator,
+            workspaces=self.workspaces,
+            sessions=self.sessions,
+            harnesses=self.harnesses,
+            files=witness.files,
+            configuration=app.configuration,
+            credentials=NoLogins(),
+            clock=self.time,
+            chance=app.tasks.chance,
+        )
+        self.loop = self._loop()
+
+    def _loop(self) -> Loop:
+        app = self.app
+        judge = Judge(
+            home=self.world.home,
+            store=app.store,
+            coordinator=app.coordinator,
+            workspaces=self.workspaces,
+            gates=self.gates,
+            spawner=self.spawner,
+        )
+        return Loop(
+            store=app.store,
+            starter=Starter(
+                store=app.store,
+                coordinator=app.coordinator,
+                configuration=app.configuration,
+                clock=self.time,
+            ),
+            hands=Hands(
+                store=app.store,
+                effector=app.coordinator.effector,
+                workspaces=self.workspaces,
+                sessions=self.sessions,
+                spawner=self.spawner,
+                judge=judge,
+            ),
+            judge=judge,
+            monitor=Monitor(
+                app.store, app.coordinator, self.sessions, self.harnesses, self.spawner
+            ),
+            housekeeper=Housekeeper(app.store, self.workspaces, 0),
+            sessions=self.sessions,
+            watch=self.watch,
+            pool=AtOnce(),
+            clock=self.time,
+            report=self.reports.append,
+        )
+
+    def turn(self, seconds: float = 0.0) -> None:
+        """Let so much time pass, then turn until nothing new comes of it."""
+        self.time.at += seconds
+        for _ in range(4):
+            self.loop.turn()
+
+    def alive(self, id: TaskId) -> list[SessionId]:
+        return [it.id for it in self.app.store.sessions(id) if it.ended is None]
+
+    def dies(self, id: SessionId, ending: Ending = Ending.EXITED, code: int | None = 0) -> None:
+        self.sessions.exits[id] = Exit(ending=ending, code=code, seconds=60.0)
+
+    def event(self, id: SessionId) -> None:
+        """The kernel says that the session's runner has ended."""
+        self.watch.ready.append(id)
+        self.loop.wait(0)
+
+
+def _coordinator(store: Any, witness: Witness) -> Coordinator:
+    return Coordinator(store, witness, Effector(store, witness.files))

@@ -1,0 +1,302 @@
+"""The orchestrator's loop, turned by hand: what starts, what waits, what is noticed."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from lockgate.core.agents import Ending, Report, Usage
+from lockgate.core.events import type_of
+from lockgate.core.limits import ESCALATION_THRESHOLD
+from lockgate.core.model import Cause, Role, Status, TaskId
+from lockgate.services.loop import HEALTH_CHECK
+from tests.given import HANDOFF
+from tests.scenarios.stage import Stage
+from tests.scenarios.world import REVIEW_ONLY
+
+S = Status
+TESTS_FIRST = REVIEW_ONLY.replace(
+    "[[gates.list]]",
+    '[[gates.list]]\nname = "tests"\ntype = "command"\ncommand = "true"\n[[gates.list]]',
+)
+
+
+@pytest.fixture
+def stage(tmp_path) -> Iterator[Stage]:
+    made = Stage(tmp_path, TESTS_FIRST)
+    yield made
+    made.app.store.close()
+
+
+def _working(stage: Stage) -> TaskId:
+    id = stage.world.create()
+    stage.turn()
+    return id
+
+
+def _hands_off(stage: Stage, id: TaskId, text: str = HANDOFF) -> None:
+    (stage.workspaces.place(id) / "TASK.md").write_text(text)
+
+
+@pytest.mark.req("R115", "R117")
+def test_a_pending_task_gets_its_papers_and_its_agent(stage) -> None:
+    id = _working(stage)
+
+    [session] = stage.app.store.sessions(id)
+    assert stage.sessions.runs == [session.id]
+    assert stage.watch.added == [session.id]
+    assert (stage.workspaces.place(id) / "TASK.md").read_text().startswith("---\nid: fix-login")
+    assert '"base_commit"' in (stage.workspaces.place(id) / "task.json").read_text()
+    assert "implement a task" in stage.harnesses.jobs[0].prompt
+    assert stage.harnesses.jobs[0].stop_command[1:] == ("checkpoint", "--task-id", id, "--done")
+
+
+@pytest.mark.req("R87", "R96", "R110")
+def test_the_health_check_finds_a_death_that_no_event_told_of(stage) -> None:
+    id = _working(stage)
+    [session] = stage.alive(id)
+    _hands_off(stage, id)
+    stage.dies(session)
+
+    stage.turn(HEALTH_CHECK - 1)
+    assert stage.world.task(id).status is S.WORKING
+    stage.turn(2)
+
+    assert stage.world.task(id).status is S.AGENT_REVIEW
+    assert "auto.advanced" in stage.world.types(id)
+
+
+def test_an_event_tells_at_once(stage) -> None:
+    id = _working(stage)
+    [session] = stage.alive(id)
+    stage.dies(session, code=1)
+
+    stage.event(session)
+
+    assert stage.world.types(id).count("agent.crashed") == 1
+
+
+@pytest.mark.req("R93")
+def test_gates_are_judged_and_then_a_reviewer_is_asked_and_asked_again_when_it_dies(stage) -> None:
+    id = _working(stage)
+    _hands_off(stage, id)
+    stage.dies(stage.alive(id)[0])
+    stage.event(stage.app.store.sessions(id)[0].id)
+    stage.turn()
+    [reviewer] = stage.alive(id)
+    assert stage.app.store.session(reviewer).role is Role.REVIEWER
+
+    stage.dies(reviewer)
+    stage.event(reviewer)
+    stage.turn()
+
+    [second] = stage.alive(id)
+    assert second != reviewer
+    assert stage.world.task(id).crash_count == 1
+
+
+@pytest.mark.req("R111")
+def test_a_dead_worker_waits_for_its_human_and_is_respawned_in_the_same_workspace(tmp_path) -> None:
+    stage = Stage(tmp_path, TESTS_FIRST.replace("[gates]", 'respawn = "manual"\n[gates]', 1))
+    id = _working(stage)
+    stage.dies(stage.alive(id)[0], code=1)
+    stage.event(stage.app.store.sessions(id)[0].id)
+    stage.turn(60)
+    task = stage.world.task(id)
+    assert (task.crash_count, task.dead, stage.alive(id)) == (1, True, [])
+
+    stage.app.coordinator.respawn(id, "", stage.app.caller)
+    stage.turn()
+
+    first, second = stage.app.store.sessions(id)
+    assert second.directory == first.directory
+    assert not stage.world.task(id).dead
+    stage.app.store.close()
+
+
+def test_what_a_session_cost_is_counted_once_however_often_its_end_is_seen(stage) -> None:
+    id = _working(stage)
+    [session] = stage.alive(id)
+    stage.dies(session)
+
+    for _ in range(3):
+        stage.loop.monitor.finish(session)
+
+    task = stage.world.task(id)
+    assert (task.usd, task.tokens, task.seconds) == (0.5, 10, 60.0)
+
+
+def test_a_program_that_counts_all_its_runs_is_charged_for_the_difference(stage) -> None:
+    stage.harnesses.report = Report(native="n1", usage=Usage(0.5, 10), cumulative=True)
+    id = _working(stage)
+    stage.dies(stage.alive(id)[0])
+    stage.event(stage.alive(id)[0])
+    stage.turn()
+    stage.harnesses.report = Report(native="n1", usage=Usage(0.75, 15), cumulative=True)
+
+    stage.dies(stage.alive(id)[0])
+    stage.event(stage.alive(id)[0])
+
+    task = stage.world.task(id)
+    assert (task.usd, task.tokens) == (0.75, 15)
+
+
+@pytest.mark.req("R138")
+def test_the_same_agent_is_resumed_by_its_own_id(stage) -> None:
+    id = _working(stage)
+    stage.dies(stage.alive(id)[0])
+    stage.event(stage.alive(id)[0])
+    stage.turn()
+
+    assert [job.native for job in stage.harnesses.jobs] == ["", "n1"]
+    assert "interrupted" in stage.harnesses.jobs[1].prompt
+
+
+@pytest.mark.req("R139", "R140")
+def test_a_full_context_begins_anew(stage) -> None:
+    stage.harnesses.report = Report(native="n1", exhausted=True)
+    id = _working(stage)
+    stage.dies(stage.alive(id)[0])
+    stage.event(stage.alive(id)[0])
+    stage.turn()
+
+    assert [job.native for job in stage.harnesses.jobs] == ["", ""]
+
+
+def test_a_usage_limit_is_waited_for_and_nobody_polls(stage) -> None:
+    until = stage.time.now() + 3600
+    stage.harnesses.report = Report(native="n1", limited_until=until)
+    id = _working(stage)
+    stage.dies(stage.alive(id)[0])
+    stage.event(stage.alive(id)[0])
+    stage.turn()
+    assert stage.alive(id) == []
+    assert not stage.loop.is_quiet()
+
+    stage.turn(3500)
+    assert stage.alive(id) == []
+    stage.turn(101)
+
+    assert len(stage.alive(id)) == 1
+    assert stage.world.task(id).crash_count == 0
+
+
+@pytest.mark.parametrize("dies_at", ["start", "session_started"])
+def test_a_start_that_was_cut_off_is_finished_by_the_next_orchestrator(stage, dies_at) -> None:
+    id = stage.world.create()
+    if dies_at == "start":
+        stage.sessions.refuses = "the power went"
+    else:
+        stage.spawner.coordinator.store.commit = _cut_off(stage, "session.started")
+    stage.turn()
+    assert stage.sessions.runs == []
+    tokens = {it.token for it in stage.sessions.noted.values()}
+
+    stage.sessions.refuses = ""
+    stage.restart()
+    stage.turn()
+
+    assert len(stage.sessions.runs) == 1
+    assert {it.token for it in stage.sessions.noted.values()} == tokens
+    assert stage.world.types(id).count("session.started") == 1
+
+
+def test_an_agent_that_is_not_installed_leaves_its_task_pending(stage) -> None:
+    stage.harnesses.how = "npm install it"
+    id = _working(stage)
+
+    assert stage.world.task(id).status is S.PENDING
+    assert "npm install it" in stage.reports[0]
+
+    stage.harnesses.how = None
+    stage.turn(60)
+    assert stage.world.task(id).status is S.WORKING
+
+
+def test_what_fails_is_told_once_and_tried_again(stage) -> None:
+    stage.workspaces.broken = "the disk is full"
+    id = _working(stage)
+    stage.turn(20)
+    assert [it for it in stage.reports if "the disk is full" in it] == stage.reports[:1]
+    assert stage.loop.is_quiet()
+
+    stage.workspaces.broken = ""
+    stage.turn(20)
+
+    assert len(stage.alive(id)) == 1
+    assert stage.loop.troubles == {}
+
+
+def test_a_gate_that_could_not_judge_is_a_humans_and_costs_nothing(stage) -> None:
+    stage.gates.results = ["the sandbox failed"]
+    id = _working(stage)
+    _hands_off(stage, id)
+    stage.dies(stage.alive(id)[0])
+    stage.event(stage.alive(id)[0])
+    stage.turn()
+
+    task = stage.world.task(id)
+    assert (task.status, task.cause) == (S.STUCK, Cause.GATE_BROKEN)
+    assert (task.iteration, task.failed_attempts) == (1, 0)
+
+
+@pytest.mark.req("R183", "R184", "R187")
+def test_no_sixth_attempt_is_made_without_a_human(tmp_path) -> None:
+    stage = Stage(tmp_path, TESTS_FIRST + "[limits]\ncrashes = 9\n")
+    id = _working(stage)
+    for _ in range(ESCALATION_THRESHOLD):
+        [session] = stage.alive(id)
+        stage.dies(session, code=1)
+        stage.event(session)
+        stage.turn(5)
+
+    assert stage.world.task(id).status is S.PAUSED_FOR_INTERVENTION
+    stage.turn(HEALTH_CHECK)
+    stage.restart()
+    stage.turn(HEALTH_CHECK)
+    assert len(stage.app.store.sessions(id)) == ESCALATION_THRESHOLD
+
+    stage.app.runner.resume(id, "use the other door")
+    stage.turn()
+    assert len(stage.alive(id)) == 1
+    assert "use the other door" in stage.harnesses.jobs[-1].prompt
+    stage.app.store.close()
+
+
+def test_a_lost_runner_is_a_crash_and_a_machine_that_went_down_is_not(stage) -> None:
+    id = _working(stage)
+    stage.dies(stage.alive(id)[0], Ending.LOST, None)
+    stage.event(stage.alive(id)[0])
+    stage.turn()
+    assert stage.world.task(id).crash_count == 1
+
+    stage.dies(stage.alive(id)[0], Ending.INTERRUPTED, None)
+    stage.event(stage.alive(id)[0])
+    stage.turn()
+
+    assert stage.world.task(id).crash_count == 1
+    assert len(stage.alive(id)) == 1
+
+
+def _cut_off(stage: Stage, type: str):
+    """The store's commit, which fails where this event would be written, as if killed."""
+    commit = stage.app.store.commit
+
+    def dies(decision) -> None:
+        if type in {type_of(event) for event in decision.events}:
+            raise RuntimeError("killed")
+        commit(decision)
+
+    return dies
+
+
+def test_clones_that_nobody_works_in_are_given_back(stage) -> None:
+    stage.gates.results = ["the sandbox failed"]
+    id = _working(stage)
+    _hands_off(stage, id)
+    stage.dies(stage.alive(id)[0])
+    stage.event(stage.alive(id)[0])
+    stage.turn()
+    stage.turn(700)
+
+    assert any("released" in it for it in stage.reports)
+    assert stage.world.task(id).status is S.STUCK
