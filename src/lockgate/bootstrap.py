@@ -10,9 +10,9 @@ from pathlib import Path
 
 from lockgate.adapters.clock import SystemChance, SystemClock
 from lockgate.adapters.credentials import StoredCredentials
+from lockgate.adapters.doctor import version_of
 from lockgate.adapters.gate_commands import CommandGates
 from lockgate.adapters.git import GitRepository
-from lockgate.adapters.doctor import version_of
 from lockgate.adapters.harnesses import Registry
 from lockgate.adapters.harnesses.registry import NETWORK
 from lockgate.adapters.lock import holder, holding

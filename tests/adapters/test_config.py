@@ -302,7 +302,7 @@ WRONG = [
     ),
     (
         "[gates]\nformula = 'magic'",
-        "line 2: gates.formula = 'magic' is not allowed: it must be 'solo'",
+        "line 2: gates.formula = 'magic' is not allowed: it must be 'plain'",
     ),
     ("[gates]\nformula = 3", "line 2: gates.formula = 3 is not allowed"),
     ("[[gates.list]]\nname='a'\ntype=3", "gates.list[0].type = 3 is not allowed"),

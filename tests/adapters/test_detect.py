@@ -187,7 +187,7 @@ def test_with_both_commands_the_formula_is_written_by_name() -> None:
 
     settings = load_config(render_config(detected, base="trunk", agent="codex"), origin="w")
 
-    assert settings.formula == "solo"
+    assert settings.formula == "plain"
     assert (settings.project.base, settings.project.agent) == ("trunk", "codex")
     assert settings.merge.mode is MergeMode.MANUAL
 
@@ -195,6 +195,8 @@ def test_with_both_commands_the_formula_is_written_by_name() -> None:
 @pytest.mark.parametrize(
     ("formula", "detected", "names"),
     [
+        ("plain", Detected(), ["code_review"]),
+        ("plain", Detected(test=Seen("t", "x")), ["tests", "code_review"]),
         ("solo", Detected(), ["code_review"]),
         ("solo", Detected(test=Seen("t", "x")), ["tests", "differential", "code_review"]),
         ("solo", Detected(typecheck=Seen("t", "x")), ["typecheck", "code_review"]),

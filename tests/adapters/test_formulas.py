@@ -46,6 +46,7 @@ ROWS = [
         "quick-review", [TESTS, f"{REVIEW} correctness security"], marks=pytest.mark.req("R154")
     ),
     pytest.param("none", [], marks=pytest.mark.req("R155")),
+    pytest.param("plain", [TESTS, TYPES, f"{REVIEW} general"]),
     pytest.param("solo", [TESTS, TYPES, "differential: differential serial", f"{REVIEW} general"]),
 ]
 

@@ -14,6 +14,7 @@ from lockgate.core.agents import Ending, Exit, Job, Launch, Report
 from lockgate.core.model import Role
 from lockgate.core.settings import Settings
 from lockgate.errors import BadConfig
+from tests.adapters.measuring import measured
 
 SETTINGS = Settings(formula="none", gates=())
 SHELL = '#!/bin/sh\necho "$@" >> lockgate-calls\n'
@@ -60,10 +61,11 @@ class Stage:
 
 
 def _started(launch: Launch, stage: Stage) -> subprocess.Popen[str]:
+    env = {"PATH": f"{stage.bin}:/usr/bin:/bin", "HOME": str(stage.home), **launch.env}
     process = subprocess.Popen(
-        launch.argv,
+        measured(launch.argv, env),
         cwd=stage.workspace,
-        env={"PATH": f"{stage.bin}:/usr/bin:/bin", "HOME": str(stage.home), **launch.env},
+        env=env,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

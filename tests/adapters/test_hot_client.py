@@ -15,8 +15,9 @@ from lockgate.adapters.sessions.door import Answer, Door, Request, ask, parsed_a
 from lockgate.faces import hot
 
 HOT = Path(hot.__file__)
-# Coverage begins in site-packages, without which the client otherwise starts.
-FLAGS = () if "COVERAGE_PROCESS_CONFIG" in os.environ else ("-I", "-S")
+# Coverage begins in site-packages, and counts modules by name, not by path.
+MEASURED = "COVERAGE_PROCESS_CONFIG" in os.environ
+PROGRAM = ("-m", "lockgate.faces.hot") if MEASURED else ("-I", "-S", str(HOT))
 OS = {"os", "os.path", "posix", "posixpath", "genericpath", "stat", "_stat", "_collections_abc"}
 LIGHT = OS | {"sys", "_socket", "select"}
 
@@ -36,7 +37,7 @@ def opened() -> Generator[Callable[..., Door]]:
         door.close()
 
 
-def client(*argv: str, program: tuple[str, ...] = (*FLAGS, str(HOT)), **more: str):
+def client(*argv: str, program: tuple[str, ...] = PROGRAM, **more: str):
     """The client as a process; `stdin` is given to it as text."""
     stdin = more.pop("stdin", "")
     return subprocess.run(
@@ -224,6 +225,33 @@ def test_an_open_pipe_that_says_nothing_does_not_hold_it_up(home, opened) -> Non
     assert time.monotonic() - begin < 10
     os.close(idle)
     os.close(held)
+
+
+@pytest.mark.parametrize("name", ["findings.json", "-"])
+def test_a_review_is_sent_with_its_text(tmp_path, opened, name) -> None:
+    opened(tmp_path / "socket", echo)
+    (tmp_path / "findings.json").write_text("findings")
+    file = name if name == "-" else str(tmp_path / name)
+
+    done = client(
+        "review",
+        "submit",
+        "--file",
+        file,
+        stdin="findings",
+        LOCKGATE_SOCKET=str(tmp_path / "socket"),
+    )
+
+    assert done.stdout.endswith("|findings|('review', 'submit', '--file', '-')\n")
+
+
+def test_a_review_that_is_not_there_is_told(tmp_path, opened) -> None:
+    opened(tmp_path / "socket", echo)
+
+    done = client("review", "submit", "--file", "missing", LOCKGATE_SOCKET=str(tmp_path / "socket"))
+
+    assert done.returncode == 1
+    assert "missing: No such file" in done.stderr
 
 
 def test_other_commands_read_no_input(home, opened) -> None:

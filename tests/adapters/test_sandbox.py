@@ -13,6 +13,7 @@ import pytest
 from lockgate.adapters.run import Cut, Finished
 from lockgate.adapters.sandbox import (
     Box,
+    Boxed,
     Mount,
     boxed,
     owner,
@@ -20,6 +21,7 @@ from lockgate.adapters.sandbox import (
     toolchain,
     trouble,
 )
+from lockgate.errors import Unavailable
 
 WHY_NOT = trouble()
 pytestmark = pytest.mark.skipif(WHY_NOT is not None, reason=f"needs bubblewrap: {WHY_NOT}")
@@ -386,6 +388,11 @@ def test_a_program_that_does_not_read_what_it_is_given_ends_all_the_same() -> No
     )
 
     assert (done.code, done.cut) == (4, None)
+
+
+def test_what_cannot_be_started_at_all_is_told() -> None:
+    with pytest.raises(Unavailable, match="no-such-program is not there"):
+        run_boxed(Boxed(("no-such-program",), (), ("true",)))
 
 
 # --- where it does not work ---------------------------------------------------------------------

@@ -90,15 +90,21 @@ class Stage:
         assert isinstance(pid, int)
         return pid
 
+    def left(self, id: SessionId = ID) -> tuple[int, ...]:
+        """What still runs of it."""
+        spec = self.directory(id) / "spec.json"
+        return proc.marked(json.loads(spec.read_text())["mark"]) if spec.exists() else ()
+
     def says(self, word: str, id: SessionId = ID) -> None:
         eventually(lambda: word in self.sessions.output(id))
 
 
 @pytest.fixture(autouse=True)
 def _measured(monkeypatch) -> None:
-    """Coverage begins in site-packages, without which the runner otherwise starts."""
+    """Coverage begins in site-packages, and counts modules by name, not by path."""
     if "COVERAGE_PROCESS_CONFIG" in os.environ:
-        monkeypatch.setattr(process, "PYTHON", (sys.executable,))
+        monkeypatch.setattr(process, "PYTHON", (sys.executable, "-m"))
+        monkeypatch.setattr(process, "RUNNER", "lockgate.adapters.sessions.runner")
 
 
 @pytest.fixture(params=[ENCLOSED, pytest.param(False, id="bare")])
@@ -107,7 +113,7 @@ def stage(request, tmp_path) -> Generator[Stage]:
     yield made
     for id in made.used:
         made.sessions.end(id, 0.0)
-    assert not any(proc.marked(id) for id in made.used)
+    assert not any(made.left(id) for id in made.used)
 
 
 @pytest.fixture
@@ -166,6 +172,13 @@ def test_a_program_sees_nothing_of_the_state_but_its_door(tmp_path) -> None:
     assert "spec.json" not in output
     assert not (stage.root / "base.git" / "planted").exists()
     assert output.endswith("bin\nsocket\n")
+
+
+@pytest.mark.parametrize(("script", "said"), [("wc -c", "3000000\n"), ("exec 0<&-; sleep 0.2", "")])
+def test_a_long_prompt_is_read_whole_or_not_at_all(stage, script, said) -> None:
+    exit, output = stage.play(script, stdin="x" * 3_000_000)
+
+    assert (exit.code, output) == (0, said)
 
 
 def test_no_credential_stays_on_disk(stage) -> None:
@@ -279,7 +292,7 @@ def test_a_program_that_does_not_listen_is_killed(stage) -> None:
 
     assert time.monotonic() - begin < 4
     assert stage.wait().ending is Ending.ENDED
-    assert proc.marked(ID) == ()
+    assert stage.left() == ()
 
 
 @pytest.mark.parametrize("how", ["ended", "exits"])
@@ -295,7 +308,7 @@ def test_nothing_a_program_started_outlives_it(stage, how) -> None:
         stage.sessions.end(ID, 0.2)
     stage.wait()
 
-    assert proc.marked(ID) == ()
+    assert stage.left() == ()
 
 
 def test_a_session_that_was_not_started_never_will_be_once_it_was_ended(stage) -> None:
@@ -306,6 +319,22 @@ def test_a_session_that_was_not_started_never_will_be_once_it_was_ended(stage) -
     assert stage.sessions.exit_of(ID) == Exit(ending=Ending.ENDED)
     assert not stage.sessions.started(ID)
     assert stage.sessions.output(ID) == ""
+
+
+def test_a_session_that_is_started_and_ended_at_once_leaves_nothing(stage) -> None:
+    ids = [SessionId(f"race.{n}") for n in range(8)]
+    plans = [stage.plan("sleep 86143", id=id) for id in ids]
+
+    with ThreadPoolExecutor(8) as pool:
+        for n, plan in enumerate(plans):
+            starting = pool.submit(stage.sessions.start, plan)
+            time.sleep(n * 0.015)
+            stage.sessions.end(plan.session, 0.0)
+            starting.result()
+            stage.sessions.end(plan.session, 0.0)
+
+    assert {stage.wait(id).ending for id in ids} == {Ending.ENDED}
+    assert not any(stage.left(id) for id in ids)
 
 
 def test_ending_twice_or_after_its_end_changes_nothing(stage) -> None:
@@ -320,10 +349,11 @@ def test_ending_twice_or_after_its_end_changes_nothing(stage) -> None:
 def test_a_session_that_is_removed_is_gone(stage) -> None:
     stage.start("sleep 86135")
 
+    mark = json.loads((stage.directory() / "spec.json").read_text())["mark"]
     stage.sessions.remove(ID)
 
     assert not stage.directory().exists()
-    assert proc.marked(ID) == ()
+    assert proc.marked(mark) == ()
 
 
 # --- started once -------------------------------------------------------------------------------
@@ -409,7 +439,7 @@ def test_a_runner_that_is_killed_leaves_a_session_that_is_lost(stage) -> None:
     assert stage.wait() == Exit(ending=Ending.LOST)
     if not stage.sandboxed:  # only a sandbox takes all of it along
         stage.sessions.end(ID, 0.0)
-    eventually(lambda: proc.marked(ID) == ())
+    eventually(lambda: stage.left() == ())
 
 
 def test_a_runner_outlives_whoever_started_it(stage) -> None:
@@ -468,7 +498,7 @@ def test_a_zombie_does_not_live() -> None:
 def test_a_killed_program_is_recorded(stage) -> None:
     stage.start("echo ready; exec sleep 86139")
     stage.says("ready")
-    (program,) = (it for it in proc.marked(ID) if b"86139" in cmdline(it))
+    (program,) = (it for it in stage.left() if b"86139" in cmdline(it))
 
     os.kill(program, signal.SIGKILL)
 
@@ -821,7 +851,7 @@ def test_an_interactive_session_is_ended_like_any_other(at_terminal) -> None:
     at_terminal.sessions.end(ID, 2.0)
 
     assert at_terminal.wait().ending is Ending.ENDED
-    assert proc.marked(ID) == ()
+    assert at_terminal.left() == ()
 
 
 def test_where_tmux_is_missing_an_interactive_session_says_so(bare, monkeypatch) -> None:

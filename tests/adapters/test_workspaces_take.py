@@ -1,5 +1,6 @@
 """Work taken out of a clone that a hostile agent has had in its hands."""
 
+import os
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -7,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from lockgate.adapters.workspaces import GitWorkspaces
+from lockgate.adapters.workspaces.taking import _named
 from lockgate.errors import Unavailable
 from tests.adapters.workshop import BARE, BOXED, Workshop, asked, git
 
@@ -441,6 +443,44 @@ def test_reading_that_does_not_end_is_ended_and_nothing_is_lost(shop) -> None:
 
     assert (shop.workspaces.place(task.id) / "f3000").exists()
     assert len(shop.workspaces.take(shop.project, task).files) == 3000
+
+
+@pytest.mark.parametrize("planted", ["link", "pipe", "directory", "words"])
+def test_an_answer_that_is_not_a_plain_file_with_a_commit_is_none(tmp_path, planted) -> None:
+    (tmp_path / "real").write_text("d" * 40)
+    answer = tmp_path / "commit"
+    match planted:
+        case "link":
+            answer.symlink_to(tmp_path / "real")
+        case "pipe":
+            os.mkfifo(answer)
+        case "directory":
+            answer.mkdir()
+        case _:
+            answer.write_text("--upload-pack=touch x")
+
+    assert _named(tmp_path) is None
+    assert _named(tmp_path / "nowhere") is None
+
+
+def test_directories_deeper_than_python_recurses_are_taken_and_checked_out(shop) -> None:
+    task = _begun(shop)
+    deep = "/".join(["d"] * 1200)
+    shop.agent(task, f"mkdir -p {deep} && echo n > {deep}/n")
+
+    change = shop.workspaces.take(shop.project, task)
+    desk = shop.home / "runs" / "1"
+    shop.workspaces.checkout(shop.project, task, change.commit, desk)
+
+    assert change.files == (f"{deep}/n",)
+    assert shop.inside(desk, f"cat {deep}/n && git status --porcelain").out == "n\n"
+    assert shop.workspaces.tree(shop.project, change.commit) == asked(
+        shop.judge, "rev-parse", f"{change.commit}^{{tree}}"
+    )
+    shop.workspaces.discard(desk)
+    shop.workspaces.release(shop.project, task)
+    assert not list((shop.home / "workspaces").iterdir())
+    assert not desk.exists()
 
 
 @pytest.mark.parametrize("each", [50, pytest.param(1000, marks=pytest.mark.slow)])

@@ -54,7 +54,7 @@ def test_an_effect_is_wanted_only_while_its_task_stands_where_it_was_asked_for(
 
 
 def test_every_effect_is_asked_whether_it_is_still_wanted() -> None:
-    one_of_each = [
+    one_of_each: list[Effect] = [
         WORKER,
         EvaluateGates(1),
         NotifyHuman(S.STUCK, ""),

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from lockgate.core.decision import Decision
+from lockgate.core.decision import Decision, Refusal
 from lockgate.core.effects import EndSessions, EvaluateGates, MirrorTask, SpawnAgent, overtaken
 from lockgate.core.events import (
     AgentRespawned,
@@ -40,7 +40,7 @@ ELSEWHERE = sorted(set(S) - ATTENDED - {S.AGENT_REVIEW})
 PARKED = NOW + 9000
 
 
-def asks_again(task: Task, *, alive: bool = False, directive: str = "") -> object:
+def asks_again(task: Task, *, alive: bool = False, directive: str = "") -> Decision | Refusal:
     return respawned(evidence(task, "", Actor.HUMAN), alive=alive, directive=directive)
 
 

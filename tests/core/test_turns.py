@@ -354,7 +354,7 @@ def test_an_attempt_that_failed_is_followed_by_a_fresh_worker() -> None:
 @pytest.mark.req("R185", "R186", "R187")
 @pytest.mark.parametrize("source", [S.WORKING, S.AGENT_REVIEW])
 def test_the_fifth_failed_attempt_pauses_and_schedules_nothing(source) -> None:
-    task = a_task(source, failed_attempts=ESCALATION_THRESHOLD - 1, iteration=3)
+    task = a_task(source, failed_attempts=ESCALATION_THRESHOLD - 1, iteration=2)
 
     decision = (
         attempt_failed(evidence(task), "again")
@@ -364,6 +364,7 @@ def test_the_fifth_failed_attempt_pauses_and_schedules_nothing(source) -> None:
 
     assert decision.task.status is S.PAUSED_FOR_INTERVENTION
     assert decision.events[-1] == Escalation(task.id, 5, "PAUSED_FOR_INTERVENTION")
+    assert decision.task.iteration == task.iteration
     assert SpawnAgent not in _kinds(decision.effects)
 
 

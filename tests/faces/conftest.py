@@ -1,9 +1,11 @@
 """What tests of the command line start from."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from lockgate.adapters.sandbox import trouble
 from tests.faces.shell import Shell, a_shell, make_repository
 
 
@@ -31,3 +33,19 @@ def shell(tmp_path: Path, configured: Path) -> Shell:
 @pytest.fixture
 def plain(tmp_path: Path, bare_of_config: Path) -> Shell:
     return a_shell(tmp_path / "plain", bare_of_config)
+
+
+@pytest.fixture
+def orchestrated(shell: Shell) -> Iterator[Shell]:
+    """Commands start an orchestrator as they do for a user; nothing of it is left afterwards."""
+    why_not = trouble()
+    if why_not:
+        pytest.skip(f"needs a sandbox: {why_not}")
+    shell.alone = False
+    yield shell
+    stopped = shell.program("down")
+    app = shell.app()
+    for session in app.store.sessions_alive():
+        app.sessions.end(session.id, 0.0)
+    app.store.close()
+    assert stopped.code == 0, stopped

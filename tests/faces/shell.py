@@ -70,6 +70,7 @@ class Shell:
         self.home = place / "home"
         self.user = place / "user"
         self.user.mkdir(parents=True, exist_ok=True)
+        self.alone = True  # no command starts an orchestrator
 
     # --- Lockgate -------------------------------------------------------------------------------
 
@@ -82,9 +83,8 @@ class Shell:
         ours = {
             "HOME": str(self.user),
             "LOCKGATE_HOME": str(self.home),
-            "LOCKGATE_NO_ORCHESTRATOR": "1",
             "GIT_CONFIG_NOSYSTEM": "1",
-        }
+        } | ({"LOCKGATE_NO_ORCHESTRATOR": "1"} if self.alone else {})
         return kept | ours | ({} if token is None else {"LOCKGATE_TOKEN": token}) | more
 
     def program(
@@ -101,7 +101,7 @@ class Shell:
             env=self.environment(token, **(env or {})),
             input=stdin,
             capture_output=True,
-            timeout=50,
+            timeout=110,
             check=False,
         )
         return Answer(done.returncode, done.stdout.decode(), done.stderr.decode())

@@ -400,7 +400,7 @@ def test_init_writes_a_configuration_that_loads_from_what_the_repository_shows(p
         (plain.repo / name).parent.mkdir(exist_ok=True)
         (plain.repo / name).write_text(text, encoding="utf-8")
 
-    made = json.loads(plain.did("init", "--json"))
+    made = json.loads(plain.did("init", "--agent", "scripted", "--json"))
 
     assert command in made["found"]["test"]
     assert (made["base"], made["branch"]) == ("main", "main")
@@ -412,7 +412,7 @@ def test_init_writes_a_configuration_that_loads_from_what_the_repository_shows(p
 
 
 @pytest.mark.parametrize(
-    "formula", ["solo", "code-review", "security-audit", "quick-review", "none"]
+    "formula", ["plain", "solo", "code-review", "security-audit", "quick-review", "none"]
 )
 def test_init_takes_every_formula_and_every_agent(plain, formula):
     plain.did("init", "--formula", formula, "--agent", "codex")

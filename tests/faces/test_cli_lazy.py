@@ -53,6 +53,11 @@ def loaded(shell, *argv):
 HOT = (
     ("--help",),
     ("task", "update", "--help"),
+    ("task", "peek", "--help"),
+    ("answer", "--help"),
+    ("auth", "--help"),
+    ("doctor", "--help"),
+    ("run", "--help"),
     ("task", "list"),
     ("task", "show", "ID"),
     ("task", "why", "ID"),

@@ -232,20 +232,28 @@ class Model:
 
 HOW = st.sampled_from([Ending.EXITED, Ending.EXITED, Ending.EXITED, *Ending])
 LIMITED = st.sampled_from([False, False, False, True])
-COSTS = st.sampled_from([0.0, 0.0, 0.0, 2.0, 3.0])
+FORCED = st.sampled_from([False, False, False, True])
+COSTS = st.sampled_from([0.0, 2.0, 3.0])
 
 
 class CoordinatorAgainstTheModel(RuleBasedStateMachine):
     texts = 0
 
-    @initialize()
-    def begin(self) -> None:
+    @initialize(steps=st.integers(0, 3))
+    def begin(self, steps: int) -> None:
         self.place = Path(tempfile.mkdtemp(prefix="lockgate-model-"))
         self.world = World.at(self.place)
         self.id = self.world.create()
         self.model = Model()
         self.worker: Caller | None = None
         self.reviewer: Caller | None = None
+        if steps > 0:
+            self._asks("human", HUMAN, Status.WORKING)
+        if steps > 1:
+            self.worker_begins()
+        if steps > 2:
+            self.worker_hands_on()
+            self.reviewer_begins()
 
     def teardown(self) -> None:
         if hasattr(self, "world"):
@@ -265,9 +273,15 @@ class CoordinatorAgainstTheModel(RuleBasedStateMachine):
             taken = True
         assert taken is expected
 
-    @rule(to=st.sampled_from(list(Status)), force=st.booleans())
+    @rule(to=st.sampled_from([it for it in Status if it is not Status.CANCELLED]), force=FORCED)
     def human_asks(self, to: Status, force: bool) -> None:
         self._asks("human", HUMAN, to, force=force)
+
+    @rule(really=st.integers(0, 9), force=FORCED)
+    def human_cancels(self, really: int, force: bool) -> None:
+        """Rarely: nothing happens to a task any more that is cancelled."""
+        if really == 9:
+            self._asks("human", HUMAN, Status.CANCELLED, force=force)
 
     @rule()
     def task_goes_one_step_on_by_hand(self) -> None:
@@ -276,10 +290,22 @@ class CoordinatorAgainstTheModel(RuleBasedStateMachine):
             "pending": Status.WORKING,
             "stuck": Status.WORKING,
             "clarification": Status.WORKING,
+            "paused-for-intervention": Status.PENDING,
         }
         target = onward.get(self.model.status)
         if target:
             self._asks("human", HUMAN, target)
+        elif self.model.worker_may_begin:
+            self.worker_begins()
+        elif self.model.reviewer_wanted:
+            self.reviewer_begins()
+
+    @precondition(lambda self: self.model.worker_current)
+    @rule()
+    def worker_hands_on(self) -> None:
+        assert self.worker is not None
+        self.somebody_writes_a_handoff(new=True)
+        self._asks("worker", self.worker, Status.AGENT_REVIEW)
 
     @precondition(lambda self: self.worker is not None and self.model.worker_current)
     @rule(to=st.sampled_from(list(Status)))

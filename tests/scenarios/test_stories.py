@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from lockgate.core.agents import End, Ending, Exit, Report
 from lockgate.core.effects import (
     EvaluateGates,
     NotifyHuman,
     PrepareWorkspace,
-    PublishChange,
     SpawnAgent,
 )
 from lockgate.core.model import Role, Status, TaskId
@@ -29,6 +29,7 @@ REQUIREMENTS = {
     "double_crash": ["R100"],
     "review_fails_twice": ["R86", "R91", "R92"],
     "paused_and_resumed": ["R188", "R190"],
+    "respawned": ["R89", "R94"],
 }
 
 
@@ -72,6 +73,22 @@ class Player:
     def reviewer_dies(self) -> None:
         self.world.ends(self.agents[Role.REVIEWER])
 
+    def worker_ends(self, how: str, *limit: str) -> None:
+        session = self.agents[Role.WORKER].session
+        assert session is not None
+        said = Report(limited_until=float(limit[-1]) if limit else None)
+        end = End(Exit(ending=Ending(how)), said)
+        self.world.app.coordinator.session_ended(session.id, end)
+
+    def human_asks_anew(self, *words: str) -> None:
+        self.world.app.coordinator.respawn(self.id, " ".join(words), HUMAN)
+
+    def human_takes_over(self) -> None:
+        self.world.app.coordinator.take_over(self.id, HUMAN)
+
+    def human_hands_back(self) -> None:
+        self.world.app.coordinator.hand_back(self.id, HUMAN)
+
     def attempts_fail(self, times: str) -> None:
         for _ in range(int(times)):
             self.world.app.coordinator.attempt_failed(self.id, "red")
@@ -104,14 +121,14 @@ def _does(world: World, id: TaskId) -> str:
     names = []
     for pending in world.app.store.pending_effects(id, 100):
         match pending.effect:
+            case SpawnAgent(interactive=True):
+                names.append("seat human")
             case SpawnAgent(role=role):
                 names.append(f"spawn {role}")
             case PrepareWorkspace():
                 names.append("prepare workspace")
             case EvaluateGates():
                 names.append("evaluate gates")
-            case PublishChange():
-                names.append("publish change")
             case NotifyHuman():
                 names.append("ask human")
             case other:
@@ -144,6 +161,8 @@ def test_the_story_goes_as_it_is_told(path, world) -> None:
             "attempts": str(task.failed_attempts),
             "cause": str(task.cause),
             "dead": str(task.dead).lower(),
+            "not-before": str(task.not_before),
+            "directive": task.directive,
             "does:": _does(world, player.id),
             "refused:": refusal,
         }

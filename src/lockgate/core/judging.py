@@ -95,9 +95,12 @@ def evaluation_failed(
             feedback=feedback,
             iteration=task.iteration,
         )
-        task = replace(task, iteration=task.iteration + 1)
-    decision = charge(seen, task, there, lambda charged: also(arrive(seen, charged, there), said))
-    return within_budget(seen, decision)
+    iteration = task.iteration if cause else task.iteration + 1
+
+    def goes_on(charged: Task) -> Decision:
+        return also(arrive(seen, replace(charged, iteration=iteration), there), said)
+
+    return within_budget(seen, charge(seen, task, there, goes_on))
 
 
 def within_budget(seen: Evidence, decision: Decision) -> Decision:

@@ -20,7 +20,7 @@ def call(argv: list[str]) -> int | None:
         argv, text = _with_input(argv, inside=bool(inside))
         answer = _exchange(path, _packed(argv, text))
     except OSError as error:
-        return _fail(f"{path}: {error.strerror or error}") if inside else None
+        return _fail(f"{error.filename or path}: {error.strerror}") if inside else None
     fields = answer.split(b"\0")
     if len(fields) != 3:  # noqa: PLR2004 - code, two outputs
         return _fail("the connection ended before an answer came") if inside else None

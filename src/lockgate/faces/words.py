@@ -205,7 +205,7 @@ def initialised_text(made: Initialised) -> str:
         lines.append(f"committed on {made.branch}; it counts once it is on {made.base}")
     else:
         lines.append(f"committed on {made.branch}")
-    lines.append('next: lockgate task create BRANCH "summary"')
+    lines.append('next: lockgate run "what to do"')
     return "\n".join(lines)
 
 

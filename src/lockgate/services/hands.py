@@ -17,7 +17,8 @@ from lockgate.core.effects import (
     overtaken,
 )
 from lockgate.core.model import Role, Task, TaskId
-from lockgate.ports import PendingEffect, Sessions, Store, Workspaces
+from lockgate.errors import Unavailable
+from lockgate.ports import PendingEffect, Project, Sessions, Store, Workspaces
 from lockgate.services.effector import Effector
 from lockgate.services.judge import Judge
 from lockgate.services.spawner import GRACE, Spawner
@@ -70,7 +71,7 @@ class Hands:
             case EndSessions(upto):
                 self._end(task, upto)
             case PublishChange() if task.candidate:
-                self.workspaces.publish(project, task, task.candidate)
+                self._publish(project, task)
             case ReleaseWorkspace():
                 self.workspaces.release(project, task)
             case NotifyHuman() | PublishChange():
@@ -83,6 +84,15 @@ class Hands:
         if spawn.role is Role.REVIEWER:
             task = self.judge.with_change(task)
         return self.spawner.spawn(task, spawn)
+
+    def _publish(self, project: Project, task: Task) -> None:
+        why_not = self.workspaces.publish(project, task, task.candidate)
+        if why_not:
+            raise Unavailable(
+                f"branch {task.branch} was not set to the change that passed",
+                why=why_not,
+                fix=f"see the change: lockgate diff {task.id}",
+            )
 
     def _end(self, task: Task, upto: int) -> None:
         for session in self.store.sessions(task.id):

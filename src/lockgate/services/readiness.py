@@ -67,8 +67,8 @@ class Readiness:
 
 
 def _slug(summary: str) -> str:
-    plain = unicodedata.normalize("NFKD", summary).encode("ascii", "ignore").decode().lower()
-    slug = _OTHER.sub("-", plain).strip("-")
+    plain = unicodedata.normalize("NFKD", summary.casefold()).encode("ascii", "ignore")
+    slug = _OTHER.sub("-", plain.decode()).strip("-")
     if len(slug) > LONGEST:
         slug = slug[: LONGEST + 1].rpartition("-")[0] or slug[:LONGEST]
     return slug or "task"

@@ -1,4 +1,4 @@
-"""One prompt to an agent from where it would work, in a throw-away place: does it answer?"""
+"""One prompt to an agent from where it would work, in a throw-away place."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,11 +33,15 @@ class Trial:
 
     def begin(self, agent: str, settings: Settings) -> SessionId:
         id = SessionId(f"trial-{self.chance.suffix()}")
-        desk = self._place(id) / "desk"
-        self.workspaces.write(desk, {"TASK.md": "---\nid: trial\n---\n"})
-        self.workspaces.write(desk / ".lockgate", {"script.toml": SCRIPT})
-        self.workspaces.write(self._place(id) / "base", {})
-        self.sessions.start(self._start(id, agent, settings))
+        start = self._start(id, agent, settings)
+        try:
+            self.workspaces.write(start.desk.directory, {})
+            self.workspaces.write(start.desk.directory / ".lockgate", {"script.toml": SCRIPT})
+            self.workspaces.write(start.base, {})
+            self.sessions.start(start)
+        except BaseException:
+            self.forget(id)
+            raise
         return id
 
     def outcome(self, id: SessionId, agent: str, settings: Settings) -> Outcome | None:

@@ -1,9 +1,10 @@
 """Read models: what every face shows of a task, a board, a move that is not possible yet."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 
 from lockgate.core.decision import Evidence
+from lockgate.core.effects import EvaluateGates, PublishChange, SpawnAgent
 from lockgate.core.event_log import StoredEvent
 from lockgate.core.lifecycle import RULES, Rule, unmet
 from lockgate.core.mirror import frontmatter
@@ -62,6 +63,9 @@ class Overview:
 NEEDS_HUMAN = frozenset(
     {Status.STUCK, Status.PAUSED_FOR_INTERVENTION, Status.CLARIFICATION, Status.REVIEWING}
 )
+
+
+ON_ITS_WAY = (SpawnAgent, EvaluateGates, PublishChange)
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +159,16 @@ def needs_human(task: Task) -> str:
             return f"its agent died; lockgate task respawn {task.id}"
         case _:
             return ""
+
+
+def at_rest(task: Task, pending: Iterable[PendingEffect], *, lands_by_itself: bool) -> bool:
+    """Whether nothing more happens to it before a human acts."""
+    if any(isinstance(it.effect, ON_ITS_WAY) for it in pending):
+        return False
+    if task.status is Status.REVIEWING:
+        return not lands_by_itself
+    ended = task.status in {Status.DONE, Status.CANCELLED}
+    return ended or (bool(needs_human(task)) and not task.taken_over)
 
 
 def task_facts(task: Task) -> dict[str, object]:

@@ -154,7 +154,7 @@ with_hooks = pytest.mark.parametrize("case", [it for it in CASES if it.hooks], i
 def stage(case: Case, tmp_path: Path) -> Stage:
     if Registry(search=PATH).missing(case.agent, SETTINGS):
         pytest.skip(f"needs {case.agent}: sh scripts/install_agents.sh {AGENTS}")
-    return Stage(tmp_path / "stage", case.agent, case.environ)
+    return Stage(tmp_path / "stage", case.agent, dict(case.environ))
 
 
 @by_agent
@@ -377,11 +377,12 @@ def test_a_live_claude_tells_of_a_refused_key_and_ends(case, stage) -> None:
 
 
 FULL = {"status": 400, "error": "invalid_request_error", "message": "prompt is too long"}
+LENGTH = "This model's maximum context length is 8 tokens."
 OVERFLOWS = {
     "claude": FULL | {"message": "prompt is too long: 210000 tokens > 200000 maximum"},
     "codex": FULL | {"error": "context_length_exceeded", "message": "exceeds the context window"},
     "gemini": FULL | {"message": "The input (9) exceeds the maximum number of tokens allowed (8)."},
-    "aider": FULL | {"error": "context_length_exceeded", "message": "maximum context length is 8"},
+    "aider": FULL | {"error": "context_length_exceeded", "message": LENGTH},
 }
 
 

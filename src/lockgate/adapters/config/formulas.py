@@ -5,7 +5,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-GATE_FORMULAS = ("solo", "code-review", "security-audit", "quick-review", "none")
+GATE_FORMULAS = ("plain", "solo", "code-review", "security-audit", "quick-review", "none")
 STEP_FORMULAS = ("tdd",)
 
 

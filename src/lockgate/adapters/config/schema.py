@@ -48,7 +48,7 @@ Amount = Annotated[int, Field(ge=0, le=1_000 * MANY)]
 Money = Annotated[float, Field(ge=0, le=MANY, allow_inf_nan=False)]
 Loose = Field(strict=False)  # the word for a member of an enum; everything else is strict
 Formula = Annotated[
-    Literal["solo", "code-review", "security-audit", "quick-review", "none"],
+    Literal["plain", "solo", "code-review", "security-audit", "quick-review", "none"],
     BeforeValidator(_dashed),
 ]
 Kind = Annotated[GateKind, Loose, BeforeValidator(_underscored)]

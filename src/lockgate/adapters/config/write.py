@@ -12,7 +12,7 @@ _NEEDS = {"tests": "test", "typecheck": "typecheck", "differential": "test"}
 
 
 def render_config(
-    detected: Detected, *, formula: str = "solo", agent: str = "claude", base: str = "main"
+    detected: Detected, *, formula: str = "plain", agent: str = "claude", base: str = "main"
 ) -> str:
     """A formula whose commands were not all found is spelled out, without the gates that lack one.
 
@@ -28,7 +28,7 @@ def render_config(
         _env(detected),
         ("[tests]", f"paths = {_list(detected.test_paths)}") if detected.test_paths else (),
         *_gates(detected, formula),
-        ("[merge]", 'mode = "manual"  # a change that passed waits for `lockgate queue approve`'),
+        ("[merge]", 'mode = "manual"  # a change that passed waits for you to merge it'),
     )  # fmt: skip
     return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
 

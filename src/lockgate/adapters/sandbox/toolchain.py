@@ -1,5 +1,6 @@
 """Which of the host's paths a program needs to run at all, and under which names."""
 
+import functools
 import os
 import sys
 from collections.abc import Iterable, Iterator
@@ -38,7 +39,8 @@ def toolchain() -> tuple[str, ...]:
     """What every box shows beyond the system's: this Python, Lockgate, and PATH's prefixes."""
     found = [sys.prefix, sys.base_prefix, sys.exec_prefix, str(Path(__file__).parents[2])]
     for entry in path_entries():
-        found += _around(Path(entry))
+        if not any(within(entry, it) for it in system()):
+            found += _around(Path(entry))
     found += [str(place) for place, _ in _roots()]
     return outermost(name for path in found for name in (path, os.path.realpath(path)))
 
@@ -54,6 +56,7 @@ def path_entries() -> tuple[str, ...]:
     return tuple(dict.fromkeys(it for it in entries if it.startswith("/") and is_there(it)))
 
 
+@functools.cache
 def system() -> tuple[str, ...]:
     """The system's own directories, as they are named here; some are links to others."""
     libraries = sorted(str(it) for it in Path("/").glob("lib*"))

@@ -29,17 +29,17 @@ def make_door(door: Path) -> None:
     new.rename(door / "bin" / "lockgate")
 
 
-def program_of(start: Start, door: Path, state: Path) -> Program:
+def program_of(start: Start, door: Path, state: Path, mark: str) -> Program:
     """How the runner is to start it."""
     if not start.sandboxed:
         return {
             "program": [],
             "options": [],
             "argv": list(start.launch.argv),
-            "env": _bare_environment(start, door),
+            "env": _bare_environment(start, door) | {MARK: mark},
             "directory": str(start.desk.directory),
         }
-    made = boxed(_box(start, door, state), start.launch.argv)
+    made = boxed(_box(start, door, state, mark), start.launch.argv)
     return {
         "program": list(made.program),
         "options": list(made.options),
@@ -49,7 +49,7 @@ def program_of(start: Start, door: Path, state: Path) -> Program:
     }
 
 
-def _box(start: Start, door: Path, state: Path) -> Box:
+def _box(start: Start, door: Path, state: Path, mark: str) -> Box:
     _link(start.desk)
     return Box(
         mounts=(
@@ -60,7 +60,7 @@ def _box(start: Start, door: Path, state: Path) -> Box:
             Mount(source=door, target=DOOR),
         ),
         directory=WORKSPACE,
-        env=_environment(start),
+        env=_environment(start) | {MARK: mark},
         network=True,
         read=start.read,
         hidden=(str(state),),
@@ -109,4 +109,4 @@ def _bare_environment(start: Start, door: Path) -> dict[str, str]:
 
 def _common(start: Start) -> dict[str, str]:
     terminal = {"TERM": "screen-256color"} if start.interactive else {}
-    return {"LANG": "C.UTF-8"} | terminal | dict(start.launch.env) | {MARK: start.session}
+    return {"LANG": "C.UTF-8"} | terminal | dict(start.launch.env)

@@ -1,6 +1,7 @@
 """Writes down a session before its runner starts: its door, its agent's HOME, its spec.json."""
 
 import os
+import secrets
 import sys
 from pathlib import Path
 
@@ -26,9 +27,11 @@ def lay_out(start: Start, directory: Path, state: Path) -> None:
 
 
 def _spec(start: Start, directory: Path, state: Path) -> Spec:
+    mark = f"{start.session}.{secrets.token_hex(8)}"
     return {
-        "run": program_of(start, directory / "door", state),
+        "run": program_of(start, directory / "door", state, mark),
         "token": start.token,
+        "mark": mark,
         "home": str(state),
         "python": sys.executable,
         "stdin": start.launch.stdin,

@@ -44,10 +44,10 @@ def descendants_of(pid: int) -> tuple[int, ...]:
     return tuple(found[1:])
 
 
-def marked(id: str) -> tuple[int, ...]:
+def marked(mark: str) -> tuple[int, ...]:
     """Processes that carry the session's mark in the environment they were started with."""
-    mark = f"{MARK}={id}".encode()
-    return tuple(pid for pid in _pids() if mark in _environment(pid) and pid != os.getpid())
+    wanted = f"{MARK}={mark}".encode()
+    return tuple(pid for pid in _pids() if wanted in _environment(pid) and pid != os.getpid())
 
 
 def kill_all(found: Callable[[], Collection[int]], patience: float = 10.0) -> bool:

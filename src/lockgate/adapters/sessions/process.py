@@ -91,7 +91,9 @@ class ProcessSessions:
                 _end_runner(runner, grace)
             finally:
                 os.close(runner)
-        proc.kill_all(lambda: proc.marked(id))
+        spec = read_object(self._directory(id) / "spec.json")
+        if spec:
+            proc.kill_all(lambda: proc.marked(str(spec["mark"])))
 
     def output(self, id: SessionId) -> str:
         """Its stdout, then its stderr."""

@@ -106,7 +106,7 @@ def _keep(directory: str, spec: Spec, tell: Tell) -> int:
 
 
 def _run(directory: str, spec: Spec, signals: "Signals") -> tuple[str, int | None]:
-    longest, id = spec["log_bytes"], os.path.basename(directory)  # noqa: PTH119 - no pathlib
+    longest = spec["log_bytes"]
     logs = Log(f"{directory}/stdout.log", longest), Log(f"{directory}/stderr.log", longest)
     relay = Relay(home=spec["home"], token=spec["token"], python=spec["python"])
     door = Door(f"{directory}/door/socket", relay.answer, at_once=AT_ONCE, mode=0o666)
@@ -119,7 +119,7 @@ def _run(directory: str, spec: Spec, signals: "Signals") -> tuple[str, int | Non
         ending = _follow(child, door, Limits(spec), signals)
     finally:
         child.kill()
-        child.sweep(id, grace=1.0 if ending == "exited" else 0.0)
+        child.sweep(spec["mark"], grace=1.0 if ending == "exited" else 0.0)
     _answer_the_rest(door, signals)
     child.close()
     for log in logs:

@@ -18,6 +18,7 @@ class Program(TypedDict):
 
 class Spec(TypedDict):
     token: str
+    mark: str  # in the environment of all that the program starts
     home: str
     python: str
     run: Program

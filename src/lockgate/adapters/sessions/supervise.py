@@ -70,14 +70,14 @@ class Child:
             self._process.wait()
         proc.kill_all(lambda: [it for it in proc.children_of(os.getpid()) if it == first])
 
-    def sweep(self, id: str, grace: float) -> None:
+    def sweep(self, mark: str, grace: float) -> None:
         """End what it left behind, and take the last of the output."""
         if not self._boxed:
-            proc.send(self._left_behind(id), signal.SIGTERM)
+            proc.send(self._left_behind(mark), signal.SIGTERM)
             until = time.monotonic() + grace
-            while self._left_behind(id) and time.monotonic() < until:
+            while self._left_behind(mark) and time.monotonic() < until:
                 self.pump(0.05)
-            proc.kill_all(lambda: self._left_behind(id))
+            proc.kill_all(lambda: self._left_behind(mark))
         until = time.monotonic() + 2.0
         while self._open_outputs() and time.monotonic() < until:
             self.pump(0.05)
@@ -146,10 +146,10 @@ class Child:
         streams = (self._process.stdout, self._process.stderr)
         return any(key.fileobj in streams for key in self._selector.get_map().values())
 
-    def _left_behind(self, id: str) -> tuple[int, ...]:
+    def _left_behind(self, mark: str) -> tuple[int, ...]:
         spared = {os.getpid(), *self._spared()}
         spared |= {it for helper in self._spared() for it in proc.descendants_of(helper)}
-        found = {*proc.descendants_of(os.getpid()), *proc.marked(id)} - spared
+        found = {*proc.descendants_of(os.getpid()), *proc.marked(mark)} - spared
         self._reap()
         return tuple(found)
 

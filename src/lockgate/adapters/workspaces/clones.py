@@ -14,14 +14,14 @@ from lockgate.adapters.workspaces.hardened_git import (
     fetched,
     git,
     is_ancestor,
+    object_format,
     told,
     words_of,
 )
 from lockgate.adapters.workspaces.repositories import (
-    CHANGES,
     Repositories,
     borrow,
-    object_format,
+    last_change,
     rules_of,
     share_shallow,
 )
@@ -47,6 +47,10 @@ class Order:
     @property
     def what(self) -> str:
         return f"no clone was made for task {self.task.id}"
+
+    @property
+    def base_commit(self) -> str:
+        return rules_of(self.task).base_commit
 
     @property
     def home(self) -> Path:
@@ -146,13 +150,13 @@ def _start(order: Order, git_dir: Path) -> str:
     """Nothing is lost: a change that we have is left only for a branch that contains it."""
     theirs = Path(order.project.common_dir)
     tip = commit_at(theirs, f"refs/heads/{order.task.branch}")
-    change = commit_at(order.repos.judge, f"{CHANGES}/{order.task.id}")
+    change = last_change(order.repos, order.task.id)
     for source, commit in ((theirs, tip), (order.repos.judge, change)):
         if commit:
             _copy(order, git_dir, source, commit)
     if tip and change and is_ancestor(git_dir, change, tip):
         return tip
-    return change or tip or rules_of(order.task).base_commit
+    return change or tip or order.base_commit
 
 
 def _copy(order: Order, git_dir: Path, source: Path, commit: str) -> None:

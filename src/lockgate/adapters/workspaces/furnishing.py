@@ -19,7 +19,7 @@ from lockgate.adapters.workspaces.layers import (
     layer_of,
     need_sandbox,
 )
-from lockgate.adapters.workspaces.repositories import rules_of
+from lockgate.adapters.workspaces.locks import locked
 from lockgate.adapters.workspaces.trees import hand_over, remove
 from lockgate.core.agents import WORKSPACE
 from lockgate.core.settings import EnvSettings
@@ -38,6 +38,20 @@ exit 0
 
 def furnish(order: Order, place: Path, env: EnvSettings) -> None:
     """Lay the layer and the copied files into it; the same ones are not laid twice."""
+    with locked(order.home / "locks" / f"set-up-{order.task.id}"):
+        _furnish(order, place, env)
+
+
+def copied_into(place: Path) -> tuple[str, ...]:
+    """The user's own files that were laid into it: no change may hold them."""
+    return _said(place)[1:]
+
+
+def ready_mark(place: Path) -> Path:
+    return place.with_name(f".ready-{place.name}")
+
+
+def _furnish(order: Order, place: Path, env: EnvSettings) -> None:
     names = tuple(_copied(order, env))
     if not (env.setup or names):
         return
@@ -54,15 +68,6 @@ def furnish(order: Order, place: Path, env: EnvSettings) -> None:
     _say(place, key, names)
 
 
-def copied_into(place: Path) -> tuple[str, ...]:
-    """The user's own files that were laid into it: no change may hold them."""
-    return _said(place)[1:]
-
-
-def ready_mark(place: Path) -> Path:
-    return place.with_name(f".ready-{place.name}")
-
-
 def _key(order: Order, env: EnvSettings, names: tuple[str, ...]) -> str:
     known = "\0".join((layer_key(order, env), *names))
     return hashlib.sha256(os.fsencode(known)).hexdigest()
@@ -77,7 +82,7 @@ def _copied(order: Order, env: EnvSettings) -> Iterator[str]:
             why = f"[env] copy names {name!r}, which is not a file in the project"
             fix = "name it by its path from the project's root"
             raise BadConfig("the workspace was not set up", why=why, fix=fix)
-        asked = ("ls-tree", "--name-only", "-z", rules_of(order.task).base_commit, "--", str(pure))
+        asked = ("ls-tree", "--name-only", "-z", order.base_commit, "--", str(pure))
         tracked = told("the workspace was not set up", order.repos.base, *asked)
         if (root / pure).exists() and not tracked:
             yield str(pure)

@@ -72,6 +72,10 @@ def commit_at(git_dir: Path, name: str) -> str | None:
     return asked.out.strip() if asked.code == 0 else None
 
 
+def object_format(git_dir: Path) -> str:
+    return git(git_dir, "rev-parse", "--show-object-format").out.strip() or "sha1"
+
+
 def is_ancestor(git_dir: Path, commit: str, other: str) -> bool:
     return git(git_dir, "merge-base", "--is-ancestor", commit, other).code == 0
 

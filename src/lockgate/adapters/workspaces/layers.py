@@ -11,7 +11,6 @@ from lockgate.adapters.sandbox import Box, Mount, boxed, run_boxed, trouble
 from lockgate.adapters.workspaces.clones import BASE, Order, clone_of_commit
 from lockgate.adapters.workspaces.hardened_git import told
 from lockgate.adapters.workspaces.locks import locked
-from lockgate.adapters.workspaces.repositories import rules_of
 from lockgate.adapters.workspaces.trees import hand_over, remove
 from lockgate.core.agents import AGENT_HOME, WORKSPACE
 from lockgate.core.settings import EnvSettings
@@ -31,7 +30,7 @@ exit 0
 
 def layer_key(order: Order, env: EnvSettings) -> str:
     """The command and its inputs as the base commit has them; all of it where none are named."""
-    commit = rules_of(order.task).base_commit
+    commit = order.base_commit
     asked = ("ls-tree", "-r", "-z", commit, "--", *env.inputs)
     inputs = told("the set-up's inputs were not read", order.repos.base, *asked)
     known = "\0".join((env.setup, *env.inputs, "", inputs))
@@ -75,7 +74,7 @@ def _make(order: Order, env: EnvSettings, place: Path) -> None:
         for part in ("home", "lists"):
             (new / part).mkdir(parents=True)
         hand_over(new / "home", *order.agent)
-        clone_of_commit(order, new / "tree", rules_of(order.task).base_commit)
+        clone_of_commit(order, new / "tree", order.base_commit)
         check(_run(order, new, env.setup), env.setup)
         _strip(order, new)
         (new / "tree").rename(place)
@@ -100,7 +99,7 @@ def _run(order: Order, new: Path, command: str) -> Finished:
 
 def _strip(order: Order, new: Path) -> None:
     """Take out what every clone has anyway; inside a sandbox, for the set-up may plant links."""
-    asked = ("ls-tree", "-r", "-z", "--name-only", rules_of(order.task).base_commit)
+    asked = ("ls-tree", "-r", "-z", "--name-only", order.base_commit)
     files = told("the set-up's output was not kept", order.repos.base, *asked).split("\0")[:-1]
     _list(new / "lists" / "files", files)
     folders = {str(it) for name in files for it in PurePosixPath(name).parents[:-1]}

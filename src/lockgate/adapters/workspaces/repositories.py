@@ -3,20 +3,26 @@
 import os
 import secrets
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from lockgate.adapters.workspaces.hardened_git import commit_at, fetched, git, told, words_of
+from lockgate.adapters.workspaces.hardened_git import (
+    commit_at,
+    fetched,
+    git,
+    object_format,
+    told,
+    words_of,
+)
 from lockgate.adapters.workspaces.locks import locked
 from lockgate.adapters.workspaces.trees import remove
 from lockgate.core.model import Pinned, Task, TaskId
 from lockgate.errors import Refused, Unavailable
 from lockgate.ports import Project
 
-CHANGES = "refs/lockgate/changes"  # a task's newest change
-SNAPSHOTS = "refs/lockgate/snapshots"  # every change a task ever had
-PUBLISHED = "refs/lockgate/published"  # what we have set a task's branch to
+_CHANGES = "refs/lockgate/changes"  # a task's newest change
+_SNAPSHOTS = "refs/lockgate/snapshots"  # every change a task ever had
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +42,11 @@ class Repositories:
 
 def repositories_of(home: Path, project: Project) -> Repositories:
     return Repositories(home / "repos" / project.id)
+
+
+def task_lock(home: Path, id: TaskId) -> AbstractContextManager[None]:
+    """Whoever holds it has the task's clones to itself."""
+    return locked(home / "locks" / f"task-{id}")
 
 
 def rules_of(task: Task) -> Pinned:
@@ -74,13 +85,13 @@ def writing(repos: Repositories) -> Generator[None]:
 
 
 def last_change(repos: Repositories, task: TaskId) -> str | None:
-    return commit_at(repos.judge, f"{CHANGES}/{task}")
+    return commit_at(repos.judge, f"{_CHANGES}/{task}")
 
 
 def keep(repos: Repositories, task: TaskId, commit: str) -> None:
     """Under `writing`: name it the task's change. No commit that was once one is ever lost."""
     what = f"the work of task {task} was not kept"
-    for ref in (f"{SNAPSHOTS}/{task}/{commit}", f"{CHANGES}/{task}"):
+    for ref in (f"{_SNAPSHOTS}/{task}/{commit}", f"{_CHANGES}/{task}"):
         told(what, repos.judge, "update-ref", ref, commit)
 
 
@@ -93,10 +104,6 @@ def share_shallow(base: Path, git_dir: Path) -> None:
     """Where the user's history is cut off, so is that of all who borrow it."""
     if (base / "shallow").exists():
         (git_dir / "shallow").write_bytes((base / "shallow").read_bytes())
-
-
-def object_format(git_dir: Path) -> str:
-    return git(git_dir, "rev-parse", "--show-object-format").out.strip() or "sha1"
 
 
 def _make(repos: Repositories, project: Project) -> None:

@@ -20,6 +20,7 @@ from lockgate.adapters.workspaces.hardened_git import (
     commit_at,
     fetched,
     hardened,
+    object_format,
     told,
     words_of,
 )
@@ -27,8 +28,6 @@ from lockgate.adapters.workspaces.repositories import (
     borrow,
     keep,
     last_change,
-    object_format,
-    rules_of,
     share_shallow,
     writing,
 )
@@ -46,7 +45,7 @@ def take_work(order: Order, place: Path, deadline: float) -> str:
     """The commit that now stands for all work in the clone; what a lost clone had is not lost."""
     last = last_change(order.repos, order.task.id)
     if not place.is_dir() or place.is_symlink():
-        return last or rules_of(order.task).base_commit
+        return last or order.base_commit
     with _scratch(order, place, last) as scratch:
         done = _read(order, place, scratch, last, deadline)
         commit = _named(scratch / "out")
@@ -88,7 +87,7 @@ def _lay_out(order: Order, git_dir: Path, last: str | None) -> None:
 
 def _read(order: Order, place: Path, scratch: Path, last: str | None, deadline: float) -> Finished:
     script = ("sh", "-c", SCRIPT.read_text(encoding="utf-8"), "take")
-    given = (rules_of(order.task).base_commit, last or "", *OURS, *copied_into(place))
+    given = (order.base_commit, last or "", *OURS, *copied_into(place))
     if not order.sandboxed:
         where = (str(place), str(scratch / "git"), str(scratch / "out"))
         env = (f"{name}={value}" for name, value in ENVIRONMENT.items())

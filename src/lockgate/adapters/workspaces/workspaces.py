@@ -2,8 +2,7 @@
 
 import re
 import secrets
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from lockgate.adapters.workspaces import changes
@@ -14,10 +13,12 @@ from lockgate.adapters.workspaces.clones import (
     is_clone_of,
 )
 from lockgate.adapters.workspaces.furnishing import furnish, ready_mark
-from lockgate.adapters.workspaces.layers import layer_of
-from lockgate.adapters.workspaces.locks import locked
-from lockgate.adapters.workspaces.publishing import published
-from lockgate.adapters.workspaces.repositories import repositories_of, rules_of, up_to_date
+from lockgate.adapters.workspaces.repositories import (
+    repositories_of,
+    rules_of,
+    task_lock,
+    up_to_date,
+)
 from lockgate.adapters.workspaces.taking import take_work
 from lockgate.adapters.workspaces.trees import owner_at, remove, size_of, write_files
 from lockgate.core.model import Task, TaskId
@@ -53,7 +54,7 @@ class GitWorkspaces:
 
     def prepare(self, project: Project, task: Task) -> Path:
         place = self.place(task.id)
-        with self._only_one(task.id):
+        with task_lock(self.home, _checked(task.id)):
             if not place.is_dir():
                 clone_for_work(self._order(project, task), place)
         return place
@@ -69,7 +70,7 @@ class GitWorkspaces:
         write_files(directory, files, *owner_at(sandboxed=self.sandboxed))
 
     def take(self, project: Project, task: Task) -> Change:
-        with self._only_one(task.id):
+        with task_lock(self.home, _checked(task.id)):
             return self._take(project, task)
 
     def adopt(self, project: Project, task: Task) -> Change | None:
@@ -85,7 +86,7 @@ class GitWorkspaces:
 
     def checkout(self, project: Project, task: Task, commit: str, directory: Path) -> None:
         """What is there already and is no clone of this commit is replaced."""
-        with self._only_one(task.id):
+        with task_lock(self.home, _checked(task.id)):
             if is_clone_of(directory, commit):
                 return
             remove(directory)
@@ -98,18 +99,16 @@ class GitWorkspaces:
         remove(directory)
 
     def publish(self, project: Project, task: Task, commit: str) -> str | None:
-        return published(up_to_date(self.home, project, task), project, task, commit)
+        return changes.published(up_to_date(self.home, project, task), project, task, commit)
 
     def release(self, project: Project, task: Task) -> None:
         """Its HOME goes with it, and what its reviewers and gates had."""
         place = self.place(task.id)
-        with self._only_one(task.id):
+        with task_lock(self.home, _checked(task.id)):
             if place.is_dir():
                 self._take(project, task)
-            grave = place.with_name(f".old-{task.id}-{secrets.token_hex(4)}")
-            if place.is_dir():
-                place.rename(grave)
-            for rest in (*place.parent.glob(f".old-{task.id}-????????"), *self._rests(task.id)):
+                place.rename(place.with_name(f".old-{task.id}-{secrets.token_hex(4)}"))
+            for rest in self._rests(task.id):
                 remove(rest)
 
     def set_up(
@@ -117,14 +116,7 @@ class GitWorkspaces:
     ) -> None:
         """Give a clone, or a checkout of ours, what `[env]` says; once for the same of it."""
         order = self._order(project, task)
-        with locked(self.home / "locks" / f"set-up-{task.id}"):
-            furnish(order, directory or self.place(task.id), settings.env)
-
-    def layer(self, project: Project, task: Task, settings: Settings) -> Path | None:
-        """What `[env] setup` made of the task's base commit; None where there is nothing to do."""
-        if not settings.env.setup or not self.sandboxed:
-            return None
-        return layer_of(self._order(project, task), settings.env)
+        furnish(order, directory or self.place(task.id), settings.env)
 
     def sizes(self) -> Mapping[str, int]:
         return {name: size_of(self.home / place) for name, place in _PLACES.items()}
@@ -162,15 +154,16 @@ class GitWorkspaces:
     def _encloses(self, task: Task) -> bool:
         return self.sandboxed and rules_of(task).sandboxed
 
-    def _rests(self, id: TaskId) -> tuple[Path, ...]:
-        rooms = tuple(self.home / room / id for room in ("homes", "reviews", "runs"))
-        return (*rooms, ready_mark(self.place(id)))
+    def _rests(self, id: TaskId) -> Iterator[Path]:
+        """Beside the rooms, our mark and what a killed one has left."""
+        place = self.place(id)
+        yield from (self.home / room / id for room in ("homes", "reviews", "runs"))
+        yield ready_mark(place)
+        for part in ("new", "old", "take", "copy"):
+            yield from place.parent.glob(f".{part}-{id}-????????")
 
-    def _only_one(self, id: TaskId) -> AbstractContextManager[None]:
-        return locked(self.home / "locks" / f"task-{_checked(id)}")
 
-
-def _checked(id: str) -> str:
+def _checked(id: TaskId) -> TaskId:
     if not _ID.fullmatch(id):
         raise ValueError(f"not a task id: {id!r}")
     return id

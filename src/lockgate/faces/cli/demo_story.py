@@ -98,11 +98,11 @@ class Story:
         """The story again, from what the store has of it."""
         for branch, expected in EXPECTED.items():
             task, events = self._task(branch), self.app.views.all_events(self.ids[branch])
+            _require(f"{branch} is reviewing, not {task.status}", holds=_is(task, Status.REVIEWING))
             counts = Counter(event.type for event in events)
             for type, times in expected.items():
                 holds = counts[type] == times
                 _require(f"{branch} has {times} {type} in its log, not {counts[type]}", holds=holds)
-            _require(f"{branch} is reviewing, not {task.status}", holds=_is(task, Status.REVIEWING))
             starts = sum(map(_starts_worker, events))
             _require(f"{branch} had two workers, not {starts}", holds=starts == 2)  # noqa: PLR2004
         broken = self.app.store.first_broken_event()

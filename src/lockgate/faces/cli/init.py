@@ -9,11 +9,11 @@ from lockgate.faces import words
 from lockgate.faces.cli.output import app, here, json_option, show
 from lockgate.services.initialise import Wanted
 
-FORMULAS = ("solo", "code-review", "security-audit", "quick-review", "none")
+FORMULAS = ("plain", "solo", "code-review", "security-audit", "quick-review", "none")
 
 
 @click.command()
-@click.option("--formula", default="solo", show_default=True, type=click.Choice(FORMULAS))
+@click.option("--formula", default="plain", show_default=True, type=click.Choice(FORMULAS))
 @click.option("--agent", default="claude", show_default=True, help="Who works on tasks.")
 @click.option("--no-commit", is_flag=True, help="Write the file and leave committing to you.")
 @click.option("--force", is_flag=True, help="Overwrite a configuration that is there.")

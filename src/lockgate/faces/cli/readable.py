@@ -31,7 +31,7 @@ def _told(event: Block) -> Iterator[str]:
     for block in _blocks(event):
         said, tool = _first(block, SAID), _first(block, TOOLS)
         if tool and block.get("type") not in HEARD:
-            yield f"› {tool} {_about(block)}"[:LONGEST].rstrip()
+            yield f"> {tool} {_about(block)}"[:LONGEST].rstrip()
         elif said and block.get("type") not in HEARD:
             yield from said.splitlines()
 

@@ -1,0 +1,60 @@
+"""`lockgate run`: a task from its summary to its end, in one command."""
+
+import click
+
+from lockgate.bootstrap import sandbox_trouble
+from lockgate.core.model import Status
+from lockgate.faces import words
+from lockgate.faces.cli.ending import ending_text
+from lockgate.faces.cli.following import follow, wake
+from lockgate.faces.cli.output import app, echo, here, json_option, show
+from lockgate.faces.cli.task_write import read_context
+from lockgate.services.readiness import Readiness
+from lockgate.services.tasks import NewTask
+from lockgate.services.views import task_facts
+
+
+@click.command()
+@click.argument("summary")
+@click.option("--agent", help="Which agent works on it; default: the project's.")
+@click.option("--context", metavar="FILE|-", help="What the agent must know; - reads stdin.")
+@click.option("--branch", help="Default: made of the summary.")
+@click.option("--no-wait", is_flag=True, help="Print the task's id and leave it to its agent.")
+@json_option
+def run(
+    *,
+    summary: str,
+    agent: str | None,
+    context: str | None,
+    branch: str | None,
+    no_wait: bool,
+    as_json: bool,
+) -> None:
+    """Create a task, start it and follow it to its end.
+
+    Exits 0 when the task is done. Where landing is manual ([merge] mode), the last step is yours:
+    then it exits 0 when every gate has passed, and says how to merge. Exits 1 when the task needs
+    a human before that, or was cancelled. Ctrl-C stops following; the task goes on.
+    """
+    it = app()
+    project = it.projects.here(here())
+    ready = Readiness(
+        it.store, it.projects.repository, it.configuration, it.harnesses, sandbox_trouble
+    )
+    ready.check(project, agent)
+    asked = NewTask(
+        branch=branch or ready.branch_for(project, summary),
+        summary=summary,
+        context=read_context(context),
+        agent=agent,
+    )
+    task = it.tasks.create(project, asked, it.caller)
+    wake()
+    if no_wait:
+        show(task_facts(task), task.id, as_json=as_json)
+        return
+    echo(f"{task.id}: branch {words.one_line(task.branch)}, agent {task.agent}", err=True)
+    task = follow(it, task.id, quietly=as_json)
+    show(task_facts(task), ending_text(it, task), as_json=as_json)
+    if task.status not in {Status.DONE, Status.REVIEWING}:
+        raise click.exceptions.Exit(1)

@@ -1,0 +1,20 @@
+"""Letting coverage see into a program of ours that runs alone."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import lockgate
+
+SOURCE = Path(lockgate.__file__).parents[1]
+
+
+def measured(argv: Sequence[str], env: dict[str, str]) -> tuple[str, ...]:
+    """The same line; while coverage is measured, by the module's name, which coverage goes by."""
+    watched = {name: value for name, value in os.environ.items() if name.startswith("COVERAGE_")}
+    if not watched:
+        return tuple(argv)
+    env |= watched
+    python, _, _, program, *rest = argv
+    module = ".".join(Path(program).relative_to(SOURCE).with_suffix("").parts)
+    return (python, "-m", module, *rest)

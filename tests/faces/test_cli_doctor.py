@@ -1,0 +1,293 @@
+"""`lockgate doctor` and `lockgate auth`: what is there, and how agents log in."""
+
+import json
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from lockgate.adapters.doctor import version_of
+from lockgate.adapters.sandbox import trouble
+from lockgate.core.model import Role, Status
+from tests.faces.shell import CONFIG, Answer, Shell, commit_config
+from tests.faces.test_cli_agents import Seat
+from tests.faces.test_cli_run import without
+
+needs_sandbox = pytest.mark.skipif(trouble() is not None, reason=f"needs a sandbox: {trouble()}")
+
+
+def parts(answer: Answer) -> dict[str, dict[str, str]]:
+    return {part["name"]: part for part in answer.facts["parts"]}
+
+
+def doctor(shell: Shell, *argv: str, **more: str) -> Answer:
+    return shell.program("doctor", *argv, "--json", env=more)
+
+
+# --- what is there ------------------------------------------------------------------------------
+
+
+@needs_sandbox
+def test_a_machine_that_has_all_is_ready_and_each_part_is_named(shell):
+    shell.create()
+
+    answer = doctor(shell)
+    said = shell.program("doctor")
+
+    found = parts(answer)
+    assert (answer.code, answer.facts["ready"], answer.facts["tried"]) == (0, True, None)
+    assert found["git"]["found"] == version_of("git")
+    assert "tried and works" in found["sandbox"]["found"]
+    assert found["database"]["found"] == "reachable, and its log holds"
+    assert found["orchestrator"]["found"] == "not running"
+    assert str(shell.home) in found["home"]["found"]
+    assert {f"agent {it}" for it in ("claude", "codex", "gemini", "opencode", "aider")} < set(found)
+    assert (said.code, said.err) == (0, "")
+    assert all(name in said.out for name in found)
+    assert "\x1b" not in said.out
+
+
+@needs_sandbox
+def test_without_tmux_the_main_job_runs_and_the_cost_is_named(shell, tmp_path):
+    answer = doctor(shell, **without(tmp_path / "bin", "tmux"))
+
+    tmux = parts(answer)["tmux"]
+    assert answer.code == 0
+    assert (tmux["found"], tmux["costs"]) == ("not installed", "no takeover of an agent's session")
+    assert "install tmux" in tmux["fix"]
+
+
+NEEDED = {"git": "nothing works without it", "bwrap": "no agent and no gate runs"}
+
+
+@pytest.mark.parametrize("program", NEEDED)
+def test_without_what_the_main_job_needs_it_exits_1_and_says_what_to_install(
+    shell, tmp_path, program
+):
+    answer = doctor(shell, **without(tmp_path / "bin", program))
+    said = shell.program("doctor", env={"PATH": str(tmp_path / "bin")})
+
+    part = parts(answer)["git" if program == "git" else "sandbox"]
+    assert (answer.code, answer.facts["ready"]) == (1, False)
+    assert NEEDED[program] in part["costs"]
+    assert "install" in part["fix"]
+    assert said.code == 1
+    assert part["fix"] in said.out
+
+
+def test_a_git_that_is_too_old_will_not_do(shell, tmp_path):
+    place = without(tmp_path / "bin", "git")
+    old = tmp_path / "bin" / "git"
+    old.write_text("#!/bin/sh\necho git version 2.37.9\n", encoding="utf-8")
+    old.chmod(0o755)
+
+    answer = doctor(shell, **place)
+
+    assert answer.code == 1
+    assert parts(answer)["git"]["found"] == "2.37.9"
+    assert "2.38 is the oldest" in parts(answer)["git"]["costs"]
+
+
+def test_without_a_sandbox_by_choice_it_is_ready_and_says_what_that_means(shell, tmp_path):
+    commit_config(shell, CONFIG + '\n[sandbox]\nlevel = "none"\n')
+
+    answer = doctor(shell, **without(tmp_path / "bin", "bwrap"))
+
+    assert answer.code == 0
+    assert "all that you can" in parts(answer)["sandbox"]["costs"]
+
+
+def test_a_database_that_cannot_be_opened_is_named_with_all_the_rest(shell):
+    shell.home.write_text("a file in the way", encoding="utf-8")
+
+    answer = doctor(shell)
+
+    assert answer.code == 1
+    assert parts(answer)["database"]["costs"]
+    assert parts(answer)["git"]["costs"] == ""
+
+
+@needs_sandbox
+def test_a_log_that_somebody_changed_is_told(shell):
+    import sqlite3
+
+    shell.create()
+    with sqlite3.connect(shell.home / "lockgate.db") as db:
+        for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'"):
+            db.execute(f"DROP TRIGGER {name}")
+        db.execute("UPDATE event SET data = '{}' WHERE seq = 1")
+    db.close()
+
+    answer = doctor(shell)
+
+    assert "event 1 is not what was written" in parts(answer)["database"]["costs"]
+
+
+@needs_sandbox
+def test_a_broken_configuration_is_told_and_the_rest_looked_at(shell):
+    commit_config(shell, "nonsense = 1\n")
+
+    answer = doctor(shell)
+
+    assert "nonsense" in parts(answer)["configuration"]["costs"]
+    assert "agent claude" in parts(answer)
+
+
+@needs_sandbox
+def test_an_agent_without_a_login_says_how_to_get_one(shell, tmp_path):
+    place = without(tmp_path / "bin")
+    claude = tmp_path / "bin" / "claude"
+    claude.write_text("#!/bin/sh\necho 9.8.7 for a test\n", encoding="utf-8")
+    claude.chmod(0o755)
+    keyless = {"ANTHROPIC_API_KEY": "", "ANTHROPIC_AUTH_TOKEN": "", "CLAUDE_CODE_OAUTH_TOKEN": ""}
+
+    before = parts(doctor(shell, **place, **keyless))["agent claude"]
+    shell.program("auth", "claude", "--token-stdin", stdin=b"sk-test\n")
+    after = parts(doctor(shell, **place, **keyless))["agent claude"]
+
+    assert (before["found"], before["fix"]) == ("9.8.7", "lockgate auth claude")
+    assert (after["found"], after["costs"]) == ("9.8.7", "")
+
+
+def test_it_works_outside_of_every_repository(shell, tmp_path):
+    answer = shell.program("doctor", "--json", cwd=tmp_path)
+
+    assert "configuration" not in parts(answer)
+    assert parts(answer)["git"]["costs"] == ""
+
+
+def test_an_agent_is_told_nothing(shell):
+    id = shell.create()
+    shell.bring(id, Status.WORKING)
+
+    answer = shell.run("doctor", "--json", token=shell.begin(id, Role.WORKER))
+
+    assert "a worker may not do that" in parts(answer)["database"]["costs"]
+    assert "home" not in parts(answer)
+
+
+# --- trying an agent ----------------------------------------------------------------------------
+
+
+@needs_sandbox
+def test_the_scripted_agent_answers_from_inside_the_sandbox_and_leaves_nothing(shell):
+    answer = doctor(shell, "--try", "scripted")
+    said = shell.program("doctor", "--try", "scripted")
+
+    assert answer.code == 0, answer
+    assert (answer.facts["tried"]["said"], answer.facts["tried"]["why"]) == ("ready", "")
+    assert "scripted answered" in said.out
+    assert list((shell.home / "sessions").iterdir()) == []
+    assert list((shell.home / "trials").iterdir()) == []
+
+
+OWN = """
+[agents.mute]
+command = ["sh", "-c", "echo no key for you >&2; exit 3", "{prompt}"]
+"""
+
+
+@needs_sandbox
+@pytest.mark.parametrize(
+    ("agent", "why"),
+    [("mute", "no key for you"), ("nosuch", "was not found"), ("claude", "not on this machine")],
+)
+def test_an_agent_that_does_not_answer_is_told_with_its_own_words(shell, tmp_path, agent, why):
+    commit_config(shell, CONFIG + OWN)
+
+    answer = doctor(shell, "--try", agent, **without(tmp_path / "bin"))
+
+    assert answer.code == 1
+    assert why in answer.facts["tried"]["why"]
+    assert not (shell.home / "trials").exists() or not list((shell.home / "trials").iterdir())
+
+
+# --- logins -------------------------------------------------------------------------------------
+
+
+def stored(shell: Shell, agent: str) -> Path:
+    return shell.home / "auth" / f"{agent}.json"
+
+
+def given(shell: Shell, agent: str, *names: str, **environ: str) -> dict[str, str]:
+    """What a session of that agent would get."""
+    from lockgate.adapters.credentials import StoredCredentials
+
+    return dict(StoredCredentials(shell.home, environ).of(agent, names))
+
+
+def test_a_token_is_stored_for_its_owner_alone_and_never_shown(shell):
+    answer = shell.program("auth", "claude", "--token-stdin", stdin=b"sk-very-secret\n")
+    shown = shell.program("auth", "claude", "--show")
+    facts = shell.program("auth", "claude", "--show", "--json")
+
+    assert (answer.code, answer.err) == (0, "")
+    assert str(stored(shell, "claude")) in answer.out
+    assert stat.S_IMODE(os.stat(stored(shell, "claude")).st_mode) == 0o600
+    assert given(shell, "claude") == {"ANTHROPIC_API_KEY": "sk-very-secret"}
+    assert "ANTHROPIC_API_KEY: stored" in shown.out
+    assert facts.facts["names"]["ANTHROPIC_API_KEY"] == {"stored": True, "set": True}
+    assert "secret" not in answer.out + shown.out + shown.err + facts.out
+
+
+def test_a_variable_is_stored_by_its_name_and_read_at_each_start(shell):
+    answer = shell.program(
+        *("auth", "claude", "--variable", "MY_KEY", "--as", "CLAUDE_CODE_OAUTH_TOKEN", "--json")
+    )
+    shown = shell.program("auth", "claude", "--show")
+
+    assert answer.facts["name"] == "CLAUDE_CODE_OAUTH_TOKEN"
+    assert "MY_KEY is not set here" in answer.err
+    assert "sk-1" not in stored(shell, "claude").read_text(encoding="utf-8")
+    assert given(shell, "claude", MY_KEY="sk-1") == {"CLAUDE_CODE_OAUTH_TOKEN": "sk-1"}
+    assert "the variable it names is not set here" in shown.out
+
+
+def test_a_token_is_asked_for_at_a_terminal_and_not_shown_while_it_is_typed(shell):
+    seat = Seat(shell, "auth", "claude")
+    seat.until(b"ANTHROPIC_API_KEY for claude")
+    seat.type(b"sk-typed\n")
+
+    assert seat.end() == 0, seat.seen
+    assert b"sk-typed" not in seat.seen
+    assert given(shell, "claude") == {"ANTHROPIC_API_KEY": "sk-typed"}
+
+
+NO_TOKENS = (b"", b"\n", b'{"refresh_token": "x"}', b"two\nlines", b"a\x1b[31m", b"x" * 10_001)
+
+
+@pytest.mark.parametrize("text", NO_TOKENS, ids=lambda it: repr(it[:12]))
+def test_what_is_no_token_is_not_stored(shell, text):
+    answer = shell.program("auth", "claude", "--token-stdin", stdin=text)
+
+    assert "not one line without spaces" in answer.why
+    assert not stored(shell, "claude").exists()
+
+
+REFUSED = (
+    (("auth", "claude"), 2, "--token-stdin"),
+    (("auth", "nosuch", "--variable", "X"), 2, "was not found"),
+    (("auth", "claude", "--variable", "sk-ant-1"), 1, "no name of a variable"),
+    (("auth", "claude", "--variable", "X", "--as", "PATH"), 1, "claude reads no PATH"),
+    (("auth", "mute", "--variable", "X"), 1, "reads no variable to log in with"),
+    (("auth", "../x", "--variable", "X"), 2, "was not found"),
+)
+
+
+@pytest.mark.parametrize(("argv", "code", "why"), REFUSED)
+def test_a_login_that_would_not_reach_its_agent_is_refused(shell, argv, code, why):
+    commit_config(shell, CONFIG + OWN)
+
+    answer = shell.program(*argv)
+
+    assert answer.code == code
+    assert why in answer.why
+    assert not (shell.home / "auth").exists()
+
+
+def test_an_agent_that_takes_no_login_shows_none(shell):
+    commit_config(shell, CONFIG + OWN)
+
+    assert "mute needs no login" in shell.program("auth", "mute", "--show").out
+    assert json.loads(shell.did("auth", "mute", "--show", "--json"))["names"] == {}

@@ -1,0 +1,273 @@
+"""`lockgate run`, as a user runs it: a real orchestrator, the scripted agent, the sandbox."""
+
+import json
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from lockgate.core.model import Role, Status
+from tests.faces.shell import CONFIG, Shell, commit_config
+
+HELLO = '{ write = "hello.txt", text = "hello\\n" }'
+HANDS_OFF = '{ section = "Handoff", text = "DONE: hello" }, { signal = "complete" }'
+REVIEWER = """
+[[reviewer]]
+steps = [ { section = "Review", text = "PASS" }, { signal = "update reviewing" } ]
+"""
+ASKS = """
+[[worker]]
+steps = [ { section = "Questions", text = "Which greeting?" }, { signal = "update clarification" } ]
+"""
+BRANCH = "say-hello"
+TESTS = """
+[[gates.list]]
+name = "tests"
+type = "command"
+command = "test -f hello.txt"
+"""
+
+
+def worker(*steps: str) -> str:
+    return f"[[worker]]\nsteps = [ {', '.join(steps)} ]\n"
+
+
+def play(shell: Shell, script: str, config: str = CONFIG + TESTS) -> Shell:
+    """The script that every scripted agent of this repository plays."""
+    place = shell.repo / ".lockgate"
+    place.mkdir(exist_ok=True)
+    (place / "script.toml").write_text(script, encoding="utf-8")
+    commit_config(shell, config)
+    return shell
+
+
+def without(place: Path, *programs: str) -> dict[str, str]:
+    """An environment that has git, and what else a sandbox needs, but not these programs."""
+    place.mkdir()
+    for name in {"git", "bwrap", "prlimit", "setpriv", "sh", "tmux"} - set(programs):
+        found = shutil.which(name)
+        if found:
+            (place / name).symlink_to(found)
+    return {"PATH": str(place)}
+
+
+def until(shell: Shell, id: str, status: Status) -> None:
+    end = time.monotonic() + 90
+    while shell.status(id) is not status:
+        assert time.monotonic() < end, shell.did("task", "log", id)
+        time.sleep(0.1)
+
+
+# --- to its end ---------------------------------------------------------------------------------
+
+
+def test_a_run_follows_its_task_until_the_merge_is_the_users(orchestrated):
+    play(orchestrated, worker(HELLO, HANDS_OFF) + REVIEWER)
+
+    answer = orchestrated.program("run", "Say hello")
+
+    id = orchestrated.app().tasks.find(f"{BRANCH}-")
+    assert answer.code == 0, answer
+    assert "a worker starts" in answer.out
+    assert "gate tests passed" in answer.out
+    assert f"merge it:  git merge {BRANCH}" in answer.out
+    assert "\x1b" not in answer.out
+    orchestrated.git("merge", "--quiet", BRANCH)
+    assert orchestrated.did("task", "update", id, "--status", "done") == f"{id} is done\n"
+
+
+def test_with_json_a_run_says_one_thing_at_its_end(orchestrated):
+    play(orchestrated, worker(HELLO, HANDS_OFF) + REVIEWER)
+
+    answer = orchestrated.program("run", "Say hello", "--branch", "greet", "--json")
+
+    assert answer.code == 0, answer
+    assert (answer.facts["status"], answer.facts["branch"]) == ("reviewing", "greet")
+
+
+def test_a_run_whose_branch_is_the_users_own_says_where_the_change_is(orchestrated):
+    play(orchestrated, worker(HELLO, HANDS_OFF) + REVIEWER)
+    orchestrated.git("switch", "--quiet", "--create", "mine")
+
+    answer = orchestrated.program("run", "Say hello", "--branch", "mine")
+
+    assert answer.code == 0, answer
+    pull = next(it for it in answer.out.splitlines() if "git pull" in it)
+    orchestrated.git("switch", "--quiet", "main")
+    orchestrated.git("-c", "pull.rebase=false", "pull", "--quiet", *pull.split()[-2:])
+    assert (orchestrated.repo / "hello.txt").exists()
+
+
+def test_a_run_that_ends_stuck_exits_1_and_says_why(orchestrated):
+    play(orchestrated, worker("{ crash = 3 }"))
+
+    answer = orchestrated.program("run", "Say hello")
+
+    assert answer.code == 1
+    assert "its agent crashed, crash 2 in this status" in answer.out
+    assert "is stuck (crash-threshold)" in answer.out
+    assert "lockgate task why" in answer.out
+
+
+def test_a_question_ends_the_run_and_its_answer_goes_to_the_agent(orchestrated):
+    script = ASKS + worker(HELLO, HANDS_OFF) + REVIEWER
+    play(orchestrated, script)
+
+    asked = orchestrated.program("run", "Say hello")
+    id = orchestrated.app().tasks.find(f"{BRANCH}-")
+    answered = orchestrated.program("answer", id, "-m", "good morning")
+
+    assert asked.code == 1
+    assert "Which greeting?" in asked.out
+    assert f"lockgate answer {id} -m TEXT" in asked.out
+    assert (answered.code, answered.out) == (0, f"{id} is working\n")
+    until(orchestrated, id, Status.REVIEWING)
+
+
+def test_a_task_that_is_cancelled_ends_its_run_with_1(orchestrated):
+    play(orchestrated, worker("{ hang = true }"))
+    following = _run(orchestrated)
+
+    id = _started(orchestrated)
+    orchestrated.program("task", "cancel", id)
+    out, _ = following.communicate(timeout=60)
+
+    assert following.returncode == 1
+    assert f"{id} is cancelled" in out.decode()
+
+
+def test_an_interrupt_ends_the_following_and_not_the_task(orchestrated):
+    play(orchestrated, worker("{ sleep = 2 }", HELLO, HANDS_OFF) + REVIEWER)
+    following = _run(orchestrated)
+    id = _started(orchestrated)
+
+    following.send_signal(signal.SIGINT)
+    _, err = following.communicate(timeout=20)
+
+    assert following.returncode == 130
+    assert f"{id} goes on" in err.decode()
+    assert b"Traceback" not in err
+    until(orchestrated, id, Status.REVIEWING)
+
+
+def _run(shell: Shell) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "lockgate", "run", "Say hello"],
+        cwd=shell.repo,
+        env=shell.environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+
+
+def _started(shell: Shell) -> str:
+    end = time.monotonic() + 60
+    while time.monotonic() < end:
+        for task in json.loads(shell.did("task", "list", "--json"))["tasks"]:
+            if shell.facts(task["id"])["sessions"]:
+                return str(task["id"])
+        time.sleep(0.1)
+    raise AssertionError(shell.did("events"))
+
+
+# --- what is made -------------------------------------------------------------------------------
+
+
+def test_without_waiting_a_run_prints_the_id_alone(shell):
+    answer = shell.program("run", "Say hello", "--no-wait", "--context", "-", stdin=b"In English.")
+
+    id = answer.out.strip()
+    assert (answer.code, answer.err) == (0, "")
+    assert shell.facts(id)["branch"] == BRANCH
+    assert "In English." in shell.file(id).read_text(encoding="utf-8")
+
+
+BRANCHES = (
+    ("Say hello", "say-hello"),
+    ("Grüße & Küsse!", "grusse-kusse"),
+    ("修复登录", "task"),
+    ("Fix  login", "fix-login-2"),  # the repository has a branch fix-login
+    (f"a {'very ' * 20}long one", "a-very-very-very-very-very-very-very"),
+)
+
+
+@pytest.mark.parametrize(("summary", "branch"), BRANCHES)
+def test_a_branch_is_made_of_the_summary(shell, summary, branch):
+    made = json.loads(shell.did("run", summary, "--no-wait", "--json"))
+
+    assert made["branch"] == branch
+
+
+def test_the_same_summary_twice_gets_two_branches(shell):
+    made = [json.loads(shell.did("run", "Say hello", "--no-wait", "--json")) for _ in range(3)]
+
+    assert [it["branch"] for it in made] == ["say-hello", "say-hello-2", "say-hello-3"]
+
+
+# --- what is refused, before anything is made ---------------------------------------------------
+
+
+def test_a_run_without_a_configuration_on_base_asks_for_one(plain):
+    answer = plain.run("run", "Say hello")
+
+    assert "has no .lockgate/config.toml on main" in answer.why
+    assert "lockgate init" in answer.why
+    assert plain.rows()["task"] == []
+
+
+def test_a_run_whose_agent_is_not_installed_says_how_to_install_it(shell, tmp_path):
+    answer = shell.program("run", "Say hello", "--agent", "claude", env=without(tmp_path / "bin"))
+
+    assert "agent claude is not installed" in answer.why
+    assert "npm install" in answer.why
+    assert shell.rows()["task"] == []
+
+
+def test_a_run_of_an_agent_that_nobody_knows_is_refused(shell):
+    assert "agent 'nosuch' was not found" in shell.run("run", "Say hello", "--agent", "nosuch").why
+
+
+def test_a_run_where_no_sandbox_works_is_refused(shell, tmp_path):
+    answer = shell.program("run", "Say hello", env=without(tmp_path / "bin", "bwrap"))
+
+    assert "bwrap is not on PATH" in answer.why
+    assert "lockgate doctor" in answer.why
+    assert shell.rows()["task"] == []
+
+
+def test_a_run_without_a_sandbox_must_be_asked_for(shell, tmp_path):
+    commit_config(shell, CONFIG + '\n[sandbox]\nlevel = "none"\n')
+
+    answer = shell.program("run", "Say hello", "--no-wait", env=without(tmp_path / "bin", "bwrap"))
+
+    assert answer.code == 0, answer
+
+
+def test_a_run_with_no_orchestrator_says_so_and_waits(shell):
+    following = _run(shell)
+    assert following.stderr is not None
+    end = time.monotonic() + 60
+    err = b""
+    while b"no orchestrator runs" not in err and time.monotonic() < end:
+        err += following.stderr.readline()
+
+    following.send_signal(signal.SIGINT)
+    following.communicate(timeout=20)
+
+    assert b"start one: lockgate up" in err
+    assert following.returncode == 130
+
+
+def test_an_agent_does_not_run_tasks(shell):
+    id = shell.create()
+    shell.bring(id, Status.WORKING)
+    before = shell.rows()["task"]
+
+    answer = shell.run("run", "Say hello", token=shell.begin(id, Role.WORKER))
+
+    assert "a worker may not do that" in answer.why
+    assert len(shell.rows()["task"]) == len(before)
