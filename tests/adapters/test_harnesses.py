@@ -325,7 +325,7 @@ def hooks_of(launch: Launch, agent: str) -> Mapping[str, object]:
     texts = {
         "claude": lambda: launch.argv[launch.argv.index("--settings") + 1],
         "codex": lambda: launch.files[".codex/hooks.json"],
-        "gemini": lambda: launch.files[".gemini/extensions/lockgate/hooks/hooks.json"],
+        "gemini": lambda: launch.files[".gemini/settings.json"],
     }
     hooks: Mapping[str, object] = json.loads(texts[agent]()).get("hooks", {})
     return hooks

@@ -1,12 +1,13 @@
 """`lockgate doctor` and `lockgate auth`: what is there, and how agents log in."""
 
 import json
-import os
+import sqlite3
 import stat
 from pathlib import Path
 
 import pytest
 
+from lockgate.adapters.credentials import StoredCredentials
 from lockgate.adapters.doctor import version_of
 from lockgate.adapters.sandbox import trouble
 from lockgate.core.model import Role, Status
@@ -110,13 +111,11 @@ def test_a_database_that_cannot_be_opened_is_named_with_all_the_rest(shell):
 
 @needs_sandbox
 def test_a_log_that_somebody_changed_is_told(shell):
-    import sqlite3
-
     shell.create()
     with sqlite3.connect(shell.home / "lockgate.db") as db:
         for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'"):
             db.execute(f"DROP TRIGGER {name}")
-        db.execute("UPDATE event SET data = '{}' WHERE seq = 1")
+        db.execute("UPDATE events SET data = '{}' WHERE seq = 1")
     db.close()
 
     answer = doctor(shell)
@@ -212,8 +211,6 @@ def stored(shell: Shell, agent: str) -> Path:
 
 def given(shell: Shell, agent: str, *names: str, **environ: str) -> dict[str, str]:
     """What a session of that agent would get."""
-    from lockgate.adapters.credentials import StoredCredentials
-
     return dict(StoredCredentials(shell.home, environ).of(agent, names))
 
 
@@ -224,7 +221,7 @@ def test_a_token_is_stored_for_its_owner_alone_and_never_shown(shell):
 
     assert (answer.code, answer.err) == (0, "")
     assert str(stored(shell, "claude")) in answer.out
-    assert stat.S_IMODE(os.stat(stored(shell, "claude")).st_mode) == 0o600
+    assert stat.S_IMODE(stored(shell, "claude").stat().st_mode) == 0o600
     assert given(shell, "claude") == {"ANTHROPIC_API_KEY": "sk-very-secret"}
     assert "ANTHROPIC_API_KEY: stored" in shown.out
     assert facts.facts["names"]["ANTHROPIC_API_KEY"] == {"stored": True, "set": True}

@@ -216,7 +216,7 @@ def test_a_run_without_a_configuration_on_base_asks_for_one(plain):
 
     assert "has no .lockgate/config.toml on main" in answer.why
     assert "lockgate init" in answer.why
-    assert plain.rows()["task"] == []
+    assert plain.rows()["tasks"] == []
 
 
 def test_a_run_whose_agent_is_not_installed_says_how_to_install_it(shell, tmp_path):
@@ -224,7 +224,7 @@ def test_a_run_whose_agent_is_not_installed_says_how_to_install_it(shell, tmp_pa
 
     assert "agent claude is not installed" in answer.why
     assert "npm install" in answer.why
-    assert shell.rows()["task"] == []
+    assert shell.rows()["tasks"] == []
 
 
 def test_a_run_of_an_agent_that_nobody_knows_is_refused(shell):
@@ -236,7 +236,7 @@ def test_a_run_where_no_sandbox_works_is_refused(shell, tmp_path):
 
     assert "bwrap is not on PATH" in answer.why
     assert "lockgate doctor" in answer.why
-    assert shell.rows()["task"] == []
+    assert shell.rows()["tasks"] == []
 
 
 def test_a_run_without_a_sandbox_must_be_asked_for(shell, tmp_path):
@@ -265,9 +265,9 @@ def test_a_run_with_no_orchestrator_says_so_and_waits(shell):
 def test_an_agent_does_not_run_tasks(shell):
     id = shell.create()
     shell.bring(id, Status.WORKING)
-    before = shell.rows()["task"]
+    before = shell.rows()["tasks"]
 
     answer = shell.run("run", "Say hello", token=shell.begin(id, Role.WORKER))
 
     assert "a worker may not do that" in answer.why
-    assert len(shell.rows()["task"]) == len(before)
+    assert len(shell.rows()["tasks"]) == len(before)

@@ -103,8 +103,10 @@ def test_what_is_kept_can_be_looked_at(shell):
     assert seen.git("log", "--oneline", "--merges").count("\n") == len(demo_story.TASKS)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize("line", [1, 10, 13, 18])
+@pytest.mark.parametrize(
+    ("number", "line"),
+    [(signal.SIGINT, 1), (signal.SIGTERM, 10), (signal.SIGINT, 13), (signal.SIGHUP, 18)],
+)
 def test_a_demo_that_is_interrupted_ends_its_agents_and_leaves_nothing(shell, number, line):
     demo = subprocess.Popen(
         [sys.executable, "-m", "lockgate", "demo"],

@@ -12,37 +12,34 @@ from lockgate.adapters.harnesses.limits import limited_until
 from lockgate.core.agents import Exit, Job, Launch, Report, Usage
 
 VARIABLES = ("GEMINI_API_KEY", "GOOGLE_GEMINI_BASE_URL", "GEMINI_MODEL")
-SYSTEM_SETTINGS = ".gemini/lockgate.json"
-EXTENSION = ".gemini/extensions/lockgate"
+SETTINGS = ".gemini/settings.json"
 HOOK_MILLISECONDS = 120_000
 ATTEMPTS = 3
 
 
 def launch(found: Found, job: Job) -> Launch:
+    """Settings are read while the folder is not trusted, so that the project's are left out.
+
+    Only then is --skip-trust: without trust it would approve no tool and run no hook.
+    """
     model = job.environ.get("GEMINI_MODEL")
     headless = ("--output-format", "stream-json")
     prompt = ("--prompt-interactive", programs.prompt_argument(job)) if job.prompt else ()
     return Launch(
         argv=(
             *found.argv,
-            *("--approval-mode", "yolo", "--allowed-mcp-server-names", "none"),
+            *("--skip-trust", "--approval-mode", "yolo"),
             *(("--model", model) if model else ()),
             *(("--resume", job.native) if job.native else ()),
             *(prompt if job.interactive else headless),
         ),
         env={
-            "GEMINI_CLI_TRUST_WORKSPACE": "true",  # untrusted, it approves no tool and runs no hook
             "GEMINI_CLI_NO_RELAUNCH": "true",  # a relaunched child outlives its parent
-            "GEMINI_CLI_SYSTEM_SETTINGS_PATH": f"{job.home}/{SYSTEM_SETTINGS}",
             **job.environ,
         },
         stdin=None if job.interactive else job.prompt,
         files={
-            SYSTEM_SETTINGS: json.dumps(_settings()),
-            f"{EXTENSION}/gemini-extension.json": json.dumps(
-                {"name": "lockgate", "version": "1.0.0"}
-            ),
-            f"{EXTENSION}/hooks/hooks.json": json.dumps(_hooks(job)),
+            SETTINGS: json.dumps({**_settings(), "hooks": _hooks(job)}),
             **(programs.prompt_file(job) if job.interactive else {}),
         },
     )
@@ -83,9 +80,11 @@ def _said(seen: list[Event]) -> str:
 
 
 def _settings() -> dict[str, object]:
-    """They win over the project's. Its hooks would be added to a table here, but not to a list."""
     return {
-        "security": {"auth": {"selectedType": "gemini-api-key"}},
+        "security": {
+            "auth": {"selectedType": "gemini-api-key"},
+            "folderTrust": {"enabled": True},
+        },
         "context": {"fileName": ["GEMINI.md", "AGENTS.md"]},
         "general": {
             "enableAutoUpdate": False,
@@ -95,18 +94,16 @@ def _settings() -> dict[str, object]:
         "privacy": {"usageStatisticsEnabled": False},
         "telemetry": {"enabled": False},
         "advanced": {"ignoreLocalEnv": True},
-        "hooksConfig": {"enabled": True, "disabled": []},
-        "hooks": [],
     }
 
 
 def _hooks(job: Job) -> dict[str, object]:
     """A hook that fails in any way blocks for ever, so that ours never does."""
     if not job.stop_command:
-        return {"hooks": {}}
+        return {}
     command = f"{shlex.join(job.stop_command)} || true"
     hook = {"type": "command", "command": command, "timeout": HOOK_MILLISECONDS}
-    return {"hooks": {"AfterAgent": [{"hooks": [hook]}]}}
+    return {"AfterAgent": [{"hooks": [hook]}]}
 
 
 HARNESS = Harness(

@@ -5,6 +5,7 @@
 set -u
 work=$1 ours=$2 out=$3 base=$4 last=$5
 shift 5
+ulimit -n "$(ulimit -H -n)"  # git holds one for each level of directories
 
 g() {
     git --git-dir="$ours" -c core.hooksPath=/dev/null -c core.attributesFile=/dev/null \

@@ -13,6 +13,7 @@ from pathlib import Path
 import click
 
 from lockgate.bootstrap import make_demo_repository, open_app
+from lockgate.errors import Unavailable
 from lockgate.faces.cli.demo_story import Story, end_agents
 
 THINKING = 1.0  # seconds that each scripted agent takes, so that one can watch
@@ -28,7 +29,7 @@ def demo(*, keep: bool, fast: bool) -> None:
 
     Needs git only: no agent, no key, no network. Your own repositories and state are not touched.
     """
-    place = Path(tempfile.mkdtemp(prefix="lockgate-demo-"))
+    place = _place()
     thinking = THINKING if sys.stdout.isatty() and not fast else 0.0
     with _interruptible_once():
         try:
@@ -36,6 +37,14 @@ def demo(*, keep: bool, fast: bool) -> None:
         finally:
             _ignore_signals()
             _leave(place, keep=keep)
+
+
+def _place() -> Path:
+    try:
+        return Path(tempfile.mkdtemp(prefix="lockgate-demo-"))
+    except OSError as error:
+        fix = "let TMPDIR name a directory that you can write"
+        raise Unavailable("the demo did not begin", why=str(error), fix=fix) from error
 
 
 def _show(place: Path, thinking: float) -> None:
