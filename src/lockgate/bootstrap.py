@@ -71,7 +71,6 @@ class App:
     harnesses: Registry
     credentials: StoredCredentials
     configuration: BaseConfiguration
-    spawner: Spawner
     caller: Caller
     troubles: dict[str, str] = field(default_factory=dict[str, str])  # what the loop cannot do
 
@@ -90,12 +89,7 @@ def open_app(environ: Mapping[str, str] = os.environ) -> App:
     """LOCKGATE_DATABASE names a Postgres URL; without it the database is a file in the home."""
     home = home_of(environ)
     store = open_store(environ.get("LOCKGATE_DATABASE") or str(home / "lockgate.db"))
-    files, clock, chance, repository = (
-        TaskFiles(home),
-        SystemClock(),
-        SystemChance(),
-        GitRepository(),
-    )
+    files, clock, repository = TaskFiles(home), SystemClock(), GitRepository()
     configuration = BaseConfiguration(repository, _load_config, _config_hash)
     harnesses = Registry()
     witness = Witness(
@@ -113,23 +107,9 @@ def open_app(environ: Mapping[str, str] = os.environ) -> App:
         repository=repository,
         configuration=configuration,
         clock=clock,
-        chance=chance,
+        chance=SystemChance(),
     )
-    workspaces, sessions = GitWorkspaces(home), ProcessSessions(home)
-    credentials = StoredCredentials(home, environ)
-    spawner = Spawner(
-        home=home,
-        store=store,
-        coordinator=coordinator,
-        workspaces=workspaces,
-        sessions=sessions,
-        harnesses=harnesses,
-        files=files,
-        configuration=configuration,
-        credentials=credentials,
-        clock=clock,
-        chance=chance,
-    )
+    workspaces = GitWorkspaces(home)
     return App(
         home=home,
         store=store,
@@ -145,11 +125,10 @@ def open_app(environ: Mapping[str, str] = os.environ) -> App:
         ),
         people=People(store, coordinator, workspaces, files),
         workspaces=workspaces,
-        sessions=sessions,
+        sessions=ProcessSessions(home),
         harnesses=harnesses,
-        credentials=credentials,
+        credentials=StoredCredentials(home, environ),
         configuration=configuration,
-        spawner=spawner,
         caller=identify(store, environ.get("LOCKGATE_TOKEN")),
     )
 
@@ -187,14 +166,14 @@ def orchestrating(
 
 
 def _loop(it: App, watch: Watch, pool: ThreadPoolExecutor, report: Callable[[str], None]) -> Loop:
-    clock = SystemClock()
+    clock, spawner = SystemClock(), _spawner(it)
     judge = Judge(
         home=it.home,
         store=it.store,
         coordinator=it.coordinator,
         workspaces=it.workspaces,
         gates=CommandGates(),
-        spawner=it.spawner,
+        spawner=spawner,
     )
     return Loop(
         store=it.store,
@@ -209,11 +188,11 @@ def _loop(it: App, watch: Watch, pool: ThreadPoolExecutor, report: Callable[[str
             effector=it.coordinator.effector,
             workspaces=it.workspaces,
             sessions=it.sessions,
-            spawner=it.spawner,
+            spawner=spawner,
             judge=judge,
         ),
         judge=judge,
-        monitor=Monitor(it.store, it.coordinator, it.sessions, it.harnesses, it.spawner),
+        monitor=Monitor(it.store, it.coordinator, it.sessions, it.harnesses, spawner),
         housekeeper=Housekeeper(it.store, it.workspaces, pool_bytes(os.environ)),
         sessions=it.sessions,
         watch=watch,
@@ -221,6 +200,22 @@ def _loop(it: App, watch: Watch, pool: ThreadPoolExecutor, report: Callable[[str
         clock=clock,
         report=report,
         troubles=it.troubles,
+    )
+
+
+def _spawner(it: App) -> Spawner:
+    return Spawner(
+        home=it.home,
+        store=it.store,
+        coordinator=it.coordinator,
+        workspaces=it.workspaces,
+        sessions=it.sessions,
+        harnesses=it.harnesses,
+        files=it.views.files,
+        configuration=it.configuration,
+        credentials=it.credentials,
+        clock=SystemClock(),
+        chance=SystemChance(),
     )
 
 

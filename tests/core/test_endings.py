@@ -17,10 +17,11 @@ from lockgate.core.events import (
     UsageLimited,
 )
 from lockgate.core.limits import ESCALATION_THRESHOLD, RetryConfig, Strategy
-from lockgate.core.model import Cause, Role, Status, Task
+from lockgate.core.model import Cause, IterationOutcome, IterationRecord, Role, Status, Task
 from lockgate.core.session_turns import LIMIT_WAIT, session_ended
 from tests.given import (
     FAIL,
+    FEEDBACK,
     HANDOFF,
     NOW,
     PASS,
@@ -212,7 +213,10 @@ def test_a_worker_whose_context_is_full_is_followed_as_the_strategy_says(strateg
 @pytest.mark.req("R138")
 @pytest.mark.parametrize("strategy", Strategy)
 def test_a_worker_that_only_fell_is_asked_for_as_the_same_one(strategy) -> None:
-    task = a_task(pinned=rules(strategy))
+    failed = IterationRecord(
+        iteration=1, agent_id="a", outcome=IterationOutcome.FAILED_WITH_RETRY, feedback=FEEDBACK
+    )
+    task = a_task(pinned=rules(strategy), history=(failed, failed), iteration=3)
 
     decision = ended(task, Ending.INTERRUPTED)
 

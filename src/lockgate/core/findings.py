@@ -1,5 +1,6 @@
 """Findings: one problem each, with priority and place; feedback is all an agent gets of them."""
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
@@ -53,6 +54,15 @@ class Identity:
     text: str
 
 
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """The findings of two evaluations: only now, in both (as they are now), only before."""
+
+    new: tuple[Finding, ...]
+    still_there: tuple[Finding, ...]
+    fixed: tuple[Finding, ...]
+
+
 def blocks(finding: Finding) -> bool:
     return finding.priority in BLOCKING
 
@@ -66,3 +76,24 @@ def identity(gate: str, finding: Finding) -> Identity:
     """Lines move and reviewers reword numbers: neither makes it another finding."""
     file = finding.location.file if finding.location else ""
     return Identity(gate, file, normalise(finding.issue).casefold())
+
+
+def compared(before: GateFeedback, now: GateFeedback) -> Compared:
+    """Each finding counts once: of three equal ones that are two now, one is fixed."""
+    new, still_there = _apart(now, before)
+    fixed, _ = _apart(before, now)
+    return Compared(new, still_there, fixed)
+
+
+def _apart(
+    these: GateFeedback, others: GateFeedback
+) -> tuple[tuple[Finding, ...], tuple[Finding, ...]]:
+    """Those of these that the others do not have, and those that they have too."""
+    left = Counter(identity(others.gate_name, finding) for finding in others.findings)
+    alone: list[Finding] = []
+    shared: list[Finding] = []
+    for finding in these.findings:
+        known = identity(these.gate_name, finding)
+        (shared if left[known] else alone).append(finding)
+        left[known] -= 1 if left[known] else 0
+    return tuple(alone), tuple(shared)

@@ -14,9 +14,11 @@ from lockgate.ports.truth import (
 )
 from lockgate.ports.work import (
     Answered,
+    Attempt,
     Call,
     Change,
     Credentials,
+    Cut,
     Desk,
     GateRun,
     GateRuns,
@@ -29,12 +31,14 @@ from lockgate.ports.work import (
 
 __all__ = [
     "Answered",
+    "Attempt",
     "Call",
     "Chance",
     "Change",
     "Clock",
     "Configuration",
     "Credentials",
+    "Cut",
     "Desk",
     "GateRun",
     "GateRuns",

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import Protocol
 
@@ -9,7 +10,7 @@ from lockgate.core.agents import Exit, Job, Launch, Report
 from lockgate.core.evaluation import SingleGateResult
 from lockgate.core.gates import CommandGate
 from lockgate.core.model import SessionId, Task, TaskId
-from lockgate.core.settings import SandboxSettings, Settings
+from lockgate.core.settings import SandboxSettings, Service, Settings
 from lockgate.ports.truth import Project
 
 
@@ -154,6 +155,36 @@ class GateRun:
     tree: str
     config_hash: str
     sandbox: SandboxSettings
+    services: tuple[Service, ...] = ()
+
+
+class Cut(StrEnum):
+    """Why a program's exit code says nothing about it."""
+
+    DEADLINE = "deadline"
+    CANCELLED = "cancelled"
+    BOX = "box"  # what should have enclosed it failed
+    SERVICE = "service"  # what it needs beside it did not become ready
+    MEMORY = "memory"  # this and the next two: it used up what it may have
+    SCRATCH = "scratch"
+    PIDS = "pids"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempt:
+    """How one try of a gate's command ended. Nothing it did is there when the next one starts.
+
+    No exit code means that it was ended, or that its own says nothing; 125, that it never ran.
+    """
+
+    exit_code: int | None
+    cut: Cut | None
+    why: str  # of the cut, for people; of an exit code that may be a signal's, a note
+    out: str
+    err: str
+    report_dir: Path | None  # plain files of ours, what it left in $OUT; the caller removes it
+    seconds: float
+    level: str
 
 
 class Watch(Protocol):

@@ -66,7 +66,7 @@ def read(output: str, exit: Exit, now: float) -> Report:
     errors = _ERROR.findall(output)
     counts = [_number(count) for pair in _COUNT.findall(output) for count in pair]
     costs = _COST.findall(output)
-    why = errors[-1] if errors else unexplained(exit, output, finished=True, silent_codes=())
+    why = errors[-1] if errors else unexplained(exit, output, finished=True)
     return Report(
         usage=Usage(float(costs[-1]) if costs else 0.0, int(sum(counts))),
         exhausted="ContextWindowExceeded" in why or "token limit" in why,

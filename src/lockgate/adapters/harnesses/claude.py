@@ -72,7 +72,7 @@ def read(output: str, exit: Exit, now: float) -> Report:
     failed = result.get("is_error") is True
     words = text(result, "result") or text(result, "subtype")
     usage = _total(result) if result else _spent(seen)
-    why = words if failed else unexplained(exit, output, finished=bool(result), silent_codes=())
+    why = words if failed else unexplained(exit, output, finished=bool(result))
     return Report(
         native=text(result or last.get("system", {}), "session_id"),
         usage=usage,

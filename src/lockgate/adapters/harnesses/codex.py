@@ -63,7 +63,7 @@ def read(output: str, exit: Exit, now: float) -> Report:
     failure = text(inner(failed, "error"), "message")
     if not failure and not finished:
         failure = text(last.get("error", {}), "message")
-    why = failure or unexplained(exit, output, finished=finished, silent_codes=())
+    why = failure or unexplained(exit, output, finished=finished)
     return Report(
         native=text(last.get("thread.started", {}), "thread_id"),
         usage=_usage(ended or {}),

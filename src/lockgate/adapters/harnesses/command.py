@@ -59,6 +59,6 @@ def _filled(word: str, fields: dict[str, str]) -> str:
 def _read(output: str, exit: Exit, now: float) -> Report:
     """Its exit is all that we know of it, and its last line is for people."""
     return Report(
-        failure=unexplained(exit, output, finished=exit.code == 0, silent_codes=()),
+        failure=unexplained(exit, output, finished=exit.code == 0),
         said=last_line(output),
     )

@@ -64,14 +64,14 @@ def shortened(words: str) -> str:
     return words if len(words) <= SAID_CHARACTERS else "…" + words[-SAID_CHARACTERS + 1 :]
 
 
-def unexplained(exit: Exit, output: str, *, finished: bool, silent_codes: tuple[int, ...]) -> str:
+def unexplained(exit: Exit, output: str, *, finished: bool) -> str:
     """Why a program that said nothing of a failure ended badly; empty where it did not.
 
     A session that we ended, or that the machine did, is no failure of its program.
     """
     if exit.ending is not Ending.EXITED or (finished and exit.code == 0):
         return ""
-    if exit.code == 0 or exit.code in silent_codes:
-        return "" if finished else last_line(output) or "it ended without a result"
     ended = "a signal ended it" if exit.code is None else f"it exited {exit.code}"
+    if exit.code == 0:
+        ended = "it ended without a result"
     return last_line(output) or ended

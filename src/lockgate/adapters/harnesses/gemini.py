@@ -20,7 +20,7 @@ ATTEMPTS = 3
 def launch(found: Found, job: Job) -> Launch:
     """Settings are read while the folder is not trusted, so that the project's are left out.
 
-    Only then is --skip-trust: without trust it would approve no tool and run no hook.
+    Then --skip-trust grants it; without trust no tool is approved and no hook is run.
     """
     model = job.environ.get("GEMINI_MODEL")
     headless = ("--output-format", "stream-json")
@@ -52,7 +52,7 @@ def read(output: str, exit: Exit, now: float) -> Report:
     result = last.get("result", {})
     finished = text(result, "status") == "success"
     failure = text(inner(result, "error"), "message") or text(last.get("error", {}), "message")
-    silent = unexplained(exit, output, finished=finished, silent_codes=())
+    silent = unexplained(exit, output, finished=finished)
     why = "" if finished else failure or silent
     return Report(
         native=text(last.get("init", {}), "session_id"),

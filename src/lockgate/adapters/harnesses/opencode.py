@@ -71,7 +71,7 @@ def read(output: str, exit: Exit, now: float) -> Report:
     said = [text(inner(it, "part"), "text") for it in seen if text(it, "type") == "text"]
     finished = bool(steps) and text(steps[-1], "reason") != "tool-calls"
     failure = _failure(seen)
-    why = failure or unexplained(exit, output, finished=finished, silent_codes=())
+    why = failure or unexplained(exit, output, finished=finished)
     return Report(
         native=next((text(it, "sessionID") for it in seen if text(it, "sessionID")), ""),
         usage=Usage(sum(number(it, "cost") for it in steps), sum(map(_tokens, steps))),

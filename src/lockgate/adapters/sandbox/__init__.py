@@ -1,8 +1,8 @@
 """Encloses a program with bubblewrap: it sees what it was given, and writes only where it may."""
 
-from lockgate.adapters.run import Boxed, run_boxed
 from lockgate.adapters.sandbox.bubblewrap import Box, Mount, boxed, inside_path, owner
 from lockgate.adapters.sandbox.probe import trouble
+from lockgate.adapters.sandbox.running import Boxed, run_boxed
 from lockgate.adapters.sandbox.toolchain import toolchain
 
 __all__ = [

@@ -2,11 +2,13 @@
 
 import os
 import shutil
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from lockgate.adapters.run import Boxed
+from lockgate.adapters.sandbox.running import Boxed
+from lockgate.adapters.sandbox.seccomp import our_program
 from lockgate.adapters.sandbox.toolchain import (
     is_there,
     outermost,
@@ -48,10 +50,29 @@ class Box:
 
 
 def boxed(box: Box, argv: Sequence[str]) -> Boxed:
-    """How it is started, for a runner that hands the options over by descriptor."""
+    """How it is started, for a runner that hands nothing but the options over by descriptor."""
+    made = filtered(box, argv)
+    if not made.filter:
+        return made
+    program = (sys.executable, "-I", "-S", "-c", _FILTERING, made.filter.hex(), *made.program)
+    return Boxed(program, (*made.options, "--seccomp", str(_FILTER)), made.argv)
+
+
+def filtered(box: Box, argv: Sequence[str]) -> Boxed:
+    """How it is started, for `run_boxed`, which hands the filter over as well."""
     limits = (f"--nproc={box.processes}", "--core=0", "--fsize=17179869184")
     program = (_found("prlimit"), *limits, _found("bwrap"))
-    return Boxed(program, tuple(_options(box)), (*_dropping_root(), *argv))
+    return Boxed(program, tuple(_options(box)), (*_dropping_root(), *argv), our_program())
+
+
+_FILTER = 201  # a descriptor above those that a runner hands over itself
+_FILTERING = f"""import os, sys
+made = os.memfd_create("filter")
+os.write(made, bytes.fromhex(sys.argv[1]))
+os.lseek(made, 0, os.SEEK_SET)
+os.dup2(made, {_FILTER})
+os.execv(sys.argv[2], sys.argv[2:])
+"""
 
 
 def owner() -> tuple[int, int]:
@@ -87,6 +108,7 @@ def _namespaces(box: Box) -> Iterator[str]:
         yield from ("--cap-add", "CAP_SETPCAP")
     else:
         yield from ("--unshare-user", "--disable-userns")
+        yield from ("--uid", str(os.geteuid()), "--gid", str(os.getegid()))
     if not box.network:
         yield "--unshare-net"
     if not box.terminal:

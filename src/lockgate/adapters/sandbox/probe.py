@@ -4,8 +4,9 @@ import functools
 import shutil
 import sys
 
-from lockgate.adapters.run import Cut, run_boxed
+from lockgate.adapters.run import Cut
 from lockgate.adapters.sandbox.bubblewrap import Box, boxed
+from lockgate.adapters.sandbox.running import run_boxed
 from lockgate.errors import Unavailable
 
 PACKAGES = {"bwrap": "bubblewrap", "prlimit": "util-linux", "setpriv": "util-linux"}

@@ -72,9 +72,14 @@ class Follower:
         pending = self.it.store.pending_effects(self.id, BATCH)
         if quiet > SETTLES and task.status is not Status.WORKING:
             pending = ()
-        project = self.it.store.project(task.project)
-        mode = self.it.spawner.settings_of(task, project).merge.mode
-        return at_rest(task, pending, lands_by_itself=mode is MergeMode.AUTO)
+        lands = self._mode(task) is MergeMode.AUTO
+        return at_rest(task, pending, lands_by_itself=lands)
+
+    def _mode(self, task: Task) -> MergeMode:
+        project, rules = self.it.store.project(task.project), self.it.configuration
+        if task.pinned is None:
+            return rules.settings_of(project).merge.mode
+        return rules.settings_at(project, task.pinned.base_commit).merge.mode
 
     def _look_around(self, task: Task, waited: float) -> None:
         log = self.it.home / "logs" / "orchestrator.log"

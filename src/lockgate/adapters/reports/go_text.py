@@ -1,0 +1,106 @@
+"""What `go test` and `go vet` print."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from lockgate.adapters.reports.failures import failures
+from lockgate.adapters.reports.plain import located, number, one_line, test_id
+from lockgate.core.findings import Finding, Priority
+from lockgate.core.gates import Report
+from lockgate.core.test_results import Outcome, ReportRead, TestResult, merged
+
+ENDS = {"PASS": Outcome.PASSED, "FAIL": Outcome.FAILED, "SKIP": Outcome.SKIPPED}
+_PROBLEM = re.compile(r"(?:vet: )?([^\s:]{1,300}\.go):(\d{1,9})(?::(\d{1,9}))?: (.+)\Z")
+_LOGGED = re.compile(r" +([^\s:]{1,300}\.go:\d{1,9}: .*)\Z")
+_TEST = re.compile(r" *--- (PASS|FAIL|SKIP): (\S+) \([\d.]+s\)\Z")
+_NOW = re.compile(r"=== (RUN|CONT|NAME) +(\S+)\Z")
+_PACKAGE = re.compile(r"(ok|FAIL|\?) *\t(\S+)(?:\s+(.*))?\Z")
+_VETTED = re.compile(r"# \S+\Z")
+
+
+@dataclass(slots=True)
+class _State:
+    root: str
+    tests: list[TestResult] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+    ended: list[tuple[str, Outcome]] = field(default_factory=list)  # of the package being read
+    running: set[str] = field(default_factory=set)
+    logged: dict[str, str] = field(default_factory=dict)
+    now: str = ""
+    verbose: bool = False
+    packages: int = 0
+    idle: int = 0  # packages without a test
+    vetted: bool = False
+
+
+def read(lines: Sequence[str], root: str) -> ReportRead | None:
+    """The tests are known only from `-v`: without it, no pass has a name."""
+    state = _State(root)
+    for line in lines:
+        _take(state, line)
+    if not state.packages and not (state.vetted and state.findings):
+        return None
+    tests = merged(state.tests)
+    named = state.verbose or (state.packages and state.idle == state.packages)
+    return ReportRead(
+        format=Report.GO,
+        findings=(*failures(tests), *state.findings),
+        tests=tests if named else None,
+        complete=not state.ended and not state.running,
+    )
+
+
+def problem_in(line: str, root: str, priority: Priority) -> Finding | None:
+    """A complaint of the compiler or of vet."""
+    match = _PROBLEM.match(line)
+    if match is None:
+        return None
+    place = located(match[1], root, number(match[2]), number(match[3]))
+    return Finding(priority, one_line(match[4]), place)
+
+
+def _take(state: _State, line: str) -> None:
+    test, now, logged = _TEST.match(line), _NOW.match(line), _LOGGED.match(line)
+    if test:
+        state.now = test[2]
+        state.ended.append((test[2], ENDS[test[1]]))
+        state.running.discard(test[2])
+    elif now:
+        state.now = now[2]
+        state.verbose = True
+        state.running.update({now[2]} if now[1] == "RUN" else ())
+    elif logged:
+        state.logged.setdefault(state.now, logged[1])
+    else:
+        _take_package(state, line)
+
+
+def _take_package(state: _State, line: str) -> None:
+    package = _PACKAGE.match(line)
+    problem = problem_in(line, state.root, Priority.P2_MINOR)
+    if problem:
+        state.findings.append(problem)
+    elif package:
+        _end_package(state, package[1], package[2], package[3] or "")
+    elif _VETTED.match(line):
+        state.vetted = True
+
+
+def _end_package(state: _State, word: str, package: str, more: str) -> None:
+    state.packages += 1
+    state.idle += "no test files" in more or "no tests to run" in more
+    explained = any(outcome is Outcome.FAILED for _, outcome in state.ended)
+    state.tests += [
+        TestResult(
+            id=test_id(f"{package}/{name}"),
+            outcome=outcome,
+            message=one_line(state.logged.get(name, "")),
+        )
+        for name, outcome in state.ended
+    ]
+    if word == "FAIL" and not explained:
+        state.findings.append(Finding(Priority.P1_MAJOR, one_line(f"{package} failed: {more}")))
+    state.ended.clear()
+    state.running.clear()
+    state.logged.clear()

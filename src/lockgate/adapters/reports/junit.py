@@ -1,0 +1,195 @@
+"""JUnit XML, as a stream: no tree, no DTD, no entity, nothing that grows with nesting."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from xml.parsers import expat
+
+from lockgate.adapters.reports.failures import failures
+from lockgate.adapters.reports.plain import located, number, one_line, place_in, test_id
+from lockgate.core.findings import Location
+from lockgate.core.gates import Report
+from lockgate.core.test_results import FAILING, Outcome, ReportRead, TestResult, merged
+
+ROOTS = frozenset({"testsuites", "testsuite"})
+ENCODINGS = frozenset(
+    {"utf-8", "utf8", "utf-16", "us-ascii", "ascii", "iso-8859-1", "latin-1", "windows-1252"}
+)
+CHUNK = 1_000_000
+TAG = 2_000_000  # bytes that one tag may have
+DEPTH = 100
+ELEMENTS = 3_000_000
+TESTS = 500_000
+STRANGE = 20_000  # elements that JUnit does not have
+BODY = 16_000
+_SAYS = {"failure": Outcome.FAILED, "error": Outcome.ERROR, "skipped": Outcome.SKIPPED}
+_KNOWN = frozenset(
+    {*ROOTS, *_SAYS, "testcase", "properties", "property", "system-out", "system-err"}
+)
+_EXPECTED_TO_FAIL = frozenset({"pytest.xfail", "todo"})
+
+
+class _NotJUnit(Exception):
+    """Another kind of XML."""
+
+
+class _Refused(Exception):
+    """A file that no test runner writes."""
+
+
+@dataclass(slots=True)
+class _Case:
+    """A test case, or a suite that failed as a whole, while its element is open."""
+
+    attributes: Mapping[str, str]
+    outcome: Outcome = Outcome.PASSED
+    message: str = ""
+    kind: str = ""
+    body: str = ""
+
+
+@dataclass(slots=True)
+class _State:
+    root: str
+    tests: list[TestResult] = field(default_factory=list)
+    open: list[str] = field(default_factory=list)
+    suite: str = ""
+    case: _Case | None = None
+    listening: bool = False
+    strange: int = 0
+    announced: int = 0
+    begun: bool = False
+
+
+def read(data: bytes, root: str) -> ReportRead | None:
+    """None for XML of another kind; cut off or refused XML gives what came before."""
+    state = _State(root)
+    try:
+        _parse(data, state)
+    except _NotJUnit:
+        return None
+    except (expat.ExpatError, _Refused, LookupError, ValueError):
+        return _report(state, complete=False)
+    failing = any(test.outcome in FAILING for test in state.tests)
+    return _report(state, complete=failing or not state.announced)
+
+
+def _report(state: _State, *, complete: bool) -> ReportRead:
+    tests = merged(state.tests)
+    return ReportRead(
+        format=Report.JUNIT, findings=failures(tests), tests=tests, complete=complete
+    )
+
+
+def _parse(data: bytes, state: _State) -> None:
+    if data.count(b"<") > ELEMENTS or data.count(b"<testcase") > TESTS:
+        raise _Refused
+    parser = expat.ParserCreate()
+    parser.buffer_text = True
+    parser.XmlDeclHandler = _declared
+    parser.StartDoctypeDeclHandler = _doctype
+
+    def started(name: str, attributes: dict[str, str]) -> None:
+        _started(state, name, attributes)
+        parser.CharacterDataHandler = heard if state.listening else None
+
+    def ended(name: str) -> None:
+        _ended(state)
+        parser.CharacterDataHandler = None
+
+    def heard(text: str) -> None:
+        if state.case and len(state.case.body) < BODY:
+            state.case.body += text[:BODY]
+
+    parser.StartElementHandler = started
+    parser.EndElementHandler = ended
+    for at, chunk in _chunks(data):
+        parser.Parse(chunk, False)  # noqa: FBT003 - the C function takes no keywords
+        if at + len(chunk) - parser.CurrentByteIndex > TAG:
+            raise _Refused
+    parser.Parse(b"", True)  # noqa: FBT003 - the C function takes no keywords
+
+
+def _chunks(data: bytes) -> Iterator[tuple[int, bytes]]:
+    for at in range(0, len(data), CHUNK):
+        yield at, data[at : at + CHUNK]
+
+
+def _declared(version: str, encoding: str | None, standalone: int) -> None:
+    if encoding and encoding.lower() not in ENCODINGS:
+        raise _Refused
+
+
+def _doctype(name: str, system: str | None, public: str | None, internal: int) -> None:
+    raise _Refused if name in ROOTS else _NotJUnit
+
+
+def _started(state: _State, name: str, attributes: dict[str, str]) -> None:
+    if not state.begun:
+        _begin(state, name, attributes)
+    state.open.append(name)
+    state.strange += name not in _KNOWN
+    if len(state.open) > DEPTH or state.strange > STRANGE:
+        raise _Refused
+    state.listening = False
+    if name == "testsuite":
+        state.suite = attributes.get("name", "")
+    elif name == "testcase":
+        if state.case or "name" not in attributes:
+            raise _Refused
+        state.case = _Case(attributes)
+    elif name in _SAYS:
+        _said(state, name, attributes)
+
+
+def _begin(state: _State, name: str, attributes: dict[str, str]) -> None:
+    if name not in ROOTS:
+        raise _NotJUnit
+    state.begun = True
+    totals = (number(attributes.get(it)) or 0 for it in ("failures", "errors"))
+    state.announced = sum(totals)
+
+
+def _said(state: _State, name: str, attributes: dict[str, str]) -> None:
+    """A failure outweighs a skip, and what stands outside of any case is the suite's."""
+    if state.case is None:
+        if name == "skipped":
+            return
+        state.case = _Case({"name": state.suite or "(suite)"})
+    case = state.case
+    expected = _EXPECTED_TO_FAIL & {attributes.get("type", ""), case.kind}
+    outcome = Outcome.XFAILED if expected else _SAYS[name]
+    if case.outcome is Outcome.ERROR or (case.outcome in FAILING and name == "skipped"):
+        return
+    case.outcome = outcome
+    case.message = attributes.get("message", "")
+    case.kind = attributes.get("type", "") if name == "skipped" else case.kind
+    case.body = ""
+    state.listening = True
+
+
+def _ended(state: _State) -> None:
+    state.open.pop()
+    within_case = "testcase" in state.open
+    if state.case is None or within_case:
+        return
+    state.tests.append(_result(state.case, state.root))
+    state.case = None
+
+
+def _result(case: _Case, root: str) -> TestResult:
+    given = case.attributes
+    place = _place(case, root)
+    file = located(given.get("file", ""), root)
+    return TestResult(
+        id=test_id(file.file if file else "", given.get("classname", ""), given["name"]),
+        outcome=case.outcome,
+        location=place,
+        message=one_line(case.message or case.body),
+    )
+
+
+def _place(case: _Case, root: str) -> Location | None:
+    """Where it failed by its own words, else where the runner says that it stands."""
+    failed = place_in(case.body, root) if case.outcome in FAILING else None
+    given = case.attributes
+    return failed or located(given.get("file", ""), root, number(given.get("line")))

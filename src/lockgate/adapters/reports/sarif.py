@@ -1,0 +1,152 @@
+"""SARIF 2.1: results of any analyser, with their rules."""
+
+import posixpath
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from lockgate.adapters.reports.plain import located, one_line
+from lockgate.adapters.reports.untyped import items, mapping, text, whole
+from lockgate.core.findings import Finding, Location, Priority
+from lockgate.core.gates import Report
+from lockgate.core.test_results import ReportRead
+
+LEVELS = {
+    "error": Priority.P1_MAJOR,
+    "warning": Priority.P2_MINOR,
+    "note": Priority.P3_SUGGESTION,
+    "none": Priority.P3_SUGGESTION,
+}
+CRITICAL = 9.0
+_ARGUMENT = re.compile(r"\{(\d{1,2})\}")
+
+Json = Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Run:
+    rules: Mapping[str, Json]
+    numbered: tuple[Json, ...]
+    artifacts: tuple[Json, ...]
+    bases: Json
+    root: str
+
+
+def is_sarif(document: object) -> bool:
+    found = mapping(document)
+    return isinstance(found.get("runs"), list) and text(found.get("version")).startswith("2.")
+
+
+def read(document: object, root: str) -> ReportRead:
+    runs = [mapping(run) for run in items(mapping(document).get("runs"))]
+    invocations = [mapping(it) for run in runs for it in items(run.get("invocations"))]
+    return ReportRead(
+        format=Report.SARIF,
+        findings=tuple(finding for run in runs for finding in _findings(run, root)),
+        complete=all(it.get("executionSuccessful") is not False for it in invocations),
+    )
+
+
+def _findings(given: Json, root: str) -> Iterator[Finding]:
+    run = _run(given, root)
+    for result in map(mapping, items(given.get("results"))):
+        if _counts(result):
+            yield _finding(result, run)
+
+
+def _run(given: Json, root: str) -> _Run:
+    rules = tuple(map(mapping, items(_at(given, "tool", "driver").get("rules"))))
+    extensions = map(mapping, items(_at(given, "tool").get("extensions")))
+    extra = [mapping(rule) for it in extensions for rule in items(it.get("rules"))]
+    return _Run(
+        rules={text(rule.get("id")): rule for rule in (*extra, *rules)},
+        numbered=rules,
+        artifacts=tuple(map(mapping, items(given.get("artifacts")))),
+        bases=_at(given, "originalUriBaseIds"),
+        root=root,
+    )
+
+
+def _counts(result: Json) -> bool:
+    """A result that is suppressed, gone or no failure is no finding."""
+    failure = text(result.get("kind")) in {"", "fail", "open", "review"}
+    return failure and not result.get("suppressions") and result.get("baselineState") != "absent"
+
+
+def _finding(result: Json, run: _Run) -> Finding:
+    rule = _rule(result, run)
+    name = text(result.get("ruleId")) or text(rule.get("id"))
+    said = _message(mapping(result.get("message")), rule)
+    fixes = items(result.get("fixes"))
+    hint = text(_at(mapping(fixes[0]), "description").get("text")) if fixes else ""
+    return Finding(
+        _priority(result, rule),
+        one_line(f"{name}: {said}" if name and said else said or name) or "(no text)",
+        _location(result, run),
+        one_line(hint) or None,
+    )
+
+
+def _rule(result: Json, run: _Run) -> Json:
+    reference = mapping(result.get("rule"))
+    id = text(result.get("ruleId")) or text(reference.get("id"))
+    if id in run.rules:
+        return run.rules[id]
+    index = whole(result.get("ruleIndex"))
+    return _numbered(run.numbered, whole(reference.get("index")) if index is None else index)
+
+
+def _numbered(these: tuple[Json, ...], index: int | None) -> Json:
+    return these[index] if index is not None and 0 <= index < len(these) else {}
+
+
+def _priority(result: Json, rule: Json) -> Priority:
+    properties = mapping(rule.get("properties"))
+    secure = "security" in items(properties.get("tags"))
+    if secure and _severity(properties.get("security-severity")) >= CRITICAL:
+        return Priority.P0_CRITICAL
+    default = text(_at(rule, "defaultConfiguration").get("level"))
+    level = text(result.get("level")) or default or "warning"
+    return LEVELS.get(level, Priority.P2_MINOR)
+
+
+def _severity(value: object) -> float:
+    try:
+        return float(value[:9]) if isinstance(value, str) else float(whole(value) or 0)
+    except ValueError:
+        return 0.0
+
+
+def _message(message: Json, rule: Json) -> str:
+    said = text(message.get("text"))
+    if not said:
+        said = text(_at(rule, "messageStrings", text(message.get("id"))).get("text"))
+    if not said:
+        said = text(_at(rule, "shortDescription").get("text"))
+    arguments = items(message.get("arguments"))
+
+    def filled(match: re.Match[str]) -> str:
+        index = int(match[1])
+        return text(arguments[index]) if index < len(arguments) else match[0]
+
+    return _ARGUMENT.sub(filled, said[:4000]) if arguments else said
+
+
+def _location(result: Json, run: _Run) -> Location | None:
+    places = items(result.get("locations"))
+    physical = _at(mapping(places[0]), "physicalLocation") if places else {}
+    artifact = _at(physical, "artifactLocation")
+    if not artifact.get("uri"):
+        known = _numbered(run.artifacts, whole(artifact.get("index")))
+        artifact = _at(known, "location")
+    base = text(_at(run.bases, text(artifact.get("uriBaseId"))).get("uri"))
+    region = _at(physical, "region")
+    line, column = whole(region.get("startLine")), whole(region.get("startColumn"))
+    uri = text(artifact.get("uri"))
+    return located(posixpath.join(base, uri) if uri else "", run.root, line, column)
+
+
+def _at(value: Json, *keys: str) -> Json:
+    for key in keys:
+        value = mapping(value.get(key))
+    return value

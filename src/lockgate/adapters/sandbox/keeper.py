@@ -1,0 +1,80 @@
+"""Looks after one attempt: what it uses up while it runs, and what it leaves when it has ended."""
+
+import os
+import time
+from pathlib import Path
+
+from lockgate.adapters.run import Cut
+from lockgate.adapters.sandbox import cgroup, usage
+from lockgate.adapters.sandbox.bubblewrap import MEBIBYTE
+from lockgate.adapters.sandbox.room import TOLD, Room
+
+LOOK_EVERY = 0.1  # seconds
+AT_MOST = 20  # a look takes no more than one part in so many of the time
+FULL = 1 << 20  # bytes left, below which a room is full
+NEARLY = 0.95  # of its processes: what is refused is not seen, only how many there are
+READY = "ready"
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW
+
+
+class Keeper:
+    """The Warden of an attempt. Its room stays until it is closed, though nobody runs in it."""
+
+    def __init__(self, room: Room, memory_mb: int, processes: int, group: Path | None) -> None:
+        self.services = False  # whether there are some, which must have become ready
+        self._room, self._group = room, group
+        self._memory, self._processes = memory_mb * MEBIBYTE, processes
+        self._namespace, self._next = 0, 0.0
+        self._was_full = self._was_crowded = False
+        self._place: int | None = None
+
+    def enters(self, outer: int, first: int) -> None:
+        """From here on the room is ours to look into, also when its last process has ended."""
+        where = f"/proc/{outer}/root{self._room.place}" if self._room.size_mb else self._room.place
+        self._place = os.open(where, _DIRECTORY)
+        self._namespace = usage.namespace_of(first)
+
+    def look(self) -> Cut | None:
+        begun = time.monotonic()
+        if begun < self._next or not self._namespace:
+            return None
+        self._was_full = self._was_full or self._is_full()
+        inside = usage.processes_in(self._namespace)
+        crowded = usage.threads_of(inside) >= NEARLY * self._processes
+        self._was_crowded = self._was_crowded or crowded
+        over = usage.memory_of(inside, self._memory) > self._memory
+        now = time.monotonic()
+        self._next = now + max(LOOK_EVERY, AT_MOST * (now - begun))
+        return Cut.MEMORY if over else None
+
+    def leaves(self, code: int) -> Cut | None:
+        """A command that succeeded all the same had enough of everything."""
+        if self._group is not None and cgroup.ran_out_of_memory(self._group):
+            return Cut.MEMORY
+        if code == 0 or self._place is None:
+            return None
+        if self._was_full or self._is_full():
+            return Cut.SCRATCH
+        if self._was_crowded or (self._group and cgroup.ran_out_of_processes(self._group)):
+            return Cut.PIDS
+        if self.services and not self.left(TOLD, READY):
+            return Cut.SERVICE
+        return None
+
+    def left(self, place: str, name: str) -> bool:
+        return os.access(f"{place}/{name}", os.F_OK, dir_fd=self._place)
+
+    def opened(self, place: str) -> int | None:
+        """A directory of the room, for the caller to close; None where there was no room."""
+        return None if self._place is None else os.open(place, _DIRECTORY, dir_fd=self._place)
+
+    def close(self) -> None:
+        if self._place is not None:
+            os.close(self._place)
+            self._place = None
+
+    def _is_full(self) -> bool:
+        if self._place is None:
+            return False
+        found = os.fstatvfs(self._place)
+        return found.f_bavail * found.f_frsize < FULL or found.f_ffree == 0

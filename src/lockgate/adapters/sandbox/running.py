@@ -1,0 +1,232 @@
+"""Runs what is enclosed: passes its streams on, looks after it, and ends it with all it started."""
+
+import os
+import select
+import selectors
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol, Self
+
+from lockgate.adapters.run import DEADLINE, Cut, Finished, ended_within, start_piped
+from lockgate.adapters.sandbox.streams import READ, Ends
+
+LOOK_EVERY = 0.1  # seconds between two looks at whether it is still wanted
+PATIENCE = 5.0  # seconds for what was killed to be gone
+SHORTLY = 0.5  # seconds for a bwrap that could not make its box to say so
+
+
+@dataclass(frozen=True, slots=True)
+class Boxed:
+    """What encloses, the options it reads from a descriptor, and what runs inside.
+
+    Where no program encloses it, it runs bare. The filter goes to bwrap by a descriptor too.
+    """
+
+    program: tuple[str, ...]
+    options: tuple[str, ...]
+    argv: tuple[str, ...]
+    filter: bytes = b""
+
+
+class Warden(Protocol):
+    """Looks after one box from before its program starts until nothing of it is left."""
+
+    def enters(self, outer: int, first: int) -> None:
+        """The box is made and waits: bwrap's pid, and that of the first process inside."""
+        ...
+
+    def look(self) -> Cut | None:
+        """Whether it must end, asked many times a second."""
+        ...
+
+    def leaves(self, code: int) -> Cut | None:
+        """Whether that code says nothing, asked when nothing of it runs any more."""
+        ...
+
+
+def run_boxed(
+    boxed: Boxed,
+    *,
+    stdin: bytes | None = None,
+    stdout: Path | None = None,
+    deadline: float = DEADLINE,
+    cancelled: Callable[[], bool] | None = None,
+    warden: Warden | None = None,
+) -> Finished:
+    """Run it to its end, or to ours: then nothing of it is left, and `cut` says why.
+
+    Of each output both ends are kept, but all of what goes to a file. It must be called from a
+    thread that lives until it returns: bwrap dies with the thread that started it.
+    """
+    with _Running(boxed, stdin or b"", stdout, warden) as running:
+        cut = running.follow(time.monotonic() + deadline, cancelled or _never)
+        running.end()
+        code = running.child.returncode
+        cut = cut or (warden.leaves(code) if warden else None)
+        cut = cut or (None if running.exit_was_told() else Cut.BOX)
+        return Finished(code, running.out.text(), running.err.text(), cut)
+
+
+class _Running:
+    """A box with its descriptors, all of which are closed at its end."""
+
+    def __init__(
+        self, boxed: Boxed, stdin: bytes, stdout: Path | None, warden: Warden | None
+    ) -> None:
+        self.out, self.err, self.status = Ends(), Ends(), Ends()
+        self._left, self._bare, self._warden = memoryview(stdin), not boxed.program, warden
+        self._selector = selectors.DefaultSelector()
+        self._first: int | None = None  # a pidfd
+        told, telling = os.pipe()
+        held, self._holding = os.pipe()
+        self._told = os.fdopen(told, "rb", buffering=0)
+        try:
+            with _handed(boxed, telling, held) as (named, handed):
+                self.child = start_piped([*boxed.program, *named, *boxed.argv], stdout, handed)
+        except BaseException:
+            self._told.close()
+            self._release()
+            raise
+        if warden is None:
+            self._release()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._release()
+        self.end()
+        self._selector.close()
+        if self._first is not None:
+            os.close(self._first)
+        for stream in (self.child.stdin, self.child.stdout, self.child.stderr, self._told):
+            if stream is not None:
+                with suppress(OSError):  # it no longer reads what we had for it
+                    stream.close()
+
+    def follow(self, until: float, cancelled: Callable[[], bool]) -> Cut | None:
+        """Pass everything on until all its outputs are closed or it must end."""
+        for stream, ends in (
+            (self.child.stdout, self.out),
+            (self.child.stderr, self.err),
+            (self._told, self.status),
+        ):
+            if stream is not None:
+                self._selector.register(stream, selectors.EVENT_READ, ends)
+        self._feed()
+        while self._goes_on():
+            for key, _ in self._selector.select(LOOK_EVERY):
+                self._pass_on(key)
+            self._meet()
+            cut = _cut(until, cancelled) or (self._warden.look() if self._warden else None)
+            if cut is not None:
+                return cut
+        return None
+
+    def exit_was_told(self) -> bool:
+        return self._bare or b'"exit-code"' in self.status.whole()
+
+    def end(self) -> None:
+        """Kill the first process inside: when it is gone, so is everything in its namespace."""
+        if self._bare:
+            with suppress(ProcessLookupError):
+                os.killpg(self.child.pid, signal.SIGKILL)
+        elif self._first is not None:
+            with suppress(ProcessLookupError):
+                signal.pidfd_send_signal(self._first, signal.SIGKILL)
+        unmet = self._first is None and not self._bare
+        if not ended_within(self.child, SHORTLY if unmet else PATIENCE):
+            self.child.kill()
+            self.child.wait()
+        if self._first is not None:
+            select.select([self._first], [], [], PATIENCE)
+
+    def _goes_on(self) -> bool:
+        """Whether an output is open; bare, what it left behind may hold one for ever."""
+        if self._bare and self.child.poll() is not None:
+            return bool(self._selector.select(0))
+        return any(key.data is not None for key in self._selector.get_map().values())
+
+    def _meet(self) -> None:
+        first = _first_inside(self.status.whole()) if self._first is None else None
+        if first is None:
+            return
+        with suppress(ProcessLookupError):
+            self._first = os.pidfd_open(first)
+            if self._warden is not None:
+                self._warden.enters(self.child.pid, first)
+        self._release()
+
+    def _release(self) -> None:
+        """Let the program start."""
+        if self._holding >= 0:
+            os.close(self._holding)
+            self._holding = -1
+
+    def _feed(self) -> None:
+        assert self.child.stdin is not None  # noqa: S101 - it is a pipe
+        os.set_blocking(self.child.stdin.fileno(), False)
+        self._selector.register(self.child.stdin, selectors.EVENT_WRITE, None)
+
+    def _pass_on(self, key: selectors.SelectorKey) -> None:
+        if isinstance(key.data, Ends):
+            chunk = os.read(key.fd, READ)
+            key.data.add(chunk)
+            if not chunk:
+                self._selector.unregister(key.fileobj)
+            return
+        try:
+            self._left = self._left[os.write(key.fd, self._left[:READ]) :]
+        except BrokenPipeError:
+            self._left = memoryview(b"")
+        if not self._left:
+            self._selector.unregister(key.fileobj)
+            assert self.child.stdin is not None  # noqa: S101 - it is a pipe
+            self.child.stdin.close()
+
+
+@contextmanager
+def _handed(boxed: Boxed, telling: int, held: int) -> Iterator[tuple[list[str], list[int]]]:
+    """What bwrap is to be told by descriptor; nothing where there is no bwrap."""
+    with ExitStack() as closing:
+        closing.callback(os.close, telling)
+        closing.callback(os.close, held)
+        if not boxed.program:
+            yield [], []
+            return
+        given = {"--json-status-fd": telling, "--block-fd": held}
+        given["--args"] = _in_memory(b"".join(os.fsencode(it) + b"\0" for it in boxed.options))
+        closing.callback(os.close, given["--args"])
+        if boxed.filter:
+            given["--seccomp"] = _in_memory(boxed.filter)
+            closing.callback(os.close, given["--seccomp"])
+        named = [word for name, number in given.items() for word in (name, str(number))]
+        yield [*named, "--"], list(given.values())
+
+
+def _in_memory(content: bytes) -> int:
+    descriptor = os.memfd_create("handed")
+    os.write(descriptor, content)
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    return descriptor
+
+
+def _never() -> bool:
+    return False
+
+
+def _cut(until: float, cancelled: Callable[[], bool]) -> Cut | None:
+    if cancelled():
+        return Cut.CANCELLED
+    return Cut.DEADLINE if time.monotonic() > until else None
+
+
+def _first_inside(status: bytes) -> int | None:
+    """The pid, as we see it, of the first process of the box: `{ "child-pid": 42, … }`."""
+    _, found, rest = status.partition(b'"child-pid":')
+    digits = rest.split(b",")[0].split(b"\n")[0].strip(b" }")
+    return int(digits) if found and digits.isdigit() else None
