@@ -26,9 +26,11 @@ from lockgate.adapters.task_file import TaskFiles
 from lockgate.adapters.workspaces import GitWorkspaces
 from lockgate.core.settings import Settings
 from lockgate.ports import Answered, Call, Store
+from lockgate.services.attendance import Attendance
 from lockgate.services.callers import Caller, identify
 from lockgate.services.configuration import BaseConfiguration
 from lockgate.services.coordinator import Coordinator
+from lockgate.services.desks import Desks
 from lockgate.services.effector import Effector
 from lockgate.services.evidence import Witness
 from lockgate.services.hands import Hands
@@ -58,6 +60,7 @@ class App:
     home: Path
     store: Store
     coordinator: Coordinator
+    attendance: Attendance
     tasks: Tasks
     imports: Imports
     initialiser: Initialiser
@@ -101,19 +104,13 @@ def open_app(environ: Mapping[str, str] = os.environ) -> App:
         clock=clock,
     )
     coordinator = Coordinator(store, witness, Effector(store, files))
-    tasks = Tasks(
-        store=store,
-        coordinator=coordinator,
-        repository=repository,
-        configuration=configuration,
-        clock=clock,
-        chance=SystemChance(),
-    )
-    workspaces = GitWorkspaces(home)
+    tasks = _tasks(coordinator, repository, configuration)
+    workspaces, attendance = GitWorkspaces(home), Attendance(coordinator)
     return App(
         home=home,
         store=store,
         coordinator=coordinator,
+        attendance=attendance,
         tasks=tasks,
         imports=Imports(tasks, files),
         initialiser=Initialiser(repository, _propose),
@@ -123,13 +120,26 @@ def open_app(environ: Mapping[str, str] = os.environ) -> App:
         signals=Signals(
             store=store, coordinator=coordinator, workspaces=workspaces, files=files, clock=clock
         ),
-        people=People(store, coordinator, workspaces, files),
+        people=People(store, attendance, workspaces, files),
         workspaces=workspaces,
         sessions=ProcessSessions(home),
         harnesses=harnesses,
         credentials=StoredCredentials(home, environ),
         configuration=configuration,
         caller=identify(store, environ.get("LOCKGATE_TOKEN")),
+    )
+
+
+def _tasks(
+    coordinator: Coordinator, repository: GitRepository, configuration: BaseConfiguration
+) -> Tasks:
+    return Tasks(
+        store=coordinator.store,
+        coordinator=coordinator,
+        repository=repository,
+        configuration=configuration,
+        clock=SystemClock(),
+        chance=SystemChance(),
     )
 
 
@@ -192,7 +202,7 @@ def _loop(it: App, watch: Watch, pool: ThreadPoolExecutor, report: Callable[[str
             judge=judge,
         ),
         judge=judge,
-        monitor=Monitor(it.store, it.coordinator, it.sessions, it.harnesses, spawner),
+        monitor=Monitor(it.store, it.attendance, it.sessions, it.harnesses, spawner),
         housekeeper=Housekeeper(it.store, it.workspaces, pool_bytes(os.environ)),
         sessions=it.sessions,
         watch=watch,
@@ -207,11 +217,12 @@ def _spawner(it: App) -> Spawner:
     return Spawner(
         home=it.home,
         store=it.store,
-        coordinator=it.coordinator,
+        attendance=it.attendance,
         workspaces=it.workspaces,
         sessions=it.sessions,
         harnesses=it.harnesses,
         files=it.views.files,
+        desks=Desks(it.home, it.store, it.workspaces, it.views.files),
         configuration=it.configuration,
         credentials=it.credentials,
         clock=SystemClock(),

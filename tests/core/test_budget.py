@@ -315,8 +315,12 @@ def test_nobody_else_gives_a_budget_anew() -> None:
     by_orchestrator = taken(move(evidence(task), Move(S.WORKING))).task
     judged = taken(move(evidence(task, "", Actor.HUMAN), Move(S.AGENT_REVIEW))).task
     asked_for = taken(respawned(evidence(task, "", Actor.HUMAN), alive=False)).task
-    paused = replace(task, status=S.PAUSED_FOR_INTERVENTION)
-    unpaused = taken(resumed(evidence(paused, "", Actor.HUMAN), "")).task
 
-    for after in (by_orchestrator, judged, asked_for, unpaused):
+    for after in (by_orchestrator, judged, asked_for):
         assert used(after) == (9.0, 9999, 9999.0)
+
+
+def test_a_human_who_resumes_a_paused_task_gives_it_its_budget_anew() -> None:
+    paused = a_limited_task(S.PAUSED_FOR_INTERVENTION, **USED)
+
+    assert used(taken(resumed(evidence(paused, "", Actor.HUMAN), "")).task) == (0.0, 0, 0.0)

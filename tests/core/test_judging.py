@@ -96,7 +96,7 @@ def bad(gate: GateRef) -> Failed:
 
 
 def decided(task: Task, *results: SingleGateResult) -> Decision:
-    return taken(judged(evidence(task), results))
+    return taken(judged(evidence(task), results, task.since))
 
 
 def kinds(decision: Decision) -> list[type]:
@@ -178,17 +178,25 @@ def test_no_commit_is_taken_and_no_result_heard_once_the_evaluation_is_over(stat
 
     for answer in (
         change_taken(evidence(task), COMMIT, ()),
-        judged(evidence(task), [ok(TESTS_GATE)]),
-        judged(evidence(task), [bad(TESTS_GATE)]),
-        judged(evidence(task), []),
+        judged(evidence(task), [ok(TESTS_GATE)], task.since),
+        judged(evidence(task), [bad(TESTS_GATE)], task.since),
+        judged(evidence(task), [], task.since),
     ):
         assert refused(answer).why == "the evaluation is over"
+
+
+def test_a_late_result_of_an_earlier_evaluation_is_not_heard() -> None:
+    task = under(TESTS_GATE)
+
+    for result in (ok(TESTS_GATE), bad(TESTS_GATE)):
+        late = judged(evidence(task), [result], task.since - 1)
+        assert refused(late).why == "the evaluation is over"
 
 
 def test_a_pass_of_another_commit_is_not_heard() -> None:
     task = under(TESTS_GATE, LINT_GATE)
 
-    refusal = refused(judged(evidence(task), [ok(TESTS_GATE), ok(LINT_GATE, "0" * 40)]))
+    refusal = refused(judged(evidence(task), [ok(TESTS_GATE), ok(LINT_GATE, "0" * 40)], task.since))
 
     assert "another commit" in refusal.why
 
@@ -507,7 +515,7 @@ def test_results_are_refused_or_told_one_event_each_and_nobody_is_charged_twice(
     task = a_task(status, pinned=rules(*gates), candidate=commit)
     results = [answer(word, gate) for word, gate in zip(says, gates, strict=False)]
 
-    got = judged(evidence(task), results)
+    got = judged(evidence(task), results, task.since)
 
     passes = any(isinstance(it, Passed) for it in results)
     if isinstance(got, Refusal):

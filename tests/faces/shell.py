@@ -21,7 +21,7 @@ from lockgate.core.effects import SpawnAgent
 from lockgate.core.model import Role, Status, TaskId
 from lockgate.faces.cli import output
 from lockgate.faces.cli.app import run
-from lockgate.services.coordinator import Place
+from lockgate.services.attendance import Place
 
 CONFIG = """\
 [project]
@@ -159,13 +159,13 @@ class Shell:
         spawn = [it for it in wanted if isinstance(it, SpawnAgent) and it.role is role][-1]
         token = f"token-{id}-{role}-{spawn.generation}"
         where = Place(None if directory is None else str(directory))
-        app.coordinator.session_started(id, spawn, token, where)
+        app.attendance.session_started(id, spawn, token, where)
         app.store.close()
         return token
 
     def dies(self, id: TaskId) -> None:
         app = self.app()
-        app.coordinator.session_ended(app.store.sessions(id)[-1].id)
+        app.attendance.session_ended(app.store.sessions(id)[-1].id)
         app.store.close()
 
     def bring(self, id: TaskId, status: Status) -> None:

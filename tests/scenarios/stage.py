@@ -14,7 +14,9 @@ from lockgate.core.model import SessionId, Task, TaskId
 from lockgate.core.settings import Settings
 from lockgate.errors import Unavailable
 from lockgate.ports import Change, GateRun, Project, Start
+from lockgate.services.attendance import Attendance
 from lockgate.services.coordinator import Coordinator
+from lockgate.services.desks import Desks
 from lockgate.services.effector import Effector
 from lockgate.services.evidence import Witness
 from lockgate.services.hands import Hands
@@ -240,18 +242,20 @@ class Stage:
         self.watch = FakeWatch()
         app = open_app({"LOCKGATE_HOME": str(self.world.home)})
         witness = replace(app.coordinator.witness, harnesses=self.harnesses, clock=self.time)
-        app = replace(app, coordinator=_coordinator(app.store, witness))
+        coordinator = _coordinator(app.store, witness)
+        app = replace(app, coordinator=coordinator, attendance=Attendance(coordinator))
         self.world.app = self.app = replace(
             app, tasks=replace(app.tasks, coordinator=app.coordinator)
         )
         self.spawner = Spawner(
             home=self.world.home,
             store=app.store,
-            coordinator=app.coordinator,
+            attendance=app.attendance,
             workspaces=self.workspaces,
             sessions=self.sessions,
             harnesses=self.harnesses,
             files=witness.files,
+            desks=Desks(self.world.home, app.store, self.workspaces, witness.files),
             configuration=app.configuration,
             credentials=NoLogins(),
             clock=self.time,
@@ -286,9 +290,7 @@ class Stage:
                 judge=judge,
             ),
             judge=judge,
-            monitor=Monitor(
-                app.store, app.coordinator, self.sessions, self.harnesses, self.spawner
-            ),
+            monitor=Monitor(app.store, app.attendance, self.sessions, self.harnesses, self.spawner),
             housekeeper=Housekeeper(app.store, self.workspaces, 0),
             sessions=self.sessions,
             watch=self.watch,

@@ -283,7 +283,7 @@ def test_ten_reports_of_one_death_are_one_crash(world) -> None:
     def report(_: int) -> str:
         app = open_app({"LOCKGATE_HOME": str(world.home)})
         try:
-            return str(app.coordinator.session_ended(session, end).status)
+            return str(app.attendance.session_ended(session, end).status)
         except TransitionRefused as refusal:
             return refusal.why
         finally:
@@ -300,7 +300,7 @@ def test_ten_reports_of_one_death_are_one_crash(world) -> None:
 
 def test_a_session_that_never_was_does_not_end(world) -> None:
     with pytest.raises(Refused, match="no session has that id"):
-        world.app.coordinator.session_ended(SessionId("nobody.1"))
+        world.app.attendance.session_ended(SessionId("nobody.1"))
 
 
 # --- configuration ------------------------------------------------------------------------------

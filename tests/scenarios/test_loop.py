@@ -104,7 +104,7 @@ def test_a_dead_worker_waits_for_its_human_and_is_respawned_in_the_same_workspac
     task = stage.world.task(id)
     assert (task.crash_count, task.dead, stage.alive(id)) == (1, True, [])
 
-    stage.app.coordinator.respawn(id, "", stage.app.caller)
+    stage.app.attendance.respawn(id, "", stage.app.caller)
     stage.turn()
 
     first, second = stage.app.store.sessions(id)
@@ -186,7 +186,7 @@ def test_a_start_that_was_cut_off_is_finished_by_the_next_orchestrator(stage, di
     if dies_at == "start":
         stage.sessions.refuses = "the power went"
     else:
-        stage.spawner.coordinator.store.commit = _cut_off(stage, "session.started")
+        stage.app.store.commit = _cut_off(stage, "session.started")
     stage.turn()
     assert stage.sessions.runs == []
     tokens = {it.token for it in stage.sessions.noted.values()}

@@ -365,9 +365,9 @@ class CoordinatorAgainstTheModel(RuleBasedStateMachine):
         """Told twice, as a monitor that was restarted would."""
         assert agent.session is not None
         end = End(Exit(ending=how), Report(limited_until=0.0 if limited else None), Usage(usd=usd))
-        self.world.app.coordinator.session_ended(agent.session.id, end)
+        self.world.app.attendance.session_ended(agent.session.id, end)
         with pytest.raises(TransitionRefused, match="has ended already"):
-            self.world.app.coordinator.session_ended(agent.session.id, end)
+            self.world.app.attendance.session_ended(agent.session.id, end)
 
     def _human_does(self, expected: bool, act: Callable[[], object]) -> None:
         if expected:
@@ -379,20 +379,20 @@ class CoordinatorAgainstTheModel(RuleBasedStateMachine):
     @rule()
     def human_asks_for_the_agent_anew(self) -> None:
         alive = self.model.worker_current or self.model.reviewer_current
-        coordinator = self.world.app.coordinator
+        attendance = self.world.app.attendance
         self._human_does(
-            self.model.respawns(alive=alive), lambda: coordinator.respawn(self.id, "", HUMAN)
+            self.model.respawns(alive=alive), lambda: attendance.respawn(self.id, "", HUMAN)
         )
 
     @rule()
     def human_takes_over(self) -> None:
-        coordinator = self.world.app.coordinator
-        self._human_does(self.model.is_taken_over(), lambda: coordinator.take_over(self.id, HUMAN))
+        attendance = self.world.app.attendance
+        self._human_does(self.model.is_taken_over(), lambda: attendance.take_over(self.id, HUMAN))
 
     @rule()
     def human_hands_back(self) -> None:
-        coordinator = self.world.app.coordinator
-        self._human_does(self.model.is_handed_back(), lambda: coordinator.hand_back(self.id, HUMAN))
+        attendance = self.world.app.attendance
+        self._human_does(self.model.is_handed_back(), lambda: attendance.hand_back(self.id, HUMAN))
 
     @precondition(lambda self: self.model.status == "working")
     @rule()

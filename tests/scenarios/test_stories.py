@@ -78,16 +78,16 @@ class Player:
         assert session is not None
         said = Report(limited_until=float(limit[-1]) if limit else None)
         end = End(Exit(ending=Ending(how)), said)
-        self.world.app.coordinator.session_ended(session.id, end)
+        self.world.app.attendance.session_ended(session.id, end)
 
     def human_asks_anew(self, *words: str) -> None:
-        self.world.app.coordinator.respawn(self.id, " ".join(words), HUMAN)
+        self.world.app.attendance.respawn(self.id, " ".join(words), HUMAN)
 
     def human_takes_over(self) -> None:
-        self.world.app.coordinator.take_over(self.id, HUMAN)
+        self.world.app.attendance.take_over(self.id, HUMAN)
 
     def human_hands_back(self) -> None:
-        self.world.app.coordinator.hand_back(self.id, HUMAN)
+        self.world.app.attendance.hand_back(self.id, HUMAN)
 
     def attempts_fail(self, times: str) -> None:
         for _ in range(int(times)):

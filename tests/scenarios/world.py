@@ -10,8 +10,8 @@ from lockgate.core.effects import SpawnAgent
 from lockgate.core.model import Role, Status, Task, TaskId
 from lockgate.core.turns import Move
 from lockgate.ports import Project
+from lockgate.services.attendance import NOWHERE, Place
 from lockgate.services.callers import HUMAN, Caller, identify
-from lockgate.services.coordinator import NOWHERE, Place
 from lockgate.services.tasks import NewTask
 
 REVIEW_ONLY = """\
@@ -89,12 +89,12 @@ class World:
         spawn = self.wanted(id, role)
         token = f"{id}-{role}-{spawn.generation}-{os.urandom(4).hex()}"
         place = Place(str(directory)) if directory else NOWHERE
-        self.app.coordinator.session_started(id, spawn, token, place)
+        self.app.attendance.session_started(id, spawn, token, place)
         return identify(self.app.store, token)
 
     def ends(self, caller: Caller) -> Task:
         assert caller.session is not None
-        return self.app.coordinator.session_ended(caller.session.id)
+        return self.app.attendance.session_ended(caller.session.id)
 
     def task(self, id: TaskId) -> Task:
         return self.app.store.load(id)

@@ -1,105 +1,148 @@
-"""Runs a command gate in the sandbox: what it exits with decides, what it prints explains."""
+"""Runs a command gate in the sandbox: what it exits with decides, what it prints explains.
+
+The command is run by `sh -c` exactly as it is written. Of a pipeline the last command's exit is
+the whole's, as in any shell; who wants another says so in the command (`set -o pipefail` in bash).
+"""
 
 import os
-import time
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from lockgate.adapters.run import Cut, Finished
-from lockgate.adapters.run import run as run_plainly
-from lockgate.adapters.sandbox import Box, Boxed, Mount, boxed, owner, run_boxed, trouble
-from lockgate.core.agents import WORKSPACE
+from lockgate.adapters.sandbox import Mount, Tried, Try, bare, enclosed, owner, trouble
 from lockgate.core.evaluation import Broken, Failed, Passed, Proof, SingleGateResult
+from lockgate.core.exits import EXIT_DOCKER_DAEMON_UNAVAILABLE as NOT_ENCLOSED
 from lockgate.core.findings import Finding, Priority
 from lockgate.core.gates import CommandGate
-from lockgate.core.settings import SandboxLevel
-from lockgate.ports import GateRun
+from lockgate.core.settings import SandboxLevel, SandboxSettings
+from lockgate.errors import Unavailable
+from lockgate.ports import Attempt, Cut, GateRun
 
 NOT_RUN = frozenset({126, 127})  # the shell's words for a command that it cannot start
+SIGNALS = {137: "SIGKILL", 143: "SIGTERM"}  # or a program's own exit
+NEVER_RAN = frozenset({Cut.BOX, Cut.SERVICE})
 TAIL = 4000
-OUT = "/tmp/out"  # noqa: S108 - inside the sandbox, where it is the gate's own
 
 
 @dataclass(frozen=True, slots=True)
 class CommandGates:
-    """The GateRuns port. Nothing that a gate writes is kept but what it prints."""
+    """The GateRuns port. Nothing that a gate writes is kept but what it prints and reports."""
 
     def run(
         self, gate: CommandGate, run: GateRun, cancelled: Callable[[], bool]
     ) -> SingleGateResult:
-        enclosed = run.sandbox.level is SandboxLevel.AUTO
-        why_not = trouble() if enclosed else None
+        attempt = self.attempt(gate, run, cancelled)
+        if attempt.report_dir is not None:
+            shutil.rmtree(attempt.report_dir)
+        return _result(gate, run, attempt)
+
+    def attempt(self, gate: CommandGate, run: GateRun, cancelled: Callable[[], bool]) -> Attempt:
+        """One try, which finds the checkout as the one before found it."""
+        sandboxed = run.sandbox.level is SandboxLevel.AUTO
+        why_not = trouble() if sandboxed else None
         if why_not:
-            return Broken(gate.name, why_not)
-        begun = time.monotonic()
-        if enclosed:
-            finished = run_boxed(_boxed(gate, run), deadline=gate.timeout, cancelled=cancelled)
-        else:
-            finished = _bare(gate, run)
-        seconds = time.monotonic() - begun
-        return _result(gate, run, finished, seconds, "bubblewrap" if enclosed else "none")
-
-
-def _boxed(gate: CommandGate, run: GateRun) -> Boxed:
-    _give(run.checkout)
-    box = Box(
-        mounts=(
-            Mount(source=run.base, target="/base.git"),
-            Mount(source=run.checkout, target=WORKSPACE, writable=True),
-        ),
-        directory=WORKSPACE,
-        env={"OUT": OUT},
-        network=run.sandbox.network,
-        read=run.sandbox.read,
-        processes=run.sandbox.pids,
-    )
-    return boxed(box, ("/bin/sh", "-c", f"mkdir -p {OUT}; {gate.command}"))
-
-
-def _bare(gate: CommandGate, run: GateRun) -> Finished:
-    """Level none, which must be asked for: the command is held by nothing but its deadline."""
-    path, home = os.environ.get("PATH", os.defpath), run.checkout.parent
-    clean = ("env", "-i", f"PATH={path}", f"HOME={home}", f"OUT={home}", "LANG=C.UTF-8")
-    argv = (*clean, "/bin/sh", "-c", gate.command)
-    return run_plainly(argv, cwd=run.checkout, deadline=gate.timeout)
+            return _never_ran(why_not)
+        it = Try(
+            command=gate.command,
+            checkout=run.checkout,
+            mounts=(Mount(source=run.base, target="/base.git"),),
+            sandbox=run.sandbox,
+            services=run.services,
+            deadline=gate.timeout,
+        )
+        try:
+            if sandboxed:
+                _give(run.checkout)
+            tried = enclosed(it, cancelled) if sandboxed else bare(it, cancelled)
+        except OSError as error:
+            what, fix = (
+                f"gate {gate.name} was not run",
+                "see that the disk has room, then try again",
+            )
+            raise Unavailable(what, why=str(error), fix=fix) from error
+        return _attempt(gate, run.sandbox, tried)
 
 
 def _give(directory: Path) -> None:
-    """The checkout is the gate's to write: it is thrown away afterwards."""
+    """Root's own files could not be changed by what root becomes; the top comes last, as a mark."""
     uid, gid = owner()
+    if directory.stat().st_uid == uid:
+        return
     for where, names, files in os.walk(directory):
-        for name in (".", *names, *files):
+        for name in (*names, *files):
             os.chown(Path(where) / name, uid, gid, follow_symlinks=False)
+    os.chown(directory, uid, gid)
 
 
-def _result(
-    gate: CommandGate, run: GateRun, done: Finished, seconds: float, level: str
-) -> SingleGateResult:
-    if done.cut is Cut.BOX:
-        return Broken(gate.name, f"the sandbox failed: {_tail(done.err)}")
-    if done.cut is Cut.CANCELLED:
-        return Broken(gate.name, "it was called off")
-    if done.cut is Cut.DEADLINE:
-        return Failed(gate.name, (_finding(f"ended after {gate.timeout} seconds", done),))
-    if done.code in NOT_RUN:
-        return Broken(gate.name, f"its command cannot be started: {_tail(done.err)}")
-    if done.code != 0:
-        return Failed(gate.name, (_finding(f"`{gate.command}` exited {done.code}", done),))
+def _never_ran(why: str) -> Attempt:
+    return Attempt(
+        exit_code=NOT_ENCLOSED,
+        cut=Cut.BOX,
+        why=why,
+        out="",
+        err="",
+        report_dir=None,
+        seconds=0.0,
+        level="none",
+    )
+
+
+def _attempt(gate: CommandGate, sandbox: SandboxSettings, tried: Tried) -> Attempt:
+    done = tried.finished
+    ended = NOT_ENCLOSED if done.cut in NEVER_RAN else None
+    return Attempt(
+        exit_code=done.code if done.cut is None else ended,
+        cut=done.cut,
+        why=_why(done.cut, gate, sandbox, tried),
+        out=done.out,
+        err=done.err,
+        report_dir=tried.reports,
+        seconds=tried.seconds,
+        level=tried.level,
+    )
+
+
+def _why(cut: Cut | None, gate: CommandGate, sandbox: SandboxSettings, tried: Tried) -> str:
+    signal = SIGNALS.get(tried.finished.code)
+    words = {
+        None: f"perhaps ended by {signal}" if signal else "",
+        Cut.DEADLINE: f"ended after {gate.timeout} seconds",
+        Cut.CANCELLED: "it was called off",
+        Cut.BOX: f"the sandbox failed: {_tail(tried.finished.err)}",
+        Cut.SERVICE: f"what it needs did not become ready: {_tail(tried.said)}",
+        Cut.MEMORY: f"it used up its memory ([sandbox] memory_mb = {sandbox.memory_mb})",
+        Cut.SCRATCH: f"it used up its scratch ([sandbox] scratch_mb = {sandbox.scratch_mb})",
+        Cut.PIDS: f"it used up its processes ([sandbox] pids = {sandbox.pids})",
+    }
+    return words[cut]
+
+
+def _result(gate: CommandGate, run: GateRun, attempt: Attempt) -> SingleGateResult:
+    if attempt.cut is Cut.DEADLINE:
+        return Failed(gate.name, (_finding(attempt.why, attempt),))
+    if attempt.cut is not None:
+        return Broken(gate.name, attempt.why)
+    if attempt.exit_code in NOT_RUN:
+        return Broken(gate.name, f"its command cannot be started: {_tail(attempt.err)}")
+    if attempt.exit_code != 0:
+        note = f" ({attempt.why})" if attempt.why else ""
+        how = f"`{gate.command}` exited {attempt.exit_code}{note}"
+        return Failed(gate.name, (_finding(how, attempt),))
     proof = Proof(
         ran=(gate.command,),
         commit=run.commit,
         tree=run.tree,
         config_hash=run.config_hash,
-        sandbox=level,
-        seconds=seconds,
-        exit_code=done.code,
+        sandbox=attempt.level,
+        seconds=attempt.seconds,
+        exit_code=attempt.exit_code,
     )
     return Passed(gate.name, proof)
 
 
-def _finding(how: str, done: Finished) -> Finding:
-    said = _tail(f"{done.out}\n{done.err}")
+def _finding(how: str, attempt: Attempt) -> Finding:
+    said = _tail(f"{attempt.out}\n{attempt.err}")
     return Finding(Priority.P1_MAJOR, f"{how}: {said}" if said else how)
 
 

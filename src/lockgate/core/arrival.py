@@ -133,7 +133,8 @@ def _counted(seen: Evidence, task: Task, target: Status) -> Task:
         case S.WORKING, S.AGENT_REVIEW:
             return _reviewed(task)
         case S.PAUSED_FOR_INTERVENTION, S.PENDING:
-            return replace(task, failed_attempts=0, iteration=0, review_round=0, auto_start=True)
+            anew = replace(task, failed_attempts=0, iteration=0, review_round=0, auto_start=True)
+            return _refunded(anew)
         case _, S.DONE:
             return replace(task, failed_attempts=0)
         case _:
@@ -143,7 +144,8 @@ def _counted(seen: Evidence, task: Task, target: Status) -> Task:
 def _reviewed(task: Task) -> Task:
     """A round begins when an evaluation reaches a review: at once, where that comes first."""
     more = 1 if reviews_first(task.pinned) else 0
-    return replace(task, review_round=task.review_round + more, candidate="", passed=())
+    judged = replace(task, review_round=task.review_round + more, candidate="", passed=())
+    return replace(judged, taken_over=False)
 
 
 def _refunded(task: Task) -> Task:

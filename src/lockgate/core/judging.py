@@ -31,7 +31,6 @@ from lockgate.core.gate_executor import conclude
 from lockgate.core.iterations import RetryController
 from lockgate.core.model import (
     REVIEWS,
-    Actor,
     Budget,
     Cause,
     IterationOutcome,
@@ -57,9 +56,12 @@ def change_taken(seen: Evidence, commit: str, files: tuple[str, ...]) -> Decisio
     return also(stay(seen, taken), ChangeTaken(commit, files))
 
 
-def judged(seen: Evidence, results: Sequence[SingleGateResult]) -> Decision | Refusal:
-    """Gates gave their results: on to the next one, back to work, or a human is asked."""
-    if seen.task.status is not S.AGENT_REVIEW:
+def judged(seen: Evidence, results: Sequence[SingleGateResult], since: int) -> Decision | Refusal:
+    """Gates gave their results: on to the next one, back to work, or a human is asked.
+
+    `since` is the evaluation they were run for, by the rev at which it began.
+    """
+    if seen.task.status is not S.AGENT_REVIEW or seen.task.since != since:
         return _over(seen)
     passed = [result for result in results if isinstance(result, Passed)]
     if any(result.proof.commit != seen.task.candidate for result in passed):
@@ -117,7 +119,8 @@ def within_budget(seen: Evidence, decision: Decision) -> Decision:
         generation=seen.task.generation,
         since=seen.task.since,
     )
-    said = tuple(it for it in decision.events if not isinstance(it, StatusChanged))
+    untrue = (StatusChanged, GateFailedRetrying)
+    said = tuple(it for it in decision.events if not isinstance(it, untrue))
     feedback = after.phase.feedback if isinstance(after.phase, NeedsFixes) else None
     stopped = arrive(seen, task, Arrival(S.STUCK, used_up, Cause.BUDGET, feedback))
     return replace(stopped, events=(*said, *stopped.events))
@@ -159,11 +162,24 @@ def _concluded(seen: Evidence, results: Sequence[SingleGateResult]) -> Decision:
 
 def review_passed(seen: Evidence) -> Decision:
     """The reviewers' own gates passed; those behind them are judged now."""
-    reviews = [gate.name for gate in seen.rules.gates if gate.kind in REVIEWS]
-    seen = _passing(seen, reviews)
-    if seen.actor is Actor.HUMAN:
-        return evaluation_passed(seen)
-    return _next_gate(seen)
+    reviews = _reviews(seen)
+    completed = tuple(GateCompleted(seen.task.id, gate, "passed") for gate in reviews)
+    decision = _next_gate(_passing(seen, reviews))
+    return replace(decision, events=(*completed, *decision.events))
+
+
+def review_failed(seen: Evidence) -> Decision:
+    """A reviewer's FAIL, in its own words, is the feedback."""
+    decision = evaluation_failed(seen, _as_feedback(seen.found.review or ""), review=True)
+    failed = tuple(
+        GateCompleted(seen.task.id, gate, "failed", "the review's verdict is FAIL")
+        for gate in _reviews(seen)
+    )
+    return replace(decision, events=(*failed, *decision.events))
+
+
+def _reviews(seen: Evidence) -> list[str]:
+    return [gate.name for gate in seen.rules.gates if gate.kind in REVIEWS]
 
 
 def _next_gate(seen: Evidence) -> Decision:
@@ -231,7 +247,7 @@ def _recorded(task: Task, feedback: GateFeedback | None, cause: Cause | None) ->
     return replace(task, history=(*task.history, record))
 
 
-def as_feedback(review: str) -> GateFeedback:
+def _as_feedback(review: str) -> GateFeedback:
     """A reviewer's prose, as the next worker gets it."""
     return GateFeedback(
         gate_name="review",

@@ -147,6 +147,8 @@ def _news(task: Task, feedback: GateFeedback | None) -> str:
         return f"{same_agent_message(feedback)}\n\n{_AGAIN}"
     if task.status is Status.CLARIFICATION:
         return clarification_prompt(task)
+    if task.status is Status.STUCK:
+        return stuck_prompt(task)
     return f"You were interrupted. The workspace is as you left it: go on.\n\n{_AGAIN}"
 
 

@@ -133,12 +133,13 @@ def handed_back(seen: Evidence) -> Decision | Refusal:
 def _metered(task: Task, end: End, session: Session | None) -> Task:
     """A reviewer's costs count; its time is not the worker's."""
     worker = session is None or session.role is Role.WORKER
+    full = end.report.exhausted and (session is None or session.generation == task.generation)
     return replace(
         task,
         usd=task.usd + end.spent.usd,
         tokens=task.tokens + end.spent.tokens,
         seconds=task.seconds + (end.exit.seconds if worker else 0.0),
-        exhausted=task.exhausted or (worker and end.report.exhausted),
+        exhausted=task.exhausted or (worker and full),
     )
 
 

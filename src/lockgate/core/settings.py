@@ -7,7 +7,7 @@ from lockgate.core.gates import Gate, Where, reference
 from lockgate.core.limits import Limits, RetryConfig
 from lockgate.core.model import AgentPhase, Budget, Pinned
 
-HARNESSES = ("claude", "codex", "gemini", "opencode", "aider", "scripted")
+HARNESSES = ("claude", "claude-live", "codex", "gemini", "opencode", "aider", "scripted")
 
 # A change here adds a human gate, whatever `[protect]` says.
 ALWAYS_PROTECTED = (
@@ -153,6 +153,7 @@ class Settings:
     budget: BudgetSettings = field(default_factory=BudgetSettings)
     notify_urls: tuple[str, ...] = ()
     agents: tuple[AgentSettings, ...] = ()
+    installed: tuple[str, ...] = ()  # agents that other packages bring; no part of the file
 
 
 def protected_paths(settings: Settings) -> tuple[str, ...]:
@@ -160,7 +161,7 @@ def protected_paths(settings: Settings) -> tuple[str, ...]:
 
 
 def known_agents(settings: Settings) -> tuple[str, ...]:
-    return (*HARNESSES, *(agent.name for agent in settings.agents))
+    return (*HARNESSES, *(agent.name for agent in settings.agents), *settings.installed)
 
 
 def pin(settings: Settings, base_commit: str, config_hash: str) -> Pinned:

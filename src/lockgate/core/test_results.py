@@ -105,13 +105,17 @@ def believed(
 
 
 def merged(results: Iterable[TestResult]) -> tuple[TestResult, ...]:
-    """One result an id, the worst, in the order of first sight."""
+    """One result an id, the worst (of equals one that says why), in the order of first sight."""
     found: dict[str, TestResult] = {}
     for result in results:
         known = found.get(result.id)
-        if known is None or _RANK[result.outcome] > _RANK[known.outcome]:
+        if known is None or _weight(result) > _weight(known):
             found[result.id] = result
     return tuple(found.values())
+
+
+def _weight(result: TestResult) -> tuple[int, bool]:
+    return _RANK[result.outcome], bool(result.message)
 
 
 def _believed_success(read: ReportRead | Unreadable, *, expected_some: bool) -> Belief:

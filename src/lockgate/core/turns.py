@@ -6,13 +6,7 @@ from lockgate.core.arrival import Arrival, also, arrive, charge, stay
 from lockgate.core.decision import Decision, Evidence, Refusal
 from lockgate.core.effects import SpawnAgent
 from lockgate.core.events import MoveForced, Resumed, TaskCompletionSignaled
-from lockgate.core.judging import (
-    as_feedback,
-    evaluation_failed,
-    review_passed,
-    spend,
-    within_budget,
-)
+from lockgate.core.judging import review_failed, review_passed, spend, within_budget
 from lockgate.core.lifecycle import ARROWS, validate_transition
 from lockgate.core.model import Actor, Checkpoint, Role, Status, Task
 
@@ -75,7 +69,7 @@ def take(seen: Evidence, asked: Move) -> Decision:
         case S.AGENT_REVIEW, S.REVIEWING:
             return review_passed(seen)
         case S.AGENT_REVIEW, S.WORKING | S.STUCK:
-            return evaluation_failed(seen, as_feedback(seen.found.review or ""), review=True)
+            return review_failed(seen)
         case S.WORKING, S.AGENT_REVIEW:
             return _handed_off(seen, asked)
         case _:

@@ -1,33 +1,20 @@
 """The wheel: load, decide, commit, act. Every change of status goes through here, whoever asks."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from lockgate.core import judging, records, session_turns, turns
-from lockgate.core.agents import End
+from lockgate.core import records, turns
 from lockgate.core.decision import Decision, Evidence, Refusal
-from lockgate.core.effects import MirrorTask, SpawnAgent
-from lockgate.core.evaluation import SingleGateResult
-from lockgate.core.model import Actor, Role, Session, SessionId, Task, TaskId
-from lockgate.errors import Refused, StaleTask, TransitionRefused
+from lockgate.core.effects import MirrorTask
+from lockgate.core.model import Actor, Task, TaskId
+from lockgate.errors import StaleTask, TransitionRefused
 from lockgate.ports import Store
-from lockgate.services.callers import Caller, hashed
+from lockgate.services.callers import Caller
 from lockgate.services.effector import Effector
 from lockgate.services.evidence import Look, Witness, behind
 
 TRIES = 8
 LOCKGATE = Caller(Actor.ORCHESTRATOR)
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where a session works, and by which id its program resumes."""
-
-    directory: str | None = None
-    native: str = ""
-
-
-NOWHERE = Place()
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,47 +33,6 @@ class Coordinator:
 
     def attempt_failed(self, id: TaskId, reason: str) -> Task:
         return self.turn(id, lambda seen: turns.attempt_failed(seen, reason))
-
-    def change_taken(self, id: TaskId, commit: str, files: tuple[str, ...]) -> Task:
-        return self.turn(id, lambda seen: judging.change_taken(seen, commit, files))
-
-    def judged(self, id: TaskId, results: Sequence[SingleGateResult]) -> Task:
-        return self.turn(id, lambda seen: judging.judged(seen, results))
-
-    def session_started(
-        self, id: TaskId, spawn: SpawnAgent, token: str, place: Place = NOWHERE
-    ) -> Task:
-        """The session that the task waits for begins; whoever holds the token acts as its role."""
-        token_hash = hashed(token)
-
-        def decide(seen: Evidence) -> Decision | Refusal:
-            return session_turns.session_started(
-                seen, spawn, token_hash, place.directory, place.native
-            )
-
-        return self.turn(id, decide)
-
-    def session_ended(self, id: SessionId, end: End = session_turns.PLAIN) -> Task:
-        """An agent is gone, with or without a signal: the same decision either way."""
-        session = self._session(id)
-
-        def decide(seen: Evidence) -> Decision | Refusal:
-            return session_turns.session_ended(replace(seen, session=self._session(id)), end)
-
-        return self.turn(session.task, decide, Caller(Actor.ORCHESTRATOR, session))
-
-    def respawn(self, id: TaskId, directive: str, caller: Caller) -> Task:
-        def decide(seen: Evidence) -> Decision | Refusal:
-            alive = any(it.ended is None for it in self._current(seen.task))
-            return session_turns.respawned(seen, alive=alive, directive=directive)
-
-        return self.turn(id, decide, caller)
-
-    def take_over(self, id: TaskId, caller: Caller) -> Task:
-        return self.turn(id, session_turns.taken_over, caller)
-
-    def hand_back(self, id: TaskId, caller: Caller) -> Task:
-        return self.turn(id, session_turns.handed_back, caller)
 
     def turn(
         self,
@@ -113,20 +59,6 @@ class Coordinator:
             self.effector.carry_out(id)
             return decision.task
         raise StaleTask(id)
-
-    def _session(self, id: SessionId) -> Session:
-        session = self.store.session(id)
-        if session is None:
-            why, fix = "no session has that id", "lockgate task list"
-            raise Refused(f"session {id} was not ended", why=why, fix=fix)
-        return session
-
-    def _current(self, task: Task) -> Iterator[Session]:
-        """The sessions that are heard: the newest worker, and the reviewers of this evaluation."""
-        for session in self.store.sessions(task.id):
-            worker = session.role is Role.WORKER
-            if session.generation >= (task.generation if worker else task.since):
-                yield session
 
     def _put_right(self, look: Look, found: str) -> None:
         seen = look.evidence

@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from lockgate.core import judging
+from lockgate.core.decision import Decision, Evidence, Refusal
 from lockgate.core.evaluation import Broken, Passed, SingleGateResult
 from lockgate.core.gates import CommandGate, Gate, Where, kind_of
 from lockgate.core.model import REVIEWS, Task, TaskId
@@ -29,7 +31,7 @@ class Judge:
         settings = self.spawner.settings_of(task, self.store.project(task.project))
         results = self._results(task, settings, cancelled)
         if not cancelled():
-            self.coordinator.judged(id, results)
+            self.coordinator.turn(id, lambda seen: judging.judged(seen, results, task.since))
 
     def with_change(self, task: Task) -> Task:
         """The task with the commit that is judged, taken now where its agent did not bring it."""
@@ -38,7 +40,11 @@ class Judge:
         change = self._work(self.store.project(task.project), task)
         if change is None:
             return task
-        return self.coordinator.change_taken(task.id, change.commit, change.files)
+
+        def decide(seen: Evidence) -> Decision | Refusal:
+            return judging.change_taken(seen, change.commit, change.files)
+
+        return self.coordinator.turn(task.id, decide)
 
     def _work(self, project: Project, task: Task) -> Change | None:
         if self.workspaces.place(task.id).is_dir():

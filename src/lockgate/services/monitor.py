@@ -3,18 +3,18 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from lockgate.core.agents import End, Exit, Report, Usage
+from lockgate.core.agents import End, Ending, Exit, Report, Usage
 from lockgate.core.model import Session, SessionId
 from lockgate.errors import LockgateError, TransitionRefused
 from lockgate.ports import Harnesses, Sessions, Store
-from lockgate.services.coordinator import Coordinator
+from lockgate.services.attendance import Attendance
 from lockgate.services.spawner import Spawner
 
 
 @dataclass(frozen=True, slots=True)
 class Monitor:
     store: Store
-    coordinator: Coordinator
+    attendance: Attendance
     sessions: Sessions
     harnesses: Harnesses
     spawner: Spawner
@@ -26,9 +26,11 @@ class Monitor:
             return True
         if exit is None:
             return False
+        if exit.ending is Ending.LOST:
+            self.sessions.end(id, 0.0)  # its runner cannot have ended what it had started
         report = self._report(session, exit)
         try:
-            self.coordinator.session_ended(id, End(exit, report, self._spent(session, report)))
+            self.attendance.session_ended(id, End(exit, report, self._spent(session, report)))
         except TransitionRefused:
             return True  # somebody else has recorded it
         return True

@@ -9,14 +9,14 @@ from lockgate.core.task_text import Readable
 from lockgate.core.turns import Move
 from lockgate.errors import Refused
 from lockgate.ports import Change, Store, TaskFiles, Workspaces
+from lockgate.services.attendance import Attendance
 from lockgate.services.callers import Caller, must_be_human
-from lockgate.services.coordinator import Coordinator
 
 
 @dataclass(frozen=True, slots=True)
 class People:
     store: Store
-    coordinator: Coordinator
+    attendance: Attendance
     workspaces: Workspaces
     files: TaskFiles
 
@@ -30,11 +30,11 @@ class People:
                 why=f"it is {status}, and nobody waits for an answer",
                 fix=f"lockgate task show {id}",
             )
-        return self.coordinator.move(id, Move(Status.WORKING, "answered", text), caller)
+        return self.attendance.coordinator.move(id, Move(Status.WORKING, "answered", text), caller)
 
     def take_over(self, id: TaskId, caller: Caller) -> Task:
         must_be_human(caller, f"task {id} was not taken over")
-        return self.coordinator.take_over(id, caller)
+        return self.attendance.take_over(id, caller)
 
     def hand_back(self, id: TaskId, caller: Caller, done: str = "") -> Task:
         """With the worker's sections as the workspace has them, or these words as Handoff."""
@@ -48,7 +48,7 @@ class People:
         if done:
             body = replace_section(body, "Handoff", f"DONE: {done}")
         self.files.write(id, frontmatter(task), body)
-        return self.coordinator.hand_back(id, caller)
+        return self.attendance.hand_back(id, caller)
 
     def change(self, id: TaskId) -> tuple[Task, Change]:
         """The work as it is judged, or as it lies in the workspace now."""

@@ -1,18 +1,15 @@
 """Starts the session that a decision asked for: once, however often it is asked."""
 
-import json
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from lockgate.core.agents import DOOR, Job
 from lockgate.core.arrival import session_id
 from lockgate.core.effects import SpawnAgent
-from lockgate.core.mirror import frontmatter
-from lockgate.core.model import Role, Session, SessionId, Task
+from lockgate.core.model import Role, Session, Task
 from lockgate.core.prompts import Before, opening
 from lockgate.core.settings import SandboxLevel, Settings
-from lockgate.core.task_text import Readable
 from lockgate.errors import Refused
 from lockgate.ports import (
     Chance,
@@ -28,7 +25,8 @@ from lockgate.ports import (
     TaskFiles,
     Workspaces,
 )
-from lockgate.services.coordinator import Coordinator, Place
+from lockgate.services.attendance import Attendance, Place
+from lockgate.services.desks import Desks
 
 NO_LIMIT = 7 * 24 * 3600.0
 LEAST = 60.0  # seconds that a session gets, however little is left of the budget
@@ -42,11 +40,12 @@ LOOK_AGAIN = 2.0
 class Spawner:
     home: Path
     store: Store
-    coordinator: Coordinator
+    attendance: Attendance
     workspaces: Workspaces
     sessions: Sessions
     harnesses: Harnesses
     files: TaskFiles
+    desks: Desks
     configuration: Configuration
     credentials: Credentials
     clock: Clock
@@ -66,14 +65,17 @@ class Spawner:
         self._must_be_there(task, settings)
         self._end_older(task, spawn)
         native = self._native(task, spawn, settings)
-        desk = self._desk(project, task, spawn, settings)
+        desk = self.desks.make(project, task, spawn, settings)
         job = self._job(task, spawn, native, settings)
+        if not _sandboxed(settings):
+            where, home = str(desk.directory), str(self._home(task, spawn))
+            job = replace(job, workspace=where, home=home)
         start = self._start(task, spawn, desk, settings, job)
         self.sessions.note(start)
         if known is None:
             token = self.sessions.token(id) or start.token
-            place = Place(str(desk.directory), native)
-            self.coordinator.session_started(task.id, spawn, token, place)
+            place = Place(str(desk.directory), native or start.launch.native)
+            self.attendance.session_started(task.id, spawn, token, place)
         self.sessions.start(start)
         return 0.0
 
@@ -131,32 +133,6 @@ class Spawner:
             return ""
         return _last_native(self.store.sessions(task.id), task.agent)
 
-    def _desk(self, project: Project, task: Task, spawn: SpawnAgent, settings: Settings) -> Desk:
-        papers = self._papers(task)
-        if spawn.role is Role.WORKER:
-            desk = Desk(directory=self.workspaces.prepare(project, task))
-            self.workspaces.set_up(project, task, settings)
-        else:
-            desk = self._review_desk(project, task, session_id(task.id, spawn.generation))
-        self.workspaces.write(desk.directory, papers)
-        return desk
-
-    def _review_desk(self, project: Project, task: Task, id: SessionId) -> Desk:
-        place = self.home / "reviews" / task.id / id
-        self.workspaces.checkout(project, task, task.candidate, place / "checkout")
-        return Desk(directory=place / "desk", checkout=place / "checkout")
-
-    def _papers(self, task: Task) -> dict[str, str]:
-        text = self.files.read(task.id)
-        body = text.body if isinstance(text, Readable) else self.store.body(task.id) or ""
-        facts = frontmatter(task)
-        pinned = task.pinned
-        more = {"base": pinned.base, "base_commit": pinned.base_commit} if pinned else {}
-        return {
-            "TASK.md": self.files.render(facts, body),
-            "task.json": json.dumps({**facts, **more}, indent=2) + "\n",
-        }
-
     def _job(self, task: Task, spawn: SpawnAgent, native: str, settings: Settings) -> Job:
         limits = task.pinned.limits if task.pinned else settings.limits
         names = self.harnesses.variables(task.agent, settings)
@@ -173,6 +149,12 @@ class Spawner:
             stop_command=stop if spawn.role is Role.WORKER else (),
         )
 
+    def _home(self, task: Task, spawn: SpawnAgent) -> Path:
+        """A reviewer's own: it must not find the author's story."""
+        if spawn.role is Role.WORKER:
+            return self.home / "homes" / task.id
+        return self.home / "reviews" / task.id / session_id(task.id, spawn.generation) / "home"
+
     def _before(self, task: Task) -> Before:
         last = self.files.last_checkpoint(task.id) or {}
         files = last.get("files_modified")
@@ -183,13 +165,12 @@ class Spawner:
         self, task: Task, spawn: SpawnAgent, desk: Desk, settings: Settings, job: Job
     ) -> Start:
         id = session_id(task.id, spawn.generation)
-        reviews = self.home / "reviews" / task.id / id / "home"
         return Start(
             session=id,
             token=self.sessions.token(id) or self.chance.token(),
             launch=self.harnesses.launch(task.agent, settings, job),
             desk=desk,
-            home=reviews if spawn.role is Role.REVIEWER else self.home / "homes" / task.id,
+            home=self._home(task, spawn),
             base=self.workspaces.base(self.store.project(task.project)),
             read=(*self.harnesses.paths(task.agent, settings), *settings.sandbox.read),
             sandboxed=_sandboxed(settings),

@@ -4,8 +4,9 @@ import hashlib
 import json
 import tomllib
 from collections.abc import Callable, Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from functools import partial
+from importlib.metadata import entry_points
 from typing import Any, cast
 
 from lockgate.adapters.config.layout import Path, TooCostly, lines_of, nearest_line
@@ -14,6 +15,7 @@ from lockgate.core.settings import Settings
 from lockgate.errors import BadConfig
 
 MOST_SHOWN = 20
+THIRD_PARTIES = "lockgate.harnesses"
 FIX = "correct it and commit; `lockgate init --schema` prints every key and what is allowed"
 
 Complaint = tuple[Path, Callable[[], str]]  # worded only where it is shown: suggestions cost time
@@ -29,7 +31,7 @@ def load_config(text: str | None, *, origin: str) -> Settings:
     from lockgate.adapters.config.schema import Config  # noqa: PLC0415 - pydantic is heavy
 
     if text is None:
-        return settings_from(Config())
+        return _with_installed(settings_from(Config()))
     lines = lines_of(text)
     if isinstance(lines, TooCostly):
         raise _bad(origin, [f"line {lines.line}: {lines.says}"])
@@ -44,8 +46,15 @@ def load_config(text: str | None, *, origin: str) -> Settings:
 
 def config_hash(settings: Settings) -> str:
     """SHA-256 over what the settings say, so a comment or the order of keys does not change it."""
-    canonical = json.dumps(_plain(settings), sort_keys=True, separators=(",", ":"))
+    written = replace(settings, installed=())
+    canonical = json.dumps(_plain(written), sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(canonical.encode()).hexdigest()
+
+
+def _with_installed(settings: Settings) -> Settings:
+    """Third parties' agents, by the entry points they declare."""
+    names = sorted({it.name for it in entry_points(group=THIRD_PARTIES)})
+    return replace(settings, installed=tuple(names))
 
 
 def json_schema() -> dict[str, Any]:
@@ -77,7 +86,7 @@ def _judged(raw: dict[str, Any]) -> tuple[Settings | None, list[Complaint]]:
     except ValidationError as error:
         errors = error.errors(include_url=False)
         return None, [(place(it), partial(wording, it, Config)) for it in errors]
-    settings = settings_from(config)
+    settings = _with_installed(settings_from(config))
     found = (*written_problems(config), *problems(settings), *_when_problems(settings))
     return settings, [(_indexed(it.where, raw), partial(str, it.says)) for it in found]
 

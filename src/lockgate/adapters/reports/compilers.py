@@ -12,7 +12,9 @@ from lockgate.core.test_results import ReportRead
 P1, P2, P3 = Priority.P1_MAJOR, Priority.P2_MINOR, Priority.P3_SUGGESTION
 WORDS = {"error": P1, "warning": P2, "note": P3, "information": P3}
 
-_MYPY_END = re.compile(r"(?:Found \d+ errors? in \d+ files?\b|Success: no issues found in \d+ )")
+_MYPY_END = re.compile(
+    r"Success: no issues found in \d+ |Found \d+ errors? in \d+ files? \((?:checked|errors prevented) "
+)
 _MYPY = re.compile(
     r"([^\s:][^:]{0,300}):(\d{1,9})(?::(\d{1,9}))?(?::\d+:\d+)?: (error|warning|note): (.*)\Z"
 )
@@ -30,7 +32,7 @@ _RUFF = re.compile(
 )
 _RUFF_FULL = re.compile(r"([A-Z]{1,5}\d{3,4}|invalid-syntax):? (?:\[\*\] )?(\S.*)\Z")
 _RUFF_PLACE = re.compile(r" *--> (\S[^:]{0,300}):(\d{1,9}):(\d{1,9})\Z")
-_ESLINT_END = re.compile(r"[✖×x] \d+ problems? \(\d+ errors?, \d+ warnings?\)")
+_ESLINT_END = re.compile(r"[✖x] \d+ problems? \(\d+ errors?, \d+ warnings?\)")
 _ESLINT = re.compile(r" +(\d{1,9}):(\d{1,9}) +(error|warning) +(\S.*)\Z")
 _GENERIC = re.compile(
     r"\s{0,8}((?:[\w@+.\-/]{0,300}\.[A-Za-z]\w{0,9})|(?:[\w@+.\-/]{0,300}/)?(?:Make|Docker)file)"
@@ -40,7 +42,7 @@ _GENERIC_WORD = re.compile(r"(?:fatal )?(error|warning|note|info|hint)\b", re.IG
 
 
 def read_mypy(lines: Sequence[str], root: str) -> ReportRead | None:
-    """mypy's and pyright's text; nothing where neither has said how it ended."""
+    """Mypy's and pyright's text; nothing where neither has said how it ended."""
     if not any(_MYPY_END.match(it) or _PYRIGHT_END.match(it) for it in lines):
         return None
     found = [*_mypy(lines, root), *_pyright(lines, root)]
@@ -122,11 +124,19 @@ def _mypy(lines: Iterable[str], root: str) -> list[Finding]:
 
 
 def _pyright(lines: Iterable[str], root: str) -> list[Finding]:
-    return [
-        Finding(WORDS[it[4]], one_line(it[5]), located(it[1], root, number(it[2]), number(it[3])))
-        for line in lines
-        if (it := _PYRIGHT.match(line))
-    ]
+    """What is indented further goes on with the complaint above it."""
+    found: list[Finding] = []
+    open_one = False
+    for line in lines:
+        match = _PYRIGHT.match(line)
+        if match:
+            place = located(match[1], root, number(match[2]), number(match[3]))
+            found.append(Finding(WORDS[match[4]], one_line(match[5]), place))
+        elif open_one and line.startswith("    "):
+            found[-1] = replace(found[-1], issue=one_line(f"{found[-1].issue} {line}"))
+            continue
+        open_one = match is not None
+    return found
 
 
 def _ruff_concise(lines: Iterable[str], root: str) -> list[Finding]:

@@ -37,6 +37,7 @@ def read(output: str, root: str) -> ReportRead | None:
     if len(lines) > LINES:
         lines.pop()
         state.whole = False
+    state.whole = state.whole and not lines[-1].startswith("{")
     for line in lines:
         if line.startswith("{"):
             _take_line(state, line)

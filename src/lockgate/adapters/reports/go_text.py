@@ -2,13 +2,13 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from lockgate.adapters.reports.failures import failures
 from lockgate.adapters.reports.plain import located, number, one_line, test_id
 from lockgate.core.findings import Finding, Priority
 from lockgate.core.gates import Report
-from lockgate.core.test_results import Outcome, ReportRead, TestResult, merged
+from lockgate.core.test_results import FAILING, Outcome, ReportRead, TestResult, merged
 
 ENDS = {"PASS": Outcome.PASSED, "FAIL": Outcome.FAILED, "SKIP": Outcome.SKIPPED}
 _PROBLEM = re.compile(r"(?:vet: )?([^\s:]{1,300}\.go):(\d{1,9})(?::(\d{1,9}))?: (.+)\Z")
@@ -24,6 +24,7 @@ class _State:
     root: str
     tests: list[TestResult] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
+    problems: list[Finding] = field(default_factory=list)
     ended: list[tuple[str, Outcome]] = field(default_factory=list)  # of the package being read
     running: set[str] = field(default_factory=set)
     logged: dict[str, str] = field(default_factory=dict)
@@ -32,6 +33,7 @@ class _State:
     packages: int = 0
     idle: int = 0  # packages without a test
     vetted: bool = False
+    unbuilt: bool = False
 
 
 def read(lines: Sequence[str], root: str) -> ReportRead | None:
@@ -39,13 +41,15 @@ def read(lines: Sequence[str], root: str) -> ReportRead | None:
     state = _State(root)
     for line in lines:
         _take(state, line)
-    if not state.packages and not (state.vetted and state.findings):
+    if not state.packages and not (state.vetted and state.problems):
         return None
     tests = merged(state.tests)
+    priority = Priority.P1_MAJOR if state.unbuilt else Priority.P2_MINOR
+    problems = [replace(it, priority=priority) for it in state.problems]
     named = state.verbose or (state.packages and state.idle == state.packages)
     return ReportRead(
         format=Report.GO,
-        findings=(*failures(tests), *state.findings),
+        findings=(*failures(tests), *state.findings, *problems),
         tests=tests if named else None,
         complete=not state.ended and not state.running,
     )
@@ -80,7 +84,7 @@ def _take_package(state: _State, line: str) -> None:
     package = _PACKAGE.match(line)
     problem = problem_in(line, state.root, Priority.P2_MINOR)
     if problem:
-        state.findings.append(problem)
+        state.problems.append(problem)
     elif package:
         _end_package(state, package[1], package[2], package[3] or "")
     elif _VETTED.match(line):
@@ -90,7 +94,9 @@ def _take_package(state: _State, line: str) -> None:
 def _end_package(state: _State, word: str, package: str, more: str) -> None:
     state.packages += 1
     state.idle += "no test files" in more or "no tests to run" in more
-    explained = any(outcome is Outcome.FAILED for _, outcome in state.ended)
+    state.unbuilt = state.unbuilt or "build failed" in more
+    state.ended += [(name, Outcome.ERROR) for name in sorted(state.running)]
+    explained = any(outcome in FAILING for _, outcome in state.ended)
     state.tests += [
         TestResult(
             id=test_id(f"{package}/{name}"),

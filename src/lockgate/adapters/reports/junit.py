@@ -75,9 +75,7 @@ def read(data: bytes, root: str) -> ReportRead | None:
 
 def _report(state: _State, *, complete: bool) -> ReportRead:
     tests = merged(state.tests)
-    return ReportRead(
-        format=Report.JUNIT, findings=failures(tests), tests=tests, complete=complete
-    )
+    return ReportRead(format=Report.JUNIT, findings=failures(tests), tests=tests, complete=complete)
 
 
 def _parse(data: bytes, state: _State) -> None:

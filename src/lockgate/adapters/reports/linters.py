@@ -41,13 +41,16 @@ def _pyright(document: Json, root: str) -> Iterator[Finding]:
             SEVERITIES.get(text(given.get("severity")), Priority.P3_SUGGESTION),
             _named(text(given.get("message")), text(given.get("rule"))),
             located(
-                text(given.get("file")), root, _next(start.get("line")), _next(start.get("character"))
+                text(given.get("file")),
+                root,
+                _next(start.get("line")),
+                _next(start.get("character")),
             ),
         )
 
 
 def _next(value: object) -> int | None:
-    """pyright counts from 0."""
+    """Pyright counts from 0."""
     counted = whole(value)
     return None if counted is None else counted + 1
 
@@ -57,7 +60,10 @@ def _eslint(files: list[Json], root: str) -> Iterator[Finding]:
         for given in map(mapping, items(file.get("messages"))):
             hints = [text(mapping(it).get("desc")) for it in items(given.get("suggestions"))]
             place = located(
-                text(file.get("filePath")), root, whole(given.get("line")), whole(given.get("column"))
+                text(file.get("filePath")),
+                root,
+                whole(given.get("line")),
+                whole(given.get("column")),
             )
             yield Finding(
                 _eslint_priority(given),
@@ -81,7 +87,9 @@ def _ruff(given: Json, root: str) -> Finding:
     return Finding(
         Priority.P1_MAJOR if code in SYNTAX else Priority.P2_MINOR,
         _named(text(given.get("message")), code),
-        located(text(given.get("filename")), root, whole(place.get("row")), whole(place.get("column"))),
+        located(
+            text(given.get("filename")), root, whole(place.get("row")), whole(place.get("column"))
+        ),
         one_line(hint) or None,
     )
 

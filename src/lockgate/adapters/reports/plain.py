@@ -13,7 +13,7 @@ ID = 500
 PATH = 1000
 LINE = 2000
 HALF_LINES = 50_000
-HALF_TEXT = 8_000_000
+HALF_TEXT = 2_000_000
 BIGGEST = 10**9
 
 _ESCAPES = re.compile(
@@ -67,7 +67,9 @@ def place_in(text: str, root: str) -> Location | None:
 
 def number(digits: str | None) -> int | None:
     """Digits as a number; None where there are none, or more than a place can have."""
-    return int(digits) if digits and digits.isdecimal() and len(digits) < len(str(BIGGEST)) else None
+    return (
+        int(digits) if digits and digits.isdecimal() and len(digits) < len(str(BIGGEST)) else None
+    )
 
 
 def lines_of(text: str) -> list[str]:

@@ -19,7 +19,8 @@ OUTCOMES = {
 }
 _WORD = "(PASSED|FAILED|ERROR|SKIPPED|XFAIL|XPASS)"
 _COUNT = (
-    r"\d{1,9} (?:failed|passed|skipped|deselected|xfailed|xpassed|warnings?|errors?|rerun|subtests passed)"
+    r"\d{1,9} (?:failed|passed|skipped|deselected|xfailed|xpassed|warnings?|errors?|rerun"
+    r"|subtests passed)"
 )
 _END = re.compile(
     rf"(?:=+ )?((?:{_COUNT})(?:, {_COUNT})*|no tests (?:ran|collected))"
@@ -67,9 +68,7 @@ def _named(line: str) -> tuple[str, str, str] | None:
     return (distributed[1], distributed[2], "") if distributed else None
 
 
-def _result(
-    found: tuple[str, str, str], places: Mapping[str, Location], root: str
-) -> TestResult:
+def _result(found: tuple[str, str, str], places: Mapping[str, Location], root: str) -> TestResult:
     outcome, id, message = found
     file, _, name = id.partition("::")
     header = name.replace("::", ".") or file

@@ -45,6 +45,7 @@ class Box:
     read: tuple[str, ...] = ()  # the host's, shown read-only at their own place
     hidden: tuple[str, ...] = ()  # never shown, though they lie in what is; mounts still are
     terminal: bool = False  # keeps the terminal, for a person who sits at it
+    under: tuple[Mount, ...] = ()  # in place of scratch: all else that is shown lies over them
     scratch_mb: int = 1024  # of memory, for /tmp
     processes: int = 4096
 
@@ -81,7 +82,8 @@ def owner() -> tuple[int, int]:
 
 
 def _options(box: Box) -> Iterator[str]:
-    shown = outermost((*toolchain(), RESOLVER, *box.read, *map(os.path.realpath, box.read)))
+    tools = toolchain()
+    shown = outermost((*tools, RESOLVER, *box.read, *map(os.path.realpath, box.read)))
     hidden = _to_hide(box, (*system(), *shown))
     yield from _namespaces(box)
     yield from _root_directory(box)
@@ -96,7 +98,7 @@ def _options(box: Box) -> Iterator[str]:
     for place in (*hidden, "/dev", "/run", "/"):
         yield from ("--remount-ro", place)
     yield from ("--chdir", box.directory, "--clearenv")
-    for name, value in _environment(box).items():
+    for name, value in _environment(box, tools).items():
         yield from ("--setenv", name, value)
 
 
@@ -123,11 +125,15 @@ def _root_directory(box: Box) -> Iterator[str]:
             yield from ("--ro-bind", place, place)
     yield from ("--proc", "/proc", "--dev", "/dev")
     yield from _tmpfs("/run", 1, "0755")
+    given = {mount.target for mount in box.under}
     for place, size in (SCRATCH | {TMP: box.scratch_mb}).items():
-        yield from _tmpfs(place, size, "1777")
+        if place not in given:
+            yield from _tmpfs(place, size, "1777")
     home = box.env.get("HOME", HOME)
     if within(home, "/home"):
         yield from ("--perms", "0777", "--dir", home)
+    for mount in box.under:
+        yield from ("--bind", str(mount.source), mount.target)
 
 
 def _tmpfs(place: str, mebibytes: int, mode: str) -> tuple[str, ...]:
@@ -149,16 +155,16 @@ def _parents(places: Iterable[str]) -> Iterator[str]:
         yield from ("--perms", "0755", "--dir", parent)
 
 
-def inside_path() -> str:
+def inside_path(tools: Sequence[str] | None = None) -> str:
     """PATH without what a box does not show."""
-    visible = (*system(), *toolchain())
+    visible = (*system(), *(toolchain() if tools is None else tools))
     entries = [it for it in path_entries() if any(within(it, place) for place in visible)]
     return os.pathsep.join(entries) or os.defpath
 
 
-def _environment(box: Box) -> dict[str, str]:
+def _environment(box: Box, tools: Sequence[str]) -> dict[str, str]:
     given = {"HOME": HOME, "LANG": "C.UTF-8", "TMPDIR": TMP} | dict(box.env)
-    return roots() | {"PATH": given.get("PATH") or inside_path()} | given
+    return roots() | {"PATH": given.get("PATH") or inside_path(tools)} | given
 
 
 def _dropping_root() -> tuple[str, ...]:

@@ -7,13 +7,12 @@ from pathlib import Path
 from lockgate.adapters.run import Cut
 from lockgate.adapters.sandbox import cgroup, usage
 from lockgate.adapters.sandbox.bubblewrap import MEBIBYTE
-from lockgate.adapters.sandbox.room import TOLD, Room
+from lockgate.adapters.sandbox.room import Room
 
 LOOK_EVERY = 0.1  # seconds
 AT_MOST = 20  # a look takes no more than one part in so many of the time
 FULL = 1 << 20  # bytes left, below which a room is full
-NEARLY = 0.95  # of its processes: what is refused is not seen, only how many there are
-READY = "ready"
+READY = "told/ready"  # in the room
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW
 
 
@@ -25,7 +24,7 @@ class Keeper:
         self._room, self._group = room, group
         self._memory, self._processes = memory_mb * MEBIBYTE, processes
         self._namespace, self._next = 0, 0.0
-        self._was_full = self._was_crowded = False
+        self._was_full = False
         self._place: int | None = None
 
     def enters(self, outer: int, first: int) -> None:
@@ -40,12 +39,11 @@ class Keeper:
             return None
         self._was_full = self._was_full or self._is_full()
         inside = usage.processes_in(self._namespace)
-        crowded = usage.threads_of(inside) >= NEARLY * self._processes
-        self._was_crowded = self._was_crowded or crowded
+        crowded = usage.threads_of(inside) > self._processes
         over = usage.memory_of(inside, self._memory) > self._memory
         now = time.monotonic()
         self._next = now + max(LOOK_EVERY, AT_MOST * (now - begun))
-        return Cut.MEMORY if over else None
+        return Cut.MEMORY if over else Cut.PIDS if crowded else None
 
     def leaves(self, code: int) -> Cut | None:
         """A command that succeeded all the same had enough of everything."""
@@ -55,14 +53,11 @@ class Keeper:
             return None
         if self._was_full or self._is_full():
             return Cut.SCRATCH
-        if self._was_crowded or (self._group and cgroup.ran_out_of_processes(self._group)):
+        if self._group is not None and cgroup.ran_out_of_processes(self._group):
             return Cut.PIDS
-        if self.services and not self.left(TOLD, READY):
+        if self.services and not os.access(READY, os.F_OK, dir_fd=self._place):
             return Cut.SERVICE
         return None
-
-    def left(self, place: str, name: str) -> bool:
-        return os.access(f"{place}/{name}", os.F_OK, dir_fd=self._place)
 
     def opened(self, place: str) -> int | None:
         """A directory of the room, for the caller to close; None where there was no room."""

@@ -35,17 +35,14 @@ def kept(source: int, beside: Path) -> Path | None:
 
 def tail_of(directory: int, name: str, length: int) -> str:
     """The end of a file that may not be there."""
-    with suppress(OSError):
-        with os.fdopen(os.open(name, _FILE, dir_fd=directory), "rb") as file:
-            if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                file.seek(max(0, os.fstat(file.fileno()).st_size - length))
-                return file.read(length).decode("utf-8", errors="replace").strip()
+    with suppress(OSError), os.fdopen(os.open(name, _FILE, dir_fd=directory), "rb") as file:
+        if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            file.seek(max(0, os.fstat(file.fileno()).st_size - length))
+            return file.read(length).decode("utf-8", errors="replace").strip()
     return ""
 
 
-def _files(
-    where: int, path: PurePosixPath, left: list[int]
-) -> Iterator[tuple[PurePosixPath, int]]:
+def _files(where: int, path: PurePosixPath, left: list[int]) -> Iterator[tuple[PurePosixPath, int]]:
     """Open descriptors, each for the caller to close, of no more entries than are left."""
     with os.scandir(where) as entries:
         for entry in entries:

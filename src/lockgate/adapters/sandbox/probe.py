@@ -1,17 +1,24 @@
-"""Whether bubblewrap works here, found by running it."""
+"""Whether bubblewrap works here, and an overlay in it, found by running them."""
 
 import functools
+import os
 import shutil
 import sys
+import tempfile
+from dataclasses import replace
+from pathlib import Path
 
 from lockgate.adapters.run import Cut
-from lockgate.adapters.sandbox.bubblewrap import Box, boxed
+from lockgate.adapters.sandbox.bubblewrap import Box, boxed, filtered, owner
+from lockgate.adapters.sandbox.room import OVER, Room
 from lockgate.adapters.sandbox.running import run_boxed
+from lockgate.core.agents import WORKSPACE
 from lockgate.errors import Unavailable
 
 PACKAGES = {"bwrap": "bubblewrap", "prlimit": "util-linux", "setpriv": "util-linux"}
 WROTE = 99
 ATTACK = f"if (: > /usr/lockgate-was-here) 2>/dev/null; then exit {WROTE}; fi"
+CHANGES = 'test "$(cat file)" = before && echo after > file && test "$(cat file)" = after'
 
 
 @functools.cache
@@ -34,6 +41,35 @@ def trouble() -> str | None:
     return f"bubblewrap does not work here: {said}{_HINT if done.cut is Cut.BOX else ''}"
 
 
+def can_overlay(directory: Path) -> bool:
+    """Whether a tree on that disk can be laid under one that is thrown away."""
+    device = directory.stat().st_dev
+    if device not in _OVERLAYS:
+        _OVERLAYS[device] = _overlay_works(directory)
+    return _OVERLAYS[device]
+
+
+def _overlay_works(directory: Path) -> bool:
+    with tempfile.TemporaryDirectory(prefix=".lockgate-probe-", dir=directory) as name:
+        checkout, place = Path(name).resolve() / "checkout", Path(name).resolve() / "room"
+        for made in (checkout, place):
+            made.mkdir()
+            os.chown(made, *owner())
+        (checkout / "file").write_text("before")
+        os.chown(checkout / "file", *owner())
+        room = Room(place=place, checkout=checkout, size_mb=1)
+        box = Box(mounts=room.mounts(OVER), directory=WORKSPACE, env={})
+        made_so = filtered(box, ("/bin/sh", "-c", CHANGES))
+        entered = replace(made_so, program=room.entered_by(made_so.program, None))
+        try:
+            done = run_boxed(entered, deadline=20.0)
+        except Unavailable:
+            return False
+        unchanged = (checkout / "file").read_text() == "before"
+        return done.cut is None and done.code == 0 and unchanged
+
+
+_OVERLAYS: dict[int, bool] = {}
 _PROBE = Box(mounts=(), directory="/", env={})
 _HINT = (
     "; user namespaces may be switched off: look at the sysctls user.max_user_namespaces, "

@@ -8,46 +8,51 @@ disk, as large as it gets.
 import os
 import shutil
 import tempfile
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from lockgate.adapters.run import run
-from lockgate.adapters.sandbox.bubblewrap import MEBIBYTE, TMP, Mount, owner
+from lockgate.adapters.sandbox.bubblewrap import HOME, MEBIBYTE, TMP, Mount, owner
 from lockgate.core.agents import WORKSPACE
 from lockgate.errors import Unavailable
 
-OUT, SCRATCH, HOME, TOLD = "/out", "/scratch", "/home/agent", "told"
+OUT, SCRATCH = "/out", "/scratch"
 FILES_PER_MEBIBYTE = 128
 COPYING = 600.0  # seconds
 
-# What lies in a room, and where the attempt sees it.
-PLACES = {
+# What lies in a room, and where the attempt sees it: over all else that it sees, and under that.
+OVER = {
     "tree": WORKSPACE,
     "out": OUT,
     "scratch": SCRATCH,
+    "told": "/run/lockgate/told",  # how its services fare
+}
+UNDER = {
     "home": HOME,
     "tmp": TMP,
     "var": "/var/tmp",  # noqa: S108 - inside the box, where it is the box's own
     "shm": "/dev/shm",  # noqa: S108 - as above
 }
+PLACES = OVER | UNDER
 
-# Relative names, because a path may hold what separates the options of a mount.
+# Relative names, because a path may hold what separates the options of a mount; the room lies
+# beside the checkout. Few programs, because each of them takes a millisecond.
 MOUNTING = """set -e
-size=$1 owner=$2 checkout=$3 how=$4 group=$5
+room=$1 size=$2 owner=$3 how=$4 group=$5
 shift 5
+umask 022
 [ -z "$group" ] || echo 0 >"$group/cgroup.procs"
-mount -n -t tmpfs -o "$size" lockgate "$0"
 cd "$0"
-mkdir lower upper work tree
-mkdir -m 1777 out scratch home tmp var shm told
-[ -z "$owner" ] || chown "$owner" upper out scratch home told
-mount -n --bind "$checkout" lower
-mount -n -t overlay -o "lowerdir=lower,upperdir=upper,workdir=work$how" lockgate tree
+mount -n -t tmpfs -o "$size" lockgate "../$room"
+(cd "../$room" && exec mkdir upper work PLACES)
+[ -z "$owner" ] || (cd "../$room" && exec chown "$owner" upper PLACES)
+mount -n -t overlay -o "lowerdir=.,upperdir=../$room/upper,workdir=../$room/work$how" \\
+  lockgate "../$room/tree"
 cd /
 exec "$@"
-"""
+""".replace("PLACES", " ".join(PLACES))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,11 +61,10 @@ class Room:
     checkout: Path
     size_mb: int  # of memory; 0: on disk, where nothing bounds it
 
-    def mounts(self) -> tuple[Mount, ...]:
-        """HOME stands before /tmp: none of them lies in another."""
+    def mounts(self, places: Mapping[str, str]) -> tuple[Mount, ...]:
         return tuple(
             Mount(source=self.place / name, target=target, writable=True)
-            for name, target in (*PLACES.items(), (TOLD, f"{SCRATCH}/.{TOLD}"))
+            for name, target in places.items()
         )
 
     def entered_by(self, program: tuple[str, ...], group: Path | None) -> tuple[str, ...]:
@@ -72,8 +76,8 @@ class Room:
         root = os.geteuid() == 0
         private = ("-m",) if root else ("-U", "-r", "-m")
         whose, how = (f"{uid}:{gid}", "") if root else ("", ",userxattr")
-        shell = ("/bin/sh", "-c", MOUNTING, str(self.place))
-        told = (size, whose, str(self.checkout), how, str(group or ""))
+        shell = ("/bin/sh", "-c", MOUNTING, str(self.checkout))
+        told = (self.place.name, size, whose, how, str(group or ""))
         unshare = (shutil.which("unshare") or "unshare", *private, "--propagation", "private")
         return (*unshare, "--", *shell, *told, *program)
 
@@ -82,7 +86,7 @@ class Room:
 def room_for(checkout: Path, size_mb: int) -> Generator[Room]:
     """Beside the checkout, and gone afterwards."""
     checkout = checkout.resolve()
-    made = Path(tempfile.mkdtemp(prefix=f".{checkout.name}-room-", dir=checkout.parent))
+    made = Path(tempfile.mkdtemp(prefix=".room-", dir=checkout.parent))
     try:
         if not size_mb:
             _fill(made, checkout)
@@ -98,9 +102,9 @@ def size_of_memory(asked_mb: int) -> int:
 
 
 def _fill(room: Path, checkout: Path) -> None:
-    for name in (*PLACES, TOLD):
+    for name in PLACES:
         (room / name).mkdir()
-        (room / name).chmod(0o755 if name == "tree" else 0o1777)
+        (room / name).chmod(0o755)
         os.chown(room / name, *owner())
     copying = ("cp", "-a", "--reflink=auto", "--", f"{checkout}/.", str(room / "tree"))
     done = run(copying, deadline=COPYING)

@@ -5,7 +5,7 @@ import select
 import selectors
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -190,7 +190,7 @@ class _Running:
 
 
 @contextmanager
-def _handed(boxed: Boxed, telling: int, held: int) -> Iterator[tuple[list[str], list[int]]]:
+def _handed(boxed: Boxed, telling: int, held: int) -> Generator[tuple[list[str], list[int]]]:
     """What bwrap is to be told by descriptor; nothing where there is no bwrap."""
     with ExitStack() as closing:
         closing.callback(os.close, telling)

@@ -46,7 +46,7 @@ def respawn(*, name: str, directive: str, as_json: bool) -> None:
     it = app()
     id = named(it, name)
     must_be_human(it.caller, f"no agent was started for task {id}")
-    show_moved(it, it.coordinator.respawn(id, directive, it.caller), as_json=as_json)
+    show_moved(it, it.attendance.respawn(id, directive, it.caller), as_json=as_json)
 
 
 @click.command()

@@ -1,0 +1,161 @@
+"""One attempt of a command on a checkout, in a room of its own: the tree is never changed by it."""
+
+import os
+import time
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from lockgate.adapters.run import Cut, Finished
+from lockgate.adapters.sandbox import cgroup
+from lockgate.adapters.sandbox.bubblewrap import MEBIBYTE, Box, Mount, filtered
+from lockgate.adapters.sandbox.keeper import Keeper
+from lockgate.adapters.sandbox.leavings import kept, tail_of
+from lockgate.adapters.sandbox.ports import let_through, listening_inside
+from lockgate.adapters.sandbox.probe import can_overlay
+from lockgate.adapters.sandbox.room import OUT, OVER, SCRATCH, UNDER, Room, room_for, size_of_memory
+from lockgate.adapters.sandbox.running import Boxed, run_boxed
+from lockgate.core.agents import WORKSPACE
+from lockgate.core.settings import SandboxSettings, Service
+
+TAIL = 4000
+READY_WITHIN = 30  # seconds
+UNSEEN = 1024  # more processes than can be started between two looks at how many there are
+
+# Each service is a command in the background; what it says, and how it ends, is told in files.
+SERVING = f"""told=$1 ports=$2 command=$3 number=0
+shift 3
+failed() {{
+  {{ printf "%s: " "$1"; tail -c {TAIL} "$told/$number"; }} >"$told/failed"
+  exit 125
+}}
+if [ -n "$ports" ]; then
+  sh -c "$ports" >"$told/0" 2>&1 || failed "the ports that are let through"
+fi
+while [ $# -gt 0 ]; do
+  number=$((number + 1))
+  {{ sh -c "$2" || echo $? >"$told/ended"; }} >"$told/$number" 2>&1 </dev/null &
+  timeout {READY_WITHIN} sh -c '
+    until [ -z "$1" ] || sh -c "$1" >/dev/null 2>&1; do
+      [ ! -e "$0/ended" ] || exit 1
+      sleep 0.1
+    done' "$told" "$3" </dev/null || failed "$1"
+  shift 3
+done
+: >"$told/ready"
+exec sh -c "$command"
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Try:
+    """A command, what it judges, what it sees beside that, and what it may use."""
+
+    command: str
+    checkout: Path
+    mounts: tuple[Mount, ...]
+    sandbox: SandboxSettings
+    services: tuple[Service, ...]
+    deadline: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tried:
+    finished: Finished
+    said: str  # by the service that did not become ready
+    reports: Path | None
+    seconds: float
+    level: str
+
+
+def enclosed(it: Try, cancelled: Callable[[], bool]) -> Tried:
+    """In the sandbox, which must work here."""
+    sandbox = it.sandbox
+    size = size_of_memory(sandbox.scratch_mb) if can_overlay(it.checkout.parent) else 0
+    allowed = () if sandbox.network else sandbox.allow
+    wall = (sandbox.memory_mb + size) * MEBIBYTE
+    with (
+        room_for(it.checkout, size) as room,
+        cgroup.group(cgroup.where() if size else None, wall, sandbox.pids) as group,
+        let_through(allowed) as doors,
+        closing(Keeper(room, sandbox.memory_mb, sandbox.pids, group)) as keeper,
+    ):
+        argv = tuple(_argv(it, OVER["told"], listening_inside(allowed)))
+        keeper.services = bool(allowed or it.services)
+        boxed = filtered(_box(it, room, doors), argv)
+        boxed = replace(boxed, program=room.entered_by(boxed.program, group))
+        level = _level(sandbox, overlay=bool(size), group=bool(group), filter=bool(boxed.filter))
+        return _tried(it, boxed, keeper, cancelled, level)
+
+
+def bare(it: Try, cancelled: Callable[[], bool]) -> Tried:
+    """On a copy of the checkout, held by nothing but its deadline."""
+    with (
+        room_for(it.checkout, 0) as room,
+        closing(Keeper(room, it.sandbox.memory_mb, it.sandbox.pids, None)) as keeper,
+    ):
+        keeper.enters(os.getpid(), 0)
+        keeper.services = bool(it.services)
+        place = room.place
+        path = os.environ.get("PATH", os.defpath)
+        known = {"PATH": path, "HOME": place / "home", "LANG": "C.UTF-8", "TMPDIR": place / "tmp"}
+        known |= {"OUT": place / "out", "SCRATCH": place / "scratch"}
+        clean = ("env", "-i", *(f"{name}={value}" for name, value in known.items()))
+        goes = ("/bin/sh", "-c", 'cd "$0" && exec "$@"', str(place / "tree"))
+        argv = (*clean, *goes, *_argv(it, str(place / "told"), ""))
+        return _tried(it, Boxed((), (), argv), keeper, cancelled, "none")
+
+
+def _tried(
+    it: Try, boxed: Boxed, keeper: Keeper, cancelled: Callable[[], bool], level: str
+) -> Tried:
+    begun = time.monotonic()
+    done = run_boxed(boxed, deadline=it.deadline, cancelled=cancelled, warden=keeper)
+    seconds = time.monotonic() - begun
+    said, reports = "", None
+    with _directory(keeper, "told") as told, _directory(keeper, "out") as out:
+        if told is not None and done.cut is Cut.SERVICE:
+            said = tail_of(told, "failed", TAIL)
+        if out is not None:
+            reports = kept(out, it.checkout)
+    return Tried(finished=done, said=said, reports=reports, seconds=seconds, level=level)
+
+
+@contextmanager
+def _directory(keeper: Keeper, name: str) -> Generator[int | None]:
+    opened = keeper.opened(name)
+    try:
+        yield opened
+    finally:
+        if opened is not None:
+            os.close(opened)
+
+
+def _box(it: Try, room: Room, doors: tuple[Mount, ...]) -> Box:
+    return Box(
+        mounts=(*it.mounts, *room.mounts(OVER), *doors),
+        under=room.mounts(UNDER),
+        directory=WORKSPACE,
+        env={"OUT": OUT, "SCRATCH": SCRATCH},
+        network=it.sandbox.network,
+        read=it.sandbox.read,
+        processes=it.sandbox.pids + max(it.sandbox.pids, UNSEEN),
+    )
+
+
+def _argv(it: Try, told: str, ports: str) -> Iterator[str]:
+    """As it is written, by `sh -c`: of a pipeline the last command's exit is the whole's."""
+    yield from ("/bin/sh", "-c")
+    if not it.services and not ports:
+        yield it.command
+        return
+    yield from (SERVING, "services", told, ports, it.command)
+    for service in it.services:
+        yield from (service.name, service.command, service.ready)
+
+
+def _level(sandbox: SandboxSettings, *, overlay: bool, group: bool, filter: bool) -> str:
+    parts = ("bubblewrap", *(("seccomp",) if filter else ()), "overlay" if overlay else "copy")
+    opened = ("network",) if sandbox.network else sandbox.allow
+    return "+".join((*parts, "cgroup" if group else "watchdog", *opened))

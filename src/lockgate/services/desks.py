@@ -1,0 +1,47 @@
+"""Where an agent works: the task's clone, or a clean checkout of the change, with its papers."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from lockgate.core.arrival import session_id
+from lockgate.core.effects import SpawnAgent
+from lockgate.core.mirror import frontmatter
+from lockgate.core.model import Role, SessionId, Task
+from lockgate.core.settings import Settings
+from lockgate.core.task_text import Readable
+from lockgate.ports import Desk, Project, Store, TaskFiles, Workspaces
+
+
+@dataclass(frozen=True, slots=True)
+class Desks:
+    home: Path
+    store: Store
+    workspaces: Workspaces
+    files: TaskFiles
+
+    def make(self, project: Project, task: Task, spawn: SpawnAgent, settings: Settings) -> Desk:
+        papers = self._papers(task)
+        if spawn.role is Role.WORKER:
+            desk = Desk(directory=self.workspaces.prepare(project, task))
+            self.workspaces.set_up(project, task, settings)
+        else:
+            desk = self._review_desk(project, task, session_id(task.id, spawn.generation))
+        self.workspaces.write(desk.directory, papers)
+        return desk
+
+    def _review_desk(self, project: Project, task: Task, id: SessionId) -> Desk:
+        place = self.home / "reviews" / task.id / id
+        self.workspaces.checkout(project, task, task.candidate, place / "checkout")
+        return Desk(directory=place / "desk", checkout=place / "checkout")
+
+    def _papers(self, task: Task) -> dict[str, str]:
+        text = self.files.read(task.id)
+        body = text.body if isinstance(text, Readable) else self.store.body(task.id) or ""
+        facts = frontmatter(task)
+        pinned = task.pinned
+        more = {"base": pinned.base, "base_commit": pinned.base_commit} if pinned else {}
+        return {
+            "TASK.md": self.files.render(facts, body),
+            "task.json": json.dumps({**facts, **more}, indent=2) + "\n",
+        }
