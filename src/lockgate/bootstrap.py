@@ -44,7 +44,7 @@ from lockgate.services.people import People
 from lockgate.services.projects import Projects
 from lockgate.services.runner import TaskRunner
 from lockgate.services.signals import Signals
-from lockgate.services.spawner import Spawner
+from lockgate.services.spawner import NO_LIMIT, Spawner
 from lockgate.services.starter import Starter
 from lockgate.services.tasks import Tasks
 from lockgate.services.views import Views
@@ -227,13 +227,18 @@ def _spawner(it: App) -> Spawner:
         credentials=it.credentials,
         clock=SystemClock(),
         chance=SystemChance(),
+        wall_seconds=number_said(os.environ, "LOCKGATE_WALL_SECONDS", NO_LIMIT),
     )
 
 
 def pool_bytes(environ: Mapping[str, str]) -> int:
     """What all workspaces together may take: LOCKGATE_POOL_GB, 20 where it says nothing."""
-    said = environ.get("LOCKGATE_POOL_GB", "")
-    return int(float(said) * 10**9) if said.replace(".", "", 1).isdecimal() else 20 * 10**9
+    return int(number_said(environ, "LOCKGATE_POOL_GB", 20) * 10**9)
+
+
+def number_said(environ: Mapping[str, str], name: str, otherwise: float) -> float:
+    said = environ.get(name, "")
+    return float(said) if said.replace(".", "", 1).isdecimal() else otherwise
 
 
 def orchestrator_pid(home: Path) -> int | None:

@@ -339,6 +339,7 @@ def hooks_of(launch: Launch, agent: str) -> Mapping[str, object]:
         ("gemini", "AfterAgent", "|| true"),
     ],
 )
+@pytest.mark.req("R116", "R118")
 def test_the_stop_command_is_a_hook_where_there_are_any(agent, event, end, registry) -> None:
     hooks = hooks_of(launched(registry, agent, stop_command=STOP), agent)
 

@@ -278,6 +278,23 @@ def test_late_and_repeated_signals_change_nothing(make) -> None:
     assert it.types(id).count("TaskCompletionSignaled") == 1
 
 
+@pytest.mark.req("R119", "R120", "R164")
+def test_a_stop_hook_leaves_a_checkpoint_of_what_was_seen_and_starts_the_evaluation(make) -> None:
+    hook = '{ signal = "checkpoint" }'
+    it = make(worker(writes("good"), hands_off("the good word"), hook) + REVIEWER)
+    id = it.create("work")
+    it.up()
+
+    it.until_status(id, S.REVIEWING)
+
+    noted = json.loads((it.home / "tasks" / id / "checkpoints" / "001.json").read_text())
+    assert noted["type"] == "final"
+    assert noted["files_modified"] == ["answer.txt"]
+    assert {"work_summary", "confidence", "sequence"} <= set(noted)
+    assert it.types(id).count("TaskCompletionSignaled") == 1
+    assert "auto.advanced" not in it.types(id)
+
+
 def test_tasks_wait_for_those_they_depend_on(make) -> None:
     it = make(worker(*GOOD) + REVIEWER, after=worker(*GOOD) + REVIEWER)
     first = it.create("work")

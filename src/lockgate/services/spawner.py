@@ -34,6 +34,7 @@ GRACE = 5.0
 GOODBYE = 10.0  # seconds that an agent which has signalled gets to end by itself
 SILENCE = 900.0
 LOOK_AGAIN = 2.0
+MOMENT = 0.2  # seconds in which the end of a session that is over gets recorded
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +51,7 @@ class Spawner:
     credentials: Credentials
     clock: Clock
     chance: Chance
+    wall_seconds: float = NO_LIMIT  # that a session gets at most, whatever the budget leaves
 
     def spawn(self, task: Task, spawn: SpawnAgent) -> float:
         """Nought once it runs, or has run; else when to look again."""
@@ -63,7 +65,8 @@ class Spawner:
         project = self.store.project(task.project)
         settings = self.settings_of(task, project)
         self._must_be_there(task, settings)
-        self._end_older(task, spawn)
+        if self._ended_older(task, spawn):
+            return self.clock.now() + MOMENT
         native = self._native(task, spawn, settings)
         desk = self.desks.make(project, task, spawn, settings)
         job = self._job(task, spawn, native, settings)
@@ -110,19 +113,22 @@ class Spawner:
                 f"agent {task.agent} was not started", why="its program is not installed", fix=how
             )
 
-    def _end_older(self, task: Task, spawn: SpawnAgent) -> None:
-        """An agent that has signalled may still be saying goodbye; two never share a desk."""
-        for older in self._older(task, spawn):
-            self.sessions.end(older.id, GRACE)
+    def _ended_older(self, task: Task, spawn: SpawnAgent) -> bool:
+        """An agent that has signalled may still be saying goodbye; two never share a desk.
+
+        Until its end is recorded nobody knows the id by which it is resumed.
+        """
+        older = self._older(task, spawn)
+        for it in older:
+            if self.sessions.exit_of(it.id) is None:
+                self.sessions.end(it.id, GRACE)
+        return bool(older)
 
     def _older(self, task: Task, spawn: SpawnAgent) -> tuple[Session, ...]:
         return tuple(
             it
             for it in self.store.sessions(task.id)
-            if it.role is spawn.role
-            and it.generation < spawn.generation
-            and it.ended is None
-            and self.sessions.exit_of(it.id) is None
+            if it.role is spawn.role and it.generation < spawn.generation and it.ended is None
         )
 
     def _native(self, task: Task, spawn: SpawnAgent, settings: Settings) -> str:
@@ -175,19 +181,19 @@ class Spawner:
             read=(*self.harnesses.paths(task.agent, settings), *settings.sandbox.read),
             sandboxed=_sandboxed(settings),
             interactive=spawn.interactive,
-            wall_seconds=NO_LIMIT if spawn.interactive else _seconds_left(task),
+            wall_seconds=NO_LIMIT if spawn.interactive else self._seconds_left(task),
             silent_seconds=NO_LIMIT if spawn.interactive else SILENCE,
         )
+
+    def _seconds_left(self, task: Task) -> float:
+        minutes = task.pinned.budget.minutes if task.pinned else 0
+        left = max(LEAST, minutes * 60 - task.seconds) if minutes else NO_LIMIT
+        return min(left, self.wall_seconds)
 
 
 def _last_native(sessions: Iterable[Session], agent: str) -> str:
     own = [it for it in sessions if it.role is Role.WORKER and it.agent == agent and it.native]
     return own[-1].native if own else ""
-
-
-def _seconds_left(task: Task) -> float:
-    minutes = task.pinned.budget.minutes if task.pinned else 0
-    return max(LEAST, minutes * 60 - task.seconds) if minutes else NO_LIMIT
 
 
 def _sandboxed(settings: Settings) -> bool:

@@ -8,6 +8,7 @@ offers none (a title, a summary) gets "ok" unless the script begins with {"all":
 
     {"text": "..."}  {"tool": "name", "input": {...}}  {"status": 429, "headers": {...}}
 
+(an input that is one text is for a tool of the Responses protocol that takes no object)
 and LOG gets a JSON line for each request.
 """
 
@@ -161,22 +162,7 @@ def anthropic(model: str, answer: Json) -> tuple[Json, list[Json | str]]:
 
 
 def responses(model: str, answer: Json) -> tuple[Json, list[Json | str]]:
-    item: Json = (
-        {
-            "type": "function_call",
-            "id": f"fc_{unique()}",
-            "call_id": f"call_{unique()}",
-            "name": answer["tool"],
-            "arguments": json.dumps(answer["input"]),
-        }
-        if "tool" in answer
-        else {
-            "type": "message",
-            "id": f"msg_{unique()}",
-            "role": "assistant",
-            "content": [{"type": "output_text", "text": answer["text"], "annotations": []}],
-        }
-    )
+    item = _called(answer) if "tool" in answer else _spoken(answer["text"])
     usage = {
         "input_tokens": READ,
         "input_tokens_details": {"cached_tokens": 0},
@@ -198,6 +184,28 @@ def responses(model: str, answer: Json) -> tuple[Json, list[Json | str]]:
         {"type": "response.output_item.done", "output_index": 0, "item": item},
         {"type": "response.completed", "response": whole},
     ]
+
+
+def _called(answer: Json) -> Json:
+    """A tool takes an object, or, where it is one of a form of its own, a text."""
+    about = {"call_id": f"call_{unique()}", "name": answer["tool"]}
+    if isinstance(answer["input"], str):
+        return about | {
+            "type": "custom_tool_call",
+            "id": f"ctc_{unique()}",
+            "input": answer["input"],
+        }
+    arguments = json.dumps(answer["input"])
+    return about | {"type": "function_call", "id": f"fc_{unique()}", "arguments": arguments}
+
+
+def _spoken(words: str) -> Json:
+    return {
+        "type": "message",
+        "id": f"msg_{unique()}",
+        "role": "assistant",
+        "content": [{"type": "output_text", "text": words, "annotations": []}],
+    }
 
 
 def chat(model: str, answer: Json) -> tuple[Json, list[Json | str]]:

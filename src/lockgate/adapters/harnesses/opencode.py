@@ -24,6 +24,7 @@ VARIABLES = (
     "OPENAI_BASE_URL",
     "OPENAI_API_KEY",
     "ANTHROPIC_API_KEY",
+    "ANTHROPIC_BASE_URL",  # as Claude Code has it, without the version
     "GEMINI_API_KEY",
     "GOOGLE_GENERATIVE_AI_API_KEY",
     "OPENROUTER_API_KEY",
@@ -102,6 +103,10 @@ def _config(job: Job) -> dict[str, object]:
         "share": "disabled",
         "instructions": [f"{job.workspace}/AGENTS.md"],
     }
+    providers: dict[str, object] = {}
+    anthropic = job.environ.get("ANTHROPIC_BASE_URL")
+    if anthropic:
+        providers["anthropic"] = {"options": {"baseURL": f"{anthropic.rstrip('/')}/v1"}}
     url, model = job.environ.get("OPENAI_BASE_URL"), job.environ.get("OPENCODE_MODEL")
     if model:
         config["model"] = f"server/{model}" if url else model
@@ -109,8 +114,8 @@ def _config(job: Job) -> dict[str, object]:
         options = {"baseURL": url, "apiKey": "{env:OPENAI_API_KEY}"}
         package = "@ai-sdk/openai-compatible"
         server = {"npm": package, "options": options, "models": {model: {"name": model}}}
-        config["provider"] = {"server": server}
-    return config
+        providers["server"] = server
+    return {**config, "provider": providers}
 
 
 def _tokens(step: Event) -> int:

@@ -24,8 +24,8 @@ READY_WITHIN = 30  # seconds
 UNSEEN = 1024  # more processes than can be started between two looks at how many there are
 
 # Each service is a command in the background; what it says, and how it ends, is told in files.
-SERVING = f"""told=$1 ports=$2 command=$3 number=0
-shift 3
+SERVING = f"""told=$1 within=$2 ports=$3 command=$4 number=0
+shift 4
 failed() {{
   {{ printf "%s: " "$1"; tail -c {TAIL} "$told/$number"; }} >"$told/failed"
   exit 125
@@ -36,7 +36,7 @@ fi
 while [ $# -gt 0 ]; do
   number=$((number + 1))
   {{ sh -c "$2" || echo $? >"$told/ended"; }} >"$told/$number" 2>&1 </dev/null &
-  timeout {READY_WITHIN} sh -c '
+  timeout "$within" sh -c '
     until [ -z "$1" ] || sh -c "$1" >/dev/null 2>&1; do
       [ ! -e "$0/ended" ] || exit 1
       sleep 0.1
@@ -150,7 +150,7 @@ def _argv(it: Try, told: str, ports: str) -> Iterator[str]:
     if not it.services and not ports:
         yield it.command
         return
-    yield from (SERVING, "services", told, ports, it.command)
+    yield from (SERVING, "services", told, str(READY_WITHIN), ports, it.command)
     for service in it.services:
         yield from (service.name, service.command, service.ready)
 

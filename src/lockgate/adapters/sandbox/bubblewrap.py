@@ -132,6 +132,7 @@ def _root_directory(box: Box) -> Iterator[str]:
     home = box.env.get("HOME", HOME)
     if within(home, "/home"):
         yield from ("--perms", "0777", "--dir", home)
+    yield from _parents(given)
     for mount in box.under:
         yield from ("--bind", str(mount.source), mount.target)
 

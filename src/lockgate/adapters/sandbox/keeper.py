@@ -2,6 +2,7 @@
 
 import os
 import time
+from contextlib import suppress
 from pathlib import Path
 
 from lockgate.adapters.run import Cut
@@ -30,7 +31,8 @@ class Keeper:
     def enters(self, outer: int, first: int) -> None:
         """From here on the room is ours to look into, also when its last process has ended."""
         where = f"/proc/{outer}/root{self._room.place}" if self._room.size_mb else self._room.place
-        self._place = os.open(where, _DIRECTORY)
+        with suppress(OSError):  # the probe has seen that it can be opened, so bwrap has died
+            self._place = os.open(where, _DIRECTORY)
         self._namespace = usage.namespace_of(first)
 
     def look(self) -> Cut | None:
@@ -58,6 +60,10 @@ class Keeper:
         if self.services and not os.access(READY, os.F_OK, dir_fd=self._place):
             return Cut.SERVICE
         return None
+
+    @property
+    def sees_its_room(self) -> bool:
+        return self._place is not None
 
     def opened(self, place: str) -> int | None:
         """A directory of the room, for the caller to close; None where there was no room."""

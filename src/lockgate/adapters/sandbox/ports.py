@@ -19,14 +19,15 @@ INSIDE = "/run/lockgate/ports"
 @contextmanager
 def let_through(allowed: Sequence[str]) -> Generator[tuple[Mount, ...]]:
     """`127.0.0.1:5432`: connections to that port of the box's own localhost end here, and there."""
-    if not allowed:
+    ends = _ends(allowed)
+    if not ends:
         yield ()
         return
     with tempfile.TemporaryDirectory(prefix="lockgate-ports-") as name:
         directory = Path(name)
         directory.chmod(0o755)
         stop, stopping = os.pipe()
-        doors = [(_listening(directory, it), relay.to_tcp(*_parts(it))) for it in allowed]
+        doors = [(_listening(directory, port), relay.to_tcp(host, port)) for host, port in ends]
         thread = threading.Thread(target=relay.Relay(doors, stop).serve, daemon=True)
         thread.start()
         try:
@@ -39,20 +40,23 @@ def let_through(allowed: Sequence[str]) -> Generator[tuple[Mount, ...]]:
 
 def listening_inside(allowed: Sequence[str]) -> str:
     """The command that takes our side's place on the box's own localhost."""
-    ports = [str(_parts(it)[1]) for it in allowed]
+    ports = [str(port) for _, port in _ends(allowed)]
     words = (sys.executable, "-I", "-S", relay.__file__, INSIDE, *ports)
     return " ".join(shlex.quote(it) for it in words) if ports else ""
 
 
-def _parts(allowed: str) -> tuple[str, int]:
-    host, _, port = allowed.rpartition(":")
-    return host, int(port)
+def _ends(allowed: Sequence[str]) -> list[tuple[str, int]]:
+    """Where they lead; of several with one port the first."""
+    found: dict[int, str] = {}
+    for host, _, port in (it.rpartition(":") for it in allowed):
+        found.setdefault(int(port), host)
+    return [(host, port) for port, host in found.items()]
 
 
-def _listening(directory: Path, allowed: str) -> socket.socket:
+def _listening(directory: Path, port: int) -> socket.socket:
     """By the directory's descriptor: the path of a socket may not be long."""
     handle = os.open(directory, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-    path = f"/proc/self/fd/{handle}/{_parts(allowed)[1]}"
+    path = f"/proc/self/fd/{handle}/{port}"
     door = socket.socket(socket.AF_UNIX)
     try:
         door.bind(path)

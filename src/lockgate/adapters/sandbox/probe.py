@@ -5,11 +5,13 @@ import os
 import shutil
 import sys
 import tempfile
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
-from lockgate.adapters.run import Cut
+from lockgate.adapters.run import Cut, Finished
 from lockgate.adapters.sandbox.bubblewrap import Box, boxed, filtered, owner
+from lockgate.adapters.sandbox.keeper import Keeper
 from lockgate.adapters.sandbox.room import OVER, Room
 from lockgate.adapters.sandbox.running import run_boxed
 from lockgate.core.agents import WORKSPACE
@@ -57,16 +59,17 @@ def _overlay_works(directory: Path) -> bool:
             os.chown(made, *owner())
         (checkout / "file").write_text("before")
         os.chown(checkout / "file", *owner())
-        room = Room(place=place, checkout=checkout, size_mb=1)
+        room = Room(place=place, checkout=checkout, size_mb=4)
         box = Box(mounts=room.mounts(OVER), directory=WORKSPACE, env={})
         made_so = filtered(box, ("/bin/sh", "-c", CHANGES))
         entered = replace(made_so, program=room.entered_by(made_so.program, None))
-        try:
-            done = run_boxed(entered, deadline=20.0)
-        except Unavailable:
-            return False
-        unchanged = (checkout / "file").read_text() == "before"
-        return done.cut is None and done.code == 0 and unchanged
+        with closing(Keeper(room, 1024, 4096, None)) as keeper:
+            try:
+                done = run_boxed(entered, deadline=20.0, warden=keeper)
+            except Unavailable:
+                return False
+            unchanged = (checkout / "file").read_text() == "before"
+            return done == Finished(0, "", "") and unchanged and keeper.sees_its_room
 
 
 _OVERLAYS: dict[int, bool] = {}

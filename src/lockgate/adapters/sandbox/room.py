@@ -75,7 +75,7 @@ class Room:
         uid, gid = owner()
         root = os.geteuid() == 0
         private = ("-m",) if root else ("-U", "-r", "-m")
-        whose, how = (f"{uid}:{gid}", "") if root else ("", ",userxattr")
+        whose, how = (f"{uid}:{gid}", ",redirect_dir=on") if root else ("", ",userxattr")
         shell = ("/bin/sh", "-c", MOUNTING, str(self.checkout))
         told = (self.place.name, size, whose, how, str(group or ""))
         unshare = (shutil.which("unshare") or "unshare", *private, "--propagation", "private")

@@ -1,0 +1,45 @@
+"""The tests of many files. Nothing is executed, and what is too big or broken has no tests."""
+
+from collections.abc import Callable, Mapping
+
+from lockgate.adapters.test_sources import go, javascript, python
+from lockgate.core.test_pairs import SourceTest, Tests
+
+FILE = 1_000_000  # characters of one file that are looked at
+TOTAL = 30_000_000
+TESTS = 200_000
+
+Reader = Callable[[str, str], list[SourceTest]]
+
+READERS: dict[str, Reader] = {
+    ".py": python.tests_in,
+    "_test.go": go.tests_in,
+    **dict.fromkeys(
+        (".js", ".ts", ".jsx", ".tsx", ".mjs", ".cjs", ".mts", ".cts"), javascript.tests_in
+    ),
+}
+
+
+def source_tests(files: Mapping[str, str]) -> Tests:
+    """`files` is path → text of the test files of one side."""
+    found: list[SourceTest] = []
+    left = TOTAL
+    for path in sorted(files):
+        text = files[path]
+        reader = _reader(path)
+        if reader is None or len(text) > min(FILE, left):
+            continue
+        left -= len(text)
+        found.extend(reader(path, text))
+        if len(found) > TESTS:
+            break
+    return tuple(_last_of_each(found)[:TESTS])
+
+
+def _reader(path: str) -> Reader | None:
+    return next((it for ending, it in READERS.items() if path.endswith(ending)), None)
+
+
+def _last_of_each(tests: list[SourceTest]) -> list[SourceTest]:
+    """Of two tests with one name the later one is what runs."""
+    return list({test.id: test for test in tests}.values())

@@ -1,0 +1,106 @@
+"""What the differential gate runs: which files come from which side, and what need not run."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from lockgate.core.canaries import CanaryFile, canary_file
+from lockgate.core.test_paths import Runner, harness_files, matches, runner_of, test_files
+
+# A test file that cannot be loaded must not keep the others from being run.
+ENVIRONMENT = {Runner.PYTEST: (("PYTEST_ADDOPTS", "--continue-on-collection-errors"),)}
+_ENDINGS = {
+    Runner.PYTEST: (".py",),
+    Runner.UNITTEST: (".py",),
+    Runner.GO: ("_test.go",),
+}
+_SCRIPTS = (".js", ".ts", ".jsx", ".tsx", ".mjs", ".cjs", ".mts", ".cts")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sides:
+    """Both trees as path → blob, and what names base's for the cache."""
+
+    base: Mapping[str, str]
+    candidate: Mapping[str, str]
+    base_tree: str
+    config_hash: str
+    harness: frozenset[str] = frozenset()  # mixed files whose part about tests was changed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TestRules:
+    __test__ = False
+
+    command: str
+    patterns: tuple[str, ...] = ()
+    protected: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Mixed:
+    """A tree that starts as one side: files taken from the other, files taken out."""
+
+    take: tuple[str, ...]
+    drop: tuple[str, ...]
+
+    @property
+    def same(self) -> bool:
+        """Nothing is mixed in: the side's own run says it already."""
+        return not (self.take or self.drop)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """Base alone is measured once a key; the canary goes into every run but the first."""
+
+    base_key: tuple[str, str]
+    base_on_candidate: Mixed
+    candidate_on_base: Mixed
+    canary: CanaryFile | None
+    environment: tuple[tuple[str, str], ...]
+
+
+def plan(sides: Sides, rules: TestRules, nonce: str, package: str = "main") -> Plan:
+    """`package` is Go's, of the directory that `canary_directory` names."""
+    tests = test_files(sides.base, rules.patterns) or test_files(sides.candidate, rules.patterns)
+    runner = runner_of(rules.command, tests)
+    directory = canary_directory(tests, runner) if runner else None
+    canary = (
+        canary_file(runner, directory, nonce, package) if runner and directory is not None else None
+    )
+    deciding, protected = _deciding(sides, rules), _protected(sides, rules)
+    return Plan(
+        base_key=(sides.base_tree, sides.config_hash),
+        base_on_candidate=_laid(sides.base, sides.candidate, deciding | protected),
+        candidate_on_base=_laid(sides.candidate, sides.base, deciding - protected),
+        canary=canary,
+        environment=ENVIRONMENT.get(runner, ()) if runner else (),
+    )
+
+
+def canary_directory(tests: Sequence[str], runner: Runner) -> str | None:
+    """Where most of base's test files are, so that the command looks there."""
+    endings = _ENDINGS.get(runner, _SCRIPTS)
+    found = Counter(file.rpartition("/")[0] for file in tests if file.endswith(endings))
+    return min(found, key=lambda it: (-found[it], len(it), it)) if found else None
+
+
+def _deciding(sides: Sides, rules: TestRules) -> frozenset[str]:
+    """Tests, what belongs to them, and what decides how they are run."""
+    paths = (*sides.base, *sides.candidate)
+    tests = frozenset(test_files(paths, rules.patterns))
+    return tests | frozenset(harness_files(paths, rules.command)) | sides.harness
+
+
+def _protected(sides: Sides, rules: TestRules) -> frozenset[str]:
+    """These are base's in every mixed tree."""
+    paths = (*sides.base, *sides.candidate)
+    return frozenset(path for path in paths if matches(path, rules.protected))
+
+
+def _laid(over: Mapping[str, str], under: Mapping[str, str], which: frozenset[str]) -> Mixed:
+    """One side's files of a kind in place of the other's."""
+    take = (path for path in which if path in over and over[path] != under.get(path))
+    drop = (path for path in which if path in under and path not in over)
+    return Mixed(tuple(sorted(take)), tuple(sorted(drop)))
