@@ -1,6 +1,7 @@
 """A checkout to judge and the gates that judge it, for tests that run real commands."""
 
 import shutil
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -41,11 +42,16 @@ class Gatehouse:
         )
 
     def attempt(
-        self, command: str, timeout: int = 60, services: tuple[Service, ...] = (), **sandbox: Any
+        self,
+        command: str,
+        timeout: int = 60,
+        services: tuple[Service, ...] = (),
+        cancelled: Callable[[], bool] = lambda: False,
+        **sandbox: Any,
     ) -> Attempt:
-        found = CommandGates().attempt(
-            gate(command, timeout), self.run(services, **sandbox), lambda: False
-        )
+        """What it reported is then in `reports`."""
+        run = self.run(services, **sandbox)
+        found = CommandGates(reader=unread).attempt(gate(command, timeout), run, cancelled)
         if found.report_dir is not None:
             shutil.copytree(found.report_dir, self.place / "reports", dirs_exist_ok=True)
             shutil.rmtree(found.report_dir)
@@ -58,6 +64,10 @@ class Gatehouse:
         """What is left beside what was there before."""
         known = {"checkout", "base.git", "reports"}
         return {it.name for it in self.place.iterdir()} - known
+
+
+def unread(*_: object) -> Any:
+    raise AssertionError("these tests read reports themselves")
 
 
 def a_gatehouse(tmp_path: Path) -> Gatehouse:

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lockgate.core.agents import End, Ending, Exit, Report, Usage
+from lockgate.core.charging import within_budget
 from lockgate.core.decision import Decision
 from lockgate.core.effects import EndSessions, MirrorTask, NotifyHuman, SpawnAgent
 from lockgate.core.events import (
@@ -20,7 +21,7 @@ from lockgate.core.events import (
     StatusChanged,
     UsageLimited,
 )
-from lockgate.core.judging import evaluation_failed, within_budget
+from lockgate.core.judging import evaluation_failed
 from lockgate.core.lifecycle import ARROWS
 from lockgate.core.limits import ESCALATION_THRESHOLD, MAX_CRASHES
 from lockgate.core.model import Actor, Budget, Cause, Role, Status, Stuck, Task

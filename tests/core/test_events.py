@@ -13,11 +13,11 @@ from lockgate.core.events import (
     AutoAdvanced,
     Escalation,
     Event,
-    GateFailedRetrying,
     StatusChanged,
     payload,
     type_of,
 )
+from lockgate.core.gate_events import GateFailedRetrying
 from lockgate.core.model import Actor, Cause, Status
 from tests.given import FEEDBACK, ID, NOW
 

@@ -16,22 +16,19 @@ from lockgate.core.effects import (
     SpawnAgent,
 )
 from lockgate.core.evaluation import Broken, Failed, Passed, SingleGateResult, Waiting
-from lockgate.core.events import (
+from lockgate.core.events import AttemptFailed, StatusChanged, payload, type_of
+from lockgate.core.findings import Finding, Priority
+from lockgate.core.gate_events import (
     AllGatesPassed,
-    AttemptFailed,
     ChangeTaken,
     GateCompleted,
     GateEvaluationStarted,
     GateFailedMaxIterations,
     GateFailedRetrying,
-    StatusChanged,
     TaskCompletionSignaled,
     TaskGatesPassed,
-    payload,
-    type_of,
 )
-from lockgate.core.findings import Finding, Priority
-from lockgate.core.judging import change_taken, judged
+from lockgate.core.judging import judged
 from lockgate.core.lifecycle import ARROWS
 from lockgate.core.limits import ESCALATION_THRESHOLD
 from lockgate.core.model import (
@@ -52,7 +49,7 @@ from lockgate.core.model import (
 )
 from lockgate.core.model import Failed as FailedPhase
 from lockgate.core.needs import gates_passed
-from lockgate.core.turns import Move, move
+from lockgate.core.turns import Move, change_taken, move
 from tests.given import (
     COMMIT,
     HANDOFF,

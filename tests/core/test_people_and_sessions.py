@@ -8,12 +8,12 @@ from lockgate.core.decision import Decision, Refusal
 from lockgate.core.effects import EndSessions, EvaluateGates, MirrorTask, SpawnAgent, overtaken
 from lockgate.core.events import (
     AgentRespawned,
-    GateEvaluationStarted,
     SessionStarted,
     StatusChanged,
     TaskHandedBack,
     TaskTakenOver,
 )
+from lockgate.core.gate_events import GateEvaluationStarted
 from lockgate.core.lifecycle import unheard
 from lockgate.core.model import Actor, Role, Status, Task, Working
 from lockgate.core.session_turns import (

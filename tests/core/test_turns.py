@@ -13,19 +13,15 @@ from lockgate.core.effects import (
     ReleaseWorkspace,
     SpawnAgent,
 )
-from lockgate.core.events import (
+from lockgate.core.events import AttemptFailed, Escalation, Resumed, SessionStarted, StatusChanged
+from lockgate.core.findings import Finding, Priority
+from lockgate.core.gate_events import (
     AllGatesPassed,
-    AttemptFailed,
-    Escalation,
     GateEvaluationStarted,
     GateFailedMaxIterations,
     GateFailedRetrying,
-    Resumed,
-    SessionStarted,
-    StatusChanged,
     TaskGatesPassed,
 )
-from lockgate.core.findings import Finding, Priority
 from lockgate.core.judging import (
     budget_reached,
     dropped_from_train,

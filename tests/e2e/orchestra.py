@@ -28,6 +28,7 @@ formula = "none"
 name = "tests"
 type = "command"
 command = "grep -q good answer.txt"
+attempts = 1
 [[gates.list]]
 name = "review"
 type = "parallel_review"
@@ -175,7 +176,7 @@ class Orchestra:
         events = self.app.store.events(None, 0, 1000)
         lines = [f"{it.seq} {it.task} {it.type} {json.dumps(dict(it.data))[:300]}" for it in events]
         log = (self.place / "orchestrator.log").read_text(errors="replace")[-3000:]
-        return "\n".join([*lines, "orchestrator:", log])
+        return "\n".join([*lines, "orchestrator:", log, "left over:", *self.left_over()])
 
     def close(self) -> None:
         self.down()

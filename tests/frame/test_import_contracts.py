@@ -36,7 +36,7 @@ PLANTED = [
     Planted("inward", "ports.py", "import lockgate.services"),
     Planted("inward", "services/planted.py", "import lockgate.adapters"),
     Planted("inward", "adapters/run.py", "import lockgate.services"),
-    Planted("inward", "bootstrap.py", "import lockgate.faces"),
+    Planted("inward", "bootstrap/app.py", "import lockgate.faces"),
     Planted("inward", "unplaced.py", "import lockgate.core"),
     Planted("core", "core/planted.py", "import os"),
     Planted("core", "core/planted.py", "def hidden(): import time"),

@@ -7,18 +7,20 @@ from pathlib import Path
 from typing import Any
 
 from lockgate.bootstrap import open_app
+from lockgate.core import gates
 from lockgate.core.agents import Ending, Exit, Job, Launch, Report, Usage
-from lockgate.core.evaluation import Broken, Passed, Proof, SingleGateResult
 from lockgate.core.gates import CommandGate
 from lockgate.core.model import SessionId, Task, TaskId
 from lockgate.core.settings import Settings
+from lockgate.core.test_results import ReportRead, Unreadable
 from lockgate.errors import Unavailable
-from lockgate.ports import Change, GateRun, Project, Start
+from lockgate.ports import Attempt, Change, Cut, GateRun, Project, Start
 from lockgate.services.attendance import Attendance
 from lockgate.services.coordinator import Coordinator
 from lockgate.services.desks import Desks
 from lockgate.services.effector import Effector
 from lockgate.services.evidence import Witness
+from lockgate.services.gate_runner import GateRunner
 from lockgate.services.hands import Hands
 from lockgate.services.housekeeping import Housekeeper
 from lockgate.services.judge import Judge
@@ -206,21 +208,27 @@ class FakeGates:
 
     results: list[str] = field(default_factory=lambda: ["pass"])
 
-    def run(
-        self, gate: CommandGate, run: GateRun, cancelled: Callable[[], bool]
-    ) -> SingleGateResult:
+    def attempt(self, gate: CommandGate, run: GateRun, cancelled: Callable[[], bool]) -> Attempt:
         result = self.results.pop(0) if len(self.results) > 1 else self.results[0]
-        if result != "pass":
-            return Broken(gate.name, result)
-        proof = Proof(
-            ran=(gate.command,),
-            commit=run.commit,
-            tree=run.tree,
-            config_hash=run.config_hash,
-            sandbox="none",
+        broken = result != "pass"
+        return Attempt(
+            exit_code=125 if broken else 0,
+            cut=Cut.BOX if broken else None,
+            why=result if broken else "",
+            out="",
+            err="",
+            report_dir=None,
             seconds=0.1,
+            level="none",
         )
-        return Passed(gate.name, proof)
+
+    def read(self, attempt: Attempt, wanted: gates.Report | None) -> ReportRead | Unreadable:
+        return ReportRead(format=gates.Report.GENERIC)
+
+
+class Always:
+    def hold(self, when: str, task: Mapping[str, object], change: Mapping[str, object]) -> bool:
+        return True
 
 
 class NoLogins:
@@ -265,12 +273,17 @@ class Stage:
 
     def _loop(self) -> Loop:
         app = self.app
-        judge = Judge(
+        runner = GateRunner(
             home=self.world.home,
+            workspaces=self.workspaces,
+            gates=self.gates,
+            conditions=Always(),
+        )
+        judge = Judge(
             store=app.store,
             coordinator=app.coordinator,
             workspaces=self.workspaces,
-            gates=self.gates,
+            runner=runner,
             spawner=self.spawner,
         )
         return Loop(

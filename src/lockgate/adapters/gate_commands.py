@@ -11,15 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lockgate.adapters.sandbox import Mount, Tried, Try, bare, enclosed, owner, trouble
-from lockgate.core.evaluation import Broken, Failed, Passed, Proof, SingleGateResult
 from lockgate.core.exits import EXIT_DOCKER_DAEMON_UNAVAILABLE as NOT_ENCLOSED
-from lockgate.core.findings import Finding, Priority
-from lockgate.core.gates import CommandGate
+from lockgate.core.gates import CommandGate, Report
 from lockgate.core.settings import SandboxLevel, SandboxSettings
+from lockgate.core.test_results import ReportRead, Unreadable
 from lockgate.errors import Unavailable
 from lockgate.ports import Attempt, Cut, GateRun
 
-NOT_RUN = frozenset({126, 127})  # the shell's words for a command that it cannot start
 SIGNALS = {137: "SIGKILL", 143: "SIGTERM"}  # or a program's own exit
 NEVER_RAN = frozenset({Cut.BOX, Cut.SERVICE})
 TAIL = 4000
@@ -29,13 +27,7 @@ TAIL = 4000
 class CommandGates:
     """The GateRuns port. Nothing that a gate writes is kept but what it prints and reports."""
 
-    def run(
-        self, gate: CommandGate, run: GateRun, cancelled: Callable[[], bool]
-    ) -> SingleGateResult:
-        attempt = self.attempt(gate, run, cancelled)
-        if attempt.report_dir is not None:
-            shutil.rmtree(attempt.report_dir)
-        return _result(gate, run, attempt)
+    reader: Callable[[Path, str, Report | None], ReportRead | Unreadable]
 
     def attempt(self, gate: CommandGate, run: GateRun, cancelled: Callable[[], bool]) -> Attempt:
         """One try, which finds the checkout as the one before found it."""
@@ -62,6 +54,14 @@ class CommandGates:
             )
             raise Unavailable(what, why=str(error), fix=fix) from error
         return _attempt(gate, run.sandbox, tried)
+
+    def read(self, attempt: Attempt, wanted: Report | None) -> ReportRead | Unreadable:
+        if attempt.report_dir is None:
+            return Unreadable("it left no reports")
+        try:
+            return self.reader(attempt.report_dir, f"{attempt.out}\n{attempt.err}", wanted)
+        finally:
+            shutil.rmtree(attempt.report_dir, ignore_errors=True)
 
 
 def _give(directory: Path) -> None:
@@ -116,34 +116,6 @@ def _why(cut: Cut | None, gate: CommandGate, sandbox: SandboxSettings, tried: Tr
         Cut.PIDS: f"it used up its processes ([sandbox] pids = {sandbox.pids})",
     }
     return words[cut]
-
-
-def _result(gate: CommandGate, run: GateRun, attempt: Attempt) -> SingleGateResult:
-    if attempt.cut is Cut.DEADLINE:
-        return Failed(gate.name, (_finding(attempt.why, attempt),))
-    if attempt.cut is not None:
-        return Broken(gate.name, attempt.why)
-    if attempt.exit_code in NOT_RUN:
-        return Broken(gate.name, f"its command cannot be started: {_tail(attempt.err)}")
-    if attempt.exit_code != 0:
-        note = f" ({attempt.why})" if attempt.why else ""
-        how = f"`{gate.command}` exited {attempt.exit_code}{note}"
-        return Failed(gate.name, (_finding(how, attempt),))
-    proof = Proof(
-        ran=(gate.command,),
-        commit=run.commit,
-        tree=run.tree,
-        config_hash=run.config_hash,
-        sandbox=attempt.level,
-        seconds=attempt.seconds,
-        exit_code=attempt.exit_code,
-    )
-    return Passed(gate.name, proof)
-
-
-def _finding(how: str, attempt: Attempt) -> Finding:
-    said = _tail(f"{attempt.out}\n{attempt.err}")
-    return Finding(Priority.P1_MAJOR, f"{how}: {said}" if said else how)
 
 
 def _tail(text: str) -> str:

@@ -6,14 +6,9 @@ from dataclasses import dataclass, replace
 from lockgate.core.decision import Decision, Evidence
 from lockgate.core.effects import Effect, MirrorTask, reviews_first, worker
 from lockgate.core.escalation import EscalationGuard
-from lockgate.core.events import (
-    AttemptFailed,
-    Escalation,
-    Event,
-    GateEvaluationStarted,
-    StatusChanged,
-)
+from lockgate.core.events import AttemptFailed, Escalation, Event, StatusChanged
 from lockgate.core.findings import GateFeedback
+from lockgate.core.gate_events import GateEvaluationStarted
 from lockgate.core.lifecycle import ARROWS
 from lockgate.core.model import (
     Actor,
@@ -144,8 +139,8 @@ def _counted(seen: Evidence, task: Task, target: Status) -> Task:
 def _reviewed(task: Task) -> Task:
     """A round begins when an evaluation reaches a review: at once, where that comes first."""
     more = 1 if reviews_first(task.pinned) else 0
-    judged = replace(task, review_round=task.review_round + more, candidate="", passed=())
-    return replace(judged, taken_over=False)
+    judged = replace(task, candidate="", patch="", protected=(), passed=(), waiting="")
+    return replace(judged, review_round=task.review_round + more, taken_over=False)
 
 
 def _refunded(task: Task) -> Task:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from lockgate.core.artifacts import Artifacts
 from lockgate.core.effects import Effect
+from lockgate.core.evaluation import SingleGateResult
 from lockgate.core.events import Event
 from lockgate.core.model import Actor, Pinned, Session, Status, Task
 
@@ -31,6 +32,7 @@ class Decision:
     events: tuple[Event, ...] = ()
     effects: tuple[Effect, ...] = ()
     session: Session | None = None  # a session that begins or ends with this turn
+    results: tuple[SingleGateResult, ...] = ()  # what gates said, kept with it
     body: str | None = None  # the text of TASK.md that it was made on
 
 

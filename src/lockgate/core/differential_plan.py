@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from lockgate.core.canaries import CanaryFile, canary_file
+from lockgate.core.canaries import CanaryFile, canary_file, with_canaries
 from lockgate.core.test_paths import Runner, harness_files, matches, runner_of, test_files
 
 # A test file that cannot be loaded must not keep the others from being run.
@@ -14,6 +14,8 @@ _ENDINGS = {
     Runner.UNITTEST: (".py",),
     Runner.GO: ("_test.go",),
 }
+_SCRIPTED = frozenset({Runner.JEST, Runner.VITEST, Runner.NODE})
+_SCRIPT_TESTS = ("**/*.{test,spec}.{js,ts,jsx,tsx,mjs,cjs,mts,cts}",)
 _SCRIPTS = (".js", ".ts", ".jsx", ".tsx", ".mjs", ".cjs", ".mts", ".cts")
 
 
@@ -57,7 +59,10 @@ class Plan:
     base_key: tuple[str, str]
     base_on_candidate: Mixed
     candidate_on_base: Mixed
+    runner: Runner | None
+    nonce: str
     canary: CanaryFile | None
+    appended: tuple[str, ...]  # files that get canaries of their own
     environment: tuple[tuple[str, str], ...]
 
 
@@ -74,9 +79,24 @@ def plan(sides: Sides, rules: TestRules, nonce: str, package: str = "main") -> P
         base_key=(sides.base_tree, sides.config_hash),
         base_on_candidate=_laid(sides.base, sides.candidate, deciding | protected),
         candidate_on_base=_laid(sides.candidate, sides.base, deciding - protected),
+        runner=runner,
+        nonce=nonce,
         canary=canary,
+        appended=_appended(tests, runner),
         environment=ENVIRONMENT.get(runner, ()) if runner else (),
     )
+
+
+def planted(plan: Plan, texts: Mapping[str, str]) -> tuple[CanaryFile, ...]:
+    """The canaries of one tree; `texts` are those of `plan.appended` that it has."""
+    if plan.runner is None or plan.canary is None:
+        return ()
+    own = (
+        with_canaries(plan.runner, path, texts[path], f"{plan.nonce}{number}y")
+        for number, path in enumerate(plan.appended)
+        if path in texts
+    )
+    return (plan.canary, *own)
 
 
 def canary_directory(tests: Sequence[str], runner: Runner) -> str | None:
@@ -84,6 +104,10 @@ def canary_directory(tests: Sequence[str], runner: Runner) -> str | None:
     endings = _ENDINGS.get(runner, _SCRIPTS)
     found = Counter(file.rpartition("/")[0] for file in tests if file.endswith(endings))
     return min(found, key=lambda it: (-found[it], len(it), it)) if found else None
+
+
+def _appended(tests: Sequence[str], runner: Runner | None) -> tuple[str, ...]:
+    return tuple(it for it in tests if runner in _SCRIPTED and matches(it, _SCRIPT_TESTS))
 
 
 def _deciding(sides: Sides, rules: TestRules) -> frozenset[str]:

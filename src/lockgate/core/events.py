@@ -2,8 +2,20 @@
 
 from dataclasses import asdict, dataclass
 
-from lockgate.core.findings import GateFeedback
-from lockgate.core.model import Actor, Cause, Checkpoint, Role, Status, TaskId
+from lockgate.core.gate_events import (
+    AllGatesPassed,
+    ChangeTaken,
+    GateCompleted,
+    GateEvaluationStarted,
+    GateFailedMaxIterations,
+    GateFailedRetrying,
+    HumanCommented,
+    HumanReviewCompleted,
+    HumanReviewRequested,
+    TaskCompletionSignaled,
+    TaskGatesPassed,
+)
+from lockgate.core.model import Actor, Cause, Role, Status, TaskId
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,22 +109,6 @@ class UsageLimited:
 
 
 @dataclass(frozen=True, slots=True)
-class TaskCompletionSignaled:
-    """S3: an agent says that it is done."""
-
-    task_id: TaskId
-    checkpoint: Checkpoint
-
-
-@dataclass(frozen=True, slots=True)
-class ChangeTaken:
-    """All work in the workspace became one commit, which is what is judged."""
-
-    commit: str
-    files: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class AgentRespawned:
     """A human asked for an agent anew."""
 
@@ -134,49 +130,6 @@ class ArtifactTampered:
     """TASK.md's frontmatter said something else than the row; it was put back."""
 
     found: str
-
-
-@dataclass(frozen=True, slots=True)
-class GateEvaluationStarted:
-    task_id: TaskId
-    iteration: int
-
-
-@dataclass(frozen=True, slots=True)
-class GateCompleted:
-    """S3: a gate gave its result, which `why` explains."""
-
-    task_id: TaskId
-    gate_name: str
-    result: str
-    why: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class AllGatesPassed:
-    task_id: TaskId
-    iteration: int
-
-
-@dataclass(frozen=True, slots=True)
-class TaskGatesPassed:
-    task_id: TaskId
-    change_id: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GateFailedRetrying:
-    task_id: TaskId
-    gate_name: str
-    feedback: GateFeedback
-    iteration: int
-
-
-@dataclass(frozen=True, slots=True)
-class GateFailedMaxIterations:
-    task_id: TaskId
-    feedback: GateFeedback
-    iterations: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,6 +183,9 @@ Event = (
     | ArtifactTampered
     | GateEvaluationStarted
     | GateCompleted
+    | HumanReviewRequested
+    | HumanReviewCompleted
+    | HumanCommented
     | AllGatesPassed
     | TaskGatesPassed
     | GateFailedRetrying
@@ -261,6 +217,9 @@ TYPES: dict[type[Event], str] = {
     ArtifactTampered: "artifact.tampered",
     GateEvaluationStarted: "GateEvaluationStarted",
     GateCompleted: "GateCompleted",
+    HumanReviewRequested: "HumanReviewRequested",
+    HumanReviewCompleted: "HumanReviewCompleted",
+    HumanCommented: "human.commented",
     AllGatesPassed: "AllGatesPassed",
     TaskGatesPassed: "TaskGatesPassed",
     GateFailedRetrying: "GateFailedRetrying",

@@ -6,6 +6,7 @@ from enum import StrEnum
 
 from lockgate.core.model import GateKind, GateRef
 
+PROTECTED = "protected-files"
 APPROVE = "Review and approve this change"
 ATTEMPTS = 3
 TIMEOUT_SECONDS = 600
@@ -227,6 +228,14 @@ def kind_of(gate: Gate) -> GateKind:
 
 def reference(gate: Gate) -> GateRef:
     return GateRef(gate.name, kind_of(gate), gate.place.fail_fast)
+
+
+def with_protected(gates: Sequence[Gate], protected: Sequence[str]) -> tuple[Gate, ...]:
+    """A human's gate at the end, where a change touches what is protected and none is there."""
+    if not protected or any(isinstance(gate, HumanGate) for gate in gates):
+        return tuple(gates)
+    place = Placement(serial=True, on=(Where.CHANGE,))
+    return (*gates, HumanGate(PROTECTED, place, "This change touches protected files"))
 
 
 def waves(gates: Iterable[Gate]) -> tuple[tuple[Gate, ...], ...]:

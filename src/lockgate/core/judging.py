@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from lockgate.core.arrival import Arrival, also, arrive, charge, session_id, stay
+from lockgate.core.arrival import Arrival, also, arrive, charge, stay
+from lockgate.core.charging import limit_reached, recorded, within_budget
 from lockgate.core.decision import Decision, Evidence, Refusal
-from lockgate.core.effects import EvaluateGates, NotifyHuman, SpawnAgent, wants_fresh
+from lockgate.core.effects import EvaluateGates, NotifyHuman, SpawnAgent
 from lockgate.core.evaluation import (
     AllPassed,
     Broken,
@@ -16,44 +17,28 @@ from lockgate.core.evaluation import (
     SingleGateResult,
     Waiting,
 )
-from lockgate.core.events import (
+from lockgate.core.findings import Finding, GateFeedback, Priority
+from lockgate.core.gate_events import (
     AllGatesPassed,
-    ChangeTaken,
-    Event,
     GateCompleted,
     GateFailedMaxIterations,
     GateFailedRetrying,
-    StatusChanged,
+    HumanReviewRequested,
     TaskGatesPassed,
 )
-from lockgate.core.findings import Finding, GateFeedback, Priority
 from lockgate.core.gate_executor import conclude
-from lockgate.core.iterations import RetryController
 from lockgate.core.model import (
     REVIEWS,
-    Budget,
     Cause,
-    IterationOutcome,
-    IterationRecord,
-    NeedsFixes,
     Role,
     Status,
     Task,
     TaskId,
 )
-from lockgate.core.needs import last_round
+from lockgate.core.needs import gates_of
 
 S = Status
-
-
-def change_taken(seen: Evidence, commit: str, files: tuple[str, ...]) -> Decision | Refusal:
-    """The work as one commit, before anything judges it; no pass outlives another commit."""
-    task = seen.task
-    if task.status is not S.AGENT_REVIEW:
-        return _over(seen)
-    passed = task.passed if commit == task.candidate else ()
-    taken = replace(task, candidate=commit, passed=passed)
-    return also(stay(seen, taken), ChangeTaken(commit, files))
+Outcome = GateFailedMaxIterations | GateFailedRetrying
 
 
 def judged(seen: Evidence, results: Sequence[SingleGateResult], since: int) -> Decision | Refusal:
@@ -62,13 +47,13 @@ def judged(seen: Evidence, results: Sequence[SingleGateResult], since: int) -> D
     `since` is the evaluation they were run for, by the rev at which it began.
     """
     if seen.task.status is not S.AGENT_REVIEW or seen.task.since != since:
-        return _over(seen)
+        return over(seen)
     passed = [result for result in results if isinstance(result, Passed)]
     if any(result.proof.commit != seen.task.candidate for result in passed):
-        return _over(seen, "the gates passed on another commit than the one that is judged now")
+        return over(seen, "the gates passed on another commit than the one that is judged now")
     completed = tuple(_completed(seen.task.id, result) for result in results)
     decision = _concluded(_passing(seen, [result.gate for result in passed]), results)
-    return replace(decision, events=(*completed, *decision.events))
+    return replace(decision, events=(*completed, *decision.events), results=tuple(results))
 
 
 def evaluation_passed(seen: Evidence) -> Decision:
@@ -84,11 +69,11 @@ def evaluation_failed(
     seen: Evidence, feedback: GateFeedback, *, review: bool, fail_fast: bool = False
 ) -> Decision:
     """Back to work, or stuck where a limit is reached; one failed attempt either way."""
-    cause = _limit_reached(seen, review=review, fail_fast=fail_fast)
-    task = _recorded(spend(seen), feedback, cause)
+    cause = limit_reached(seen, review=review, fail_fast=fail_fast)
+    task = recorded(spend(seen), feedback, cause)
     if cause:
         there = Arrival(S.STUCK, feedback.summary, cause, feedback)
-        said: Event = GateFailedMaxIterations(task.id, feedback, task.iteration)
+        said: Outcome = GateFailedMaxIterations(task.id, feedback, task.iteration)
     else:
         there = Arrival(S.WORKING, feedback.summary, None, feedback)
         said = GateFailedRetrying(
@@ -99,31 +84,10 @@ def evaluation_failed(
         )
     iteration = task.iteration if cause else task.iteration + 1
 
-    def goes_on(charged: Task) -> Decision:
+    def goes_back(charged: Task) -> Decision:
         return also(arrive(seen, replace(charged, iteration=iteration), there), said)
 
-    return within_budget(seen, charge(seen, task, there, goes_on))
-
-
-def within_budget(seen: Evidence, decision: Decision) -> Decision:
-    """No worker is asked for once the task has used up what it may: a human decides."""
-    used_up = _used_up(decision.task, seen.rules.budget)
-    asks = any(isinstance(it, SpawnAgent) and it.role is Role.WORKER for it in decision.effects)
-    if not used_up or not asks:
-        return decision
-    after = decision.task
-    task = replace(
-        after,
-        status=seen.task.status,
-        iteration=seen.task.iteration,
-        generation=seen.task.generation,
-        since=seen.task.since,
-    )
-    untrue = (StatusChanged, GateFailedRetrying)
-    said = tuple(it for it in decision.events if not isinstance(it, untrue))
-    feedback = after.phase.feedback if isinstance(after.phase, NeedsFixes) else None
-    stopped = arrive(seen, task, Arrival(S.STUCK, used_up, Cause.BUDGET, feedback))
-    return replace(stopped, events=(*said, *stopped.events))
+    return within_budget(seen, charge(seen, task, there, goes_back))
 
 
 def review_reached(seen: Evidence) -> Decision:
@@ -154,17 +118,19 @@ def _concluded(seen: Evidence, results: Sequence[SingleGateResult]) -> Decision:
             return evaluation_failed(seen, feedback, review=False, fail_fast=fast)
         case GateError(gate, why):
             return gate_broken(seen, f"gate {gate} could not judge: {why}")
-        case Waiting(_, prompt):
-            return stay(seen, seen.task, NotifyHuman(S.AGENT_REVIEW, prompt))
+        case Waiting(gate, prompt):
+            asked = replace(seen.task, waiting=gate)
+            decision = stay(seen, asked, NotifyHuman(S.AGENT_REVIEW, prompt))
+            return also(decision, HumanReviewRequested(seen.task.id, prompt))
         case AllPassed():
-            return _next_gate(seen)
+            return goes_on(seen)
 
 
 def review_passed(seen: Evidence) -> Decision:
     """The reviewers' own gates passed; those behind them are judged now."""
     reviews = _reviews(seen)
     completed = tuple(GateCompleted(seen.task.id, gate, "passed") for gate in reviews)
-    decision = _next_gate(_passing(seen, reviews))
+    decision = goes_on(_passing(seen, reviews))
     return replace(decision, events=(*completed, *decision.events))
 
 
@@ -182,8 +148,9 @@ def _reviews(seen: Evidence) -> list[str]:
     return [gate.name for gate in seen.rules.gates if gate.kind in REVIEWS]
 
 
-def _next_gate(seen: Evidence) -> Decision:
-    left = [gate for gate in seen.rules.gates if gate.name not in seen.task.passed]
+def goes_on(seen: Evidence) -> Decision:
+    """On to the first gate that has not passed; where none is left, the evaluation has passed."""
+    left = [gate for gate in gates_of(seen) if gate.name not in seen.task.passed]
     if not left:
         return evaluation_passed(seen)
     if left[0].kind in REVIEWS:
@@ -208,43 +175,8 @@ def _completed(task: TaskId, result: SingleGateResult) -> GateCompleted:
             return GateCompleted(task, gate, "broken", why)
 
 
-def _over(seen: Evidence, why: str = "the evaluation is over") -> Refusal:
+def over(seen: Evidence, why: str = "the evaluation is over") -> Refusal:
     return Refusal(source=seen.task.status, target=seen.task.status, why=why)
-
-
-def _used_up(task: Task, budget: Budget) -> str:
-    """What of the budget is used up, in words; nothing where something is left of all of it."""
-    if budget.usd and task.usd >= budget.usd:
-        return f"its agents have cost {task.usd:.2f} USD of {budget.usd:.2f}"
-    if budget.tokens and task.tokens >= budget.tokens:
-        return f"its agents have used {task.tokens} tokens of {budget.tokens}"
-    if budget.minutes and task.seconds >= budget.minutes * 60:
-        return f"its agents have worked {task.seconds / 60:.0f} minutes of {budget.minutes}"
-    return ""
-
-
-def _limit_reached(seen: Evidence, *, review: bool, fail_fast: bool) -> Cause | None:
-    if fail_fast:
-        return Cause.FAIL_FAST
-    if review and last_round(seen.task, seen.rules.limits):
-        return Cause.REVIEW_ROUNDS
-    failed = _recorded(seen.task, None, None)
-    if RetryController(failed.id, seen.rules.retry, failed.history).should_retry():
-        return None
-    return Cause.MAX_ITERATIONS
-
-
-def _recorded(task: Task, feedback: GateFeedback | None, cause: Cause | None) -> Task:
-    """The iteration as it ended. An agent that was resumed is the one it was before."""
-    outcome = (
-        IterationOutcome.FAILED_MAX_ITERATIONS if cause else IterationOutcome.FAILED_WITH_RETRY
-    )
-    resumed_agent = task.history and not wants_fresh(task)
-    agent = task.history[-1].agent_id if resumed_agent else session_id(task.id, task.generation)
-    record = IterationRecord(
-        iteration=task.iteration, agent_id=agent, outcome=outcome, feedback=feedback
-    )
-    return replace(task, history=(*task.history, record))
 
 
 def _as_feedback(review: str) -> GateFeedback:

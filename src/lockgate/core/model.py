@@ -162,6 +162,15 @@ class Budget:
     minutes: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Approval:
+    """A human's yes to one gate; it holds for this patch and no other."""
+
+    gate: str
+    patch: str
+    comment: str = ""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checkpoint:
     """What was there when an agent, or its hook, called; the files are seen, the rest is said."""
@@ -184,6 +193,7 @@ class Pinned:
     retry: RetryConfig = RetryConfig()
     gates: tuple[GateRef, ...] = ()
     respawn: bool = True
+    protect: tuple[str, ...] = ()
     budget: Budget = Budget()
     sandboxed: bool = True
 
@@ -219,7 +229,11 @@ class Task:
     tokens: int = 0
     seconds: float = 0.0
     candidate: str = ""  # the commit that is judged
+    patch: str = ""  # what it changes, whatever it is based on: approvals are bound to that
+    protected: tuple[str, ...] = ()  # the files of it that a human must see
     passed: tuple[str, ...] = ()  # the gates that have passed on it
+    waiting: str = ""  # the gate that waits for a human
+    approvals: tuple[Approval, ...] = ()
     cause: Cause | None = None
     directive: str = ""
     history: tuple[IterationRecord, ...] = ()  # since the iterations were last counted from one

@@ -6,8 +6,9 @@ from itertools import takewhile
 
 from lockgate.core.artifacts import Verdict
 from lockgate.core.decision import Evidence
+from lockgate.core.gates import PROTECTED
 from lockgate.core.limits import Limits
-from lockgate.core.model import REVIEWS, Actor, Status, Task
+from lockgate.core.model import REVIEWS, Actor, GateKind, GateRef, Status, Task
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +69,7 @@ def gates_passed(seen: Evidence) -> Missing | None:
 
     A reviewer answers for its own gate: what comes after it is judged once it has spoken.
     """
-    gates = seen.rules.gates
+    gates = gates_of(seen)
     if seen.actor is not Actor.HUMAN:
         gates = tuple(takewhile(lambda gate: gate.kind not in REVIEWS, gates))
     waiting = [it.name for it in gates if it.kind not in REVIEWS and it.name not in passed_by(seen)]
@@ -78,6 +79,16 @@ def gates_passed(seen: Evidence) -> Missing | None:
         f"these gates have not passed: {', '.join(waiting)}",
         f"see what is judged and how: lockgate task why {seen.task.id}",
     )
+
+
+ADDED = GateRef(PROTECTED, GateKind.HUMAN)
+
+
+def gates_of(seen: Evidence) -> tuple[GateRef, ...]:
+    """The configured gates, and a human's where the change touches what is protected."""
+    gates = seen.rules.gates
+    asked = any(gate.kind is GateKind.HUMAN for gate in gates)
+    return (*gates, ADDED) if seen.task.protected and not asked else gates
 
 
 def passed_by(seen: Evidence) -> frozenset[str]:

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 
 from lockgate.core.agents import End, Ending
 from lockgate.core.arrival import Arrival, also, arrive, charge, session_id, stay
+from lockgate.core.charging import within_budget
 from lockgate.core.decision import Decision, Evidence, Refusal
 from lockgate.core.effects import EndSessions, SpawnAgent, wants_fresh
 from lockgate.core.events import (
@@ -18,7 +19,6 @@ from lockgate.core.events import (
     TaskTakenOver,
     UsageLimited,
 )
-from lockgate.core.judging import within_budget
 from lockgate.core.lifecycle import OWNERS, RULES, Rule, unheard
 from lockgate.core.model import REVIEWS, Cause, Role, Session, Status, Task, Working
 from lockgate.core.turns import Move, move, take, with_a_worker

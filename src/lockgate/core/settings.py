@@ -173,6 +173,7 @@ def pin(settings: Settings, base_commit: str, config_hash: str) -> Pinned:
         retry=settings.retry,
         gates=tuple(reference(it) for it in settings.gates if Where.CHANGE in it.place.on),
         respawn=settings.project.respawn is Respawn.AUTO,
+        protect=protected_paths(settings),
         sandboxed=settings.sandbox.level is SandboxLevel.AUTO,
         budget=Budget(
             settings.budget.task_usd, settings.budget.task_tokens, settings.budget.task_minutes

@@ -144,14 +144,15 @@ def _exact(tokens: Tokens, index: _Index) -> SourceTest | None:
 
 def _begun(tokens: Tokens, index: _Index) -> SourceTest | None:
     """The flexible test whose known beginning stands in the id."""
-    found: list[SourceTest] = []
+    found: dict[str, SourceTest] = {}
     for at, token in enumerate(tokens):
         for test in index.flexible.get(token, ()):
             names = _tokens(" ".join(test.names))
             if tokens[at : at + len(names)] == names:
-                found.append(test)
-    longest = max((len(" ".join(it.names)) for it in found), default=0)
-    return _nearest([it for it in found if len(" ".join(it.names)) == longest], tokens)
+                found[test.id] = test
+    longest = max((len(" ".join(it.names)) for it in found.values()), default=0)
+    best = [it for it in found.values() if len(" ".join(it.names)) == longest]
+    return _nearest(best, tokens)
 
 
 def _nearest(found: Sequence[SourceTest], before: Tokens) -> SourceTest | None:

@@ -3,12 +3,15 @@
 from dataclasses import dataclass, replace
 
 from lockgate.core.arrival import Arrival, also, arrive, charge, stay
+from lockgate.core.charging import within_budget
 from lockgate.core.decision import Decision, Evidence, Refusal
 from lockgate.core.effects import SpawnAgent
-from lockgate.core.events import MoveForced, Resumed, TaskCompletionSignaled
-from lockgate.core.judging import review_failed, review_passed, spend, within_budget
+from lockgate.core.events import MoveForced, Resumed
+from lockgate.core.gate_events import ChangeTaken, TaskCompletionSignaled
+from lockgate.core.judging import over, review_failed, review_passed, spend
 from lockgate.core.lifecycle import ARROWS, validate_transition
 from lockgate.core.model import Actor, Checkpoint, Role, Status, Task
+from lockgate.core.paths import matching
 
 S = Status
 
@@ -23,6 +26,7 @@ class Move:
     force: bool = False
     checkpoint: Checkpoint | None = None
     candidate: str = ""
+    patch: str = ""
 
 
 def move(seen: Evidence, asked: Move) -> Decision | Refusal:
@@ -63,6 +67,25 @@ def attempt_failed(seen: Evidence, reason: str) -> Decision:
     return within_budget(seen, decision)
 
 
+def change_taken(
+    seen: Evidence, commit: str, files: tuple[str, ...], patch: str = ""
+) -> Decision | Refusal:
+    """The work as one commit, before anything judges it; no pass outlives another commit."""
+    task = seen.task
+    if task.status is not S.AGENT_REVIEW:
+        return over(seen)
+    same = commit == task.candidate
+    taken = replace(
+        task,
+        candidate=commit,
+        patch=patch,
+        protected=matching(files, seen.rules.protect),
+        passed=task.passed if same else (),
+        waiting=task.waiting if same else "",
+    )
+    return also(stay(seen, taken), ChangeTaken(commit, files))
+
+
 def take(seen: Evidence, asked: Move) -> Decision:
     """An arrow whose needs are met. A verdict ends its gate; every other is taken as asked."""
     match seen.task.status, asked.target:
@@ -87,9 +110,11 @@ def with_a_worker(seen: Evidence, task: Task, *, fresh: bool = False) -> Decisio
 
 def _handed_off(seen: Evidence, asked: Move) -> Decision:
     decision = arrive(seen, spend(seen), Arrival(asked.target, asked.reason))
-    decision = replace(decision, task=replace(decision.task, candidate=asked.candidate))
     if asked.checkpoint is None:
         return decision
+    files = matching(asked.checkpoint.files_modified, seen.rules.protect)
+    task = replace(decision.task, candidate=asked.candidate, patch=asked.patch, protected=files)
+    decision = replace(decision, task=task)
     return also(decision, TaskCompletionSignaled(seen.task.id, asked.checkpoint))
 
 

@@ -48,6 +48,17 @@ class Page:
     after: TaskId | None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GateRecord:
+    """What a gate said, as it was kept: a result's own fields are in `data`."""
+
+    rev: int
+    time: float
+    gate: str
+    result: str
+    data: Mapping[str, object]
+
+
 class Store(Protocol):
     """The truth. Each method that writes is one transaction."""
 
@@ -86,6 +97,10 @@ class Store(Protocol):
         ...
 
     def pending_effects(self, task: TaskId | None, limit: int) -> tuple[PendingEffect, ...]: ...
+    def gate_results(self, task: TaskId, since: int, limit: int) -> tuple[GateRecord, ...]:
+        """Those recorded after that rev, oldest first."""
+        ...
+
     def body(self, task: TaskId) -> str | None:
         """The last text of TASK.md that a decision was made on."""
         ...

@@ -6,11 +6,12 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Protocol
 
+from lockgate.core import gates
 from lockgate.core.agents import Exit, Job, Launch, Report
-from lockgate.core.evaluation import SingleGateResult
 from lockgate.core.gates import CommandGate
 from lockgate.core.model import SessionId, Task, TaskId
 from lockgate.core.settings import SandboxSettings, Service, Settings
+from lockgate.core.test_results import ReportRead, Unreadable
 from lockgate.ports.truth import Project
 
 
@@ -28,6 +29,7 @@ class Change:
 
     commit: str
     files: tuple[str, ...]
+    patch: str = ""  # the same for the same change, whatever it is based on
 
 
 class Workspaces(Protocol):
@@ -234,11 +236,21 @@ class Harnesses(Protocol):
 
 
 class GateRuns(Protocol):
-    """Runs a command gate on a clean checkout, where nothing that it does is kept."""
+    """Runs a gate's command on a clean checkout, where nothing that it does is kept."""
 
-    def run(
-        self, gate: CommandGate, run: GateRun, cancelled: Callable[[], bool]
-    ) -> SingleGateResult: ...
+    def attempt(self, gate: CommandGate, run: GateRun, cancelled: Callable[[], bool]) -> Attempt:
+        """One try, which finds the checkout as the one before found it."""
+        ...
+
+    def read(self, attempt: Attempt, wanted: gates.Report | None) -> ReportRead | Unreadable:
+        """What it reported, in files or in words; the files are removed."""
+        ...
+
+
+class Conditions(Protocol):
+    """Decides a gate's `when`; one that has no answer holds."""
+
+    def hold(self, when: str, task: Mapping[str, object], change: Mapping[str, object]) -> bool: ...
 
 
 class Credentials(Protocol):

@@ -1,35 +1,32 @@
-"""Runs the gates that a change has yet to pass, on a clean checkout, and reports to the wheel."""
+"""An evaluation from its change to its results, which the wheel then decides on."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
-from lockgate.core import judging
+from lockgate.core import judging, turns
 from lockgate.core.decision import Decision, Evidence, Refusal
-from lockgate.core.evaluation import Broken, Passed, SingleGateResult
-from lockgate.core.gates import CommandGate, Gate, Where, kind_of
-from lockgate.core.model import REVIEWS, Task, TaskId
-from lockgate.core.settings import Settings
-from lockgate.errors import Unavailable
-from lockgate.ports import Change, GateRun, GateRuns, Project, Store, Workspaces
+from lockgate.core.model import Task, TaskId
+from lockgate.ports import Change, Project, Store, Workspaces
 from lockgate.services.coordinator import Coordinator
+from lockgate.services.gate_runner import Evaluation, GateRunner
 from lockgate.services.spawner import Spawner
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judge:
-    home: Path
     store: Store
     coordinator: Coordinator
     workspaces: Workspaces
-    gates: GateRuns
+    runner: GateRunner
     spawner: Spawner
 
     def evaluate(self, id: TaskId, cancelled: Callable[[], bool]) -> None:
         """All gates up to the next review; nothing is said of an evaluation that was called off."""
         task = self.with_change(self.store.load(id))
-        settings = self.spawner.settings_of(task, self.store.project(task.project))
-        results = self._results(task, settings, cancelled)
+        project = self.store.project(task.project)
+        settings = self.spawner.settings_of(task, project)
+        files = self._files(project, task)
+        results = self.runner.results(Evaluation(project, task, files, settings), cancelled)
         if not cancelled():
             self.coordinator.turn(id, lambda seen: judging.judged(seen, results, task.since))
 
@@ -42,7 +39,7 @@ class Judge:
             return task
 
         def decide(seen: Evidence) -> Decision | Refusal:
-            return judging.change_taken(seen, change.commit, change.files)
+            return turns.change_taken(seen, change.commit, change.files, change.patch)
 
         return self.coordinator.turn(task.id, decide)
 
@@ -51,57 +48,7 @@ class Judge:
             return self.workspaces.take(project, task)
         return self.workspaces.adopt(project, task)
 
-    def _results(
-        self, task: Task, settings: Settings, cancelled: Callable[[], bool]
-    ) -> tuple[SingleGateResult, ...]:
-        results: list[SingleGateResult] = []
-        for gate in _next_gates(task, settings):
-            results.append(self._judged(task, gate, settings, cancelled))
-            if cancelled() or not isinstance(results[-1], Passed):
-                break
-        return tuple(results)
-
-    def _judged(
-        self, task: Task, gate: Gate, settings: Settings, cancelled: Callable[[], bool]
-    ) -> SingleGateResult:
+    def _files(self, project: Project, task: Task) -> tuple[str, ...]:
         if not task.candidate:
-            return Broken(gate.name, f"branch {task.branch} is neither in a workspace nor in git")
-        if not isinstance(gate, CommandGate):
-            return Broken(gate.name, f"this version runs no {kind_of(gate)} gates")
-        if gate.place.when:
-            return Broken(gate.name, "this version does not decide `when`")
-        try:
-            return self._run(task, gate, settings, cancelled)
-        except Unavailable as error:
-            return Broken(gate.name, str(error))
-
-    def _run(
-        self, task: Task, gate: CommandGate, settings: Settings, cancelled: Callable[[], bool]
-    ) -> SingleGateResult:
-        project = self.store.project(task.project)
-        place = self.home / "runs" / task.id / f"{task.iteration}-{gate.name}"
-        self.workspaces.discard(place)
-        try:
-            self.workspaces.checkout(project, task, task.candidate, place)
-            self.workspaces.set_up(project, task, settings, place)
-            run = GateRun(
-                checkout=place,
-                base=self.workspaces.base(project),
-                commit=task.candidate,
-                tree=self.workspaces.tree(project, task.candidate),
-                config_hash=task.pinned.config_hash if task.pinned else "",
-                sandbox=settings.sandbox,
-            )
-            return self.gates.run(gate, run, cancelled)
-        finally:
-            self.workspaces.discard(place)
-
-
-def _next_gates(task: Task, settings: Settings) -> Iterator[Gate]:
-    """Those of a change that have not passed on it, up to the first review among them."""
-    for gate in settings.gates:
-        if Where.CHANGE not in gate.place.on or gate.name in task.passed:
-            continue
-        if kind_of(gate) in REVIEWS:
-            return
-        yield gate
+            return ()
+        return self.workspaces.change(project, task, task.candidate).files

@@ -41,7 +41,13 @@ class Signals:
             raise refused(id, answer)
         change = self._taken(seen.task)
         noted = self._checkpoint(id, caller, said or Said(summary=_handoff(seen)), change)
-        done = Move(asked.target, asked.reason, checkpoint=noted, candidate=change.commit)
+        done = Move(
+            asked.target,
+            asked.reason,
+            checkpoint=noted,
+            candidate=change.commit,
+            patch=change.patch,
+        )
         return self.coordinator.move(id, done, caller)
 
     def checkpoint(self, id: TaskId, caller: Caller, said: Said) -> Checkpoint:

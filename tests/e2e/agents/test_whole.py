@@ -1,66 +1,61 @@
 """The real agents through the whole of Lockgate: its workspace, its sandbox, its gates."""
 
-import json
-from collections.abc import Generator
-from pathlib import Path
-
 import pytest
 
-from lockgate.adapters.harnesses import Registry
-from lockgate.core.model import Status
-from tests.e2e.agents.fake_model import serve
-from tests.e2e.agents.stage import AGENTS, PATH, SETTINGS, URL
-from tests.e2e.agents.test_agents import CASES, Case
-from tests.e2e.orchestra import Orchestra
+from lockgate.core.model import Role, Status
+from tests.e2e.agents.whole import REVIEW, at_work, by_agent, reviews, with_hooks, works
 
-pytestmark = pytest.mark.agents
+pytestmark = [pytest.mark.agents, pytest.mark.usefixtures("no_way_out")]
 
-PATIENCE = 180.0
-CONFIG = """\
-[project]
-agent = "{agent}"
-[gates]
-formula = "none"
-[[gates.list]]
-name = "tests"
-type = "command"
-command = "grep -q hello hello.txt"
-"""
+TRY = "A first try."
+SENT_BACK = "Gate evaluation found issues"
 
 
-@pytest.fixture
-def log(tmp_path: Path) -> Path:
-    return tmp_path / "log"
+@by_agent
+def test_an_agent_that_fails_its_gate_mends_it_in_the_same_session(case, tmp_path) -> None:
+    first = works(case, "nothing", says=TRY)
+    second = works(case, "hello", before="nothing")
+    with at_work(case, tmp_path, [*first, *second]) as it:
+        it.settle()
+
+        assert it.task.status is Status.REVIEWING, it.orchestra.story()
+        one, two = it.sessions()
+        assert one.native, it.orchestra.story()
+        assert two.native == one.native
+        assert any(SENT_BACK in asked and TRY in asked for asked in it.requests())
+        signalled, advanced = it.types().count("TaskCompletionSignaled"), "auto.advanced"
+        assert (signalled, advanced in it.types()) == ((2, False) if case.hooks else (0, True))
+        tokens = 1050 * len(first)
+        assert one.tokens == tokens
+        assert two.tokens == (2 * tokens if case.cumulative else tokens)
+        assert it.task.tokens == 2 * tokens
+        assert (one.usd > 0) == case.costs
+        assert it.task.usd == pytest.approx(2 * one.usd)
+        assert it.orchestra.left_over() == []
 
 
-@pytest.fixture
-def orchestra(case: Case, tmp_path: Path, log: Path) -> Generator[Orchestra]:
-    if Registry(search=PATH).missing(case.agent, SETTINGS):
-        pytest.skip(f"needs {case.agent}: sh scripts/install_agents.sh {AGENTS}")
-    server = serve(case.says(*case.work), log)
-    url = f"http://127.0.0.1:{server.server_port}"
-    it = Orchestra(tmp_path / "place", config=CONFIG.format(agent=case.agent))
-    login = {name: value.replace(URL, url) for name, value in case.environ.items()}
-    it.environ |= {**login, "PATH": PATH}
-    it.up()
-    yield it
-    it.close()
-    server.shutdown()
-    server.server_close()
+@with_hooks
+def test_an_agent_that_stops_without_a_handoff_is_told_once_and_writes_it(case, tmp_path) -> None:
+    with at_work(case, tmp_path, [{"text": TRY}, *works(case, "hello")]) as it:
+        it.settle()
+
+        assert it.task.status is Status.REVIEWING, it.orchestra.story()
+        assert len(it.sessions()) == 1
+        told = [asked for asked in it.requests() if "TASK.md has no '## Handoff'" in asked]
+        assert told
+        assert TRY in told[0]
+        assert it.types().count("TaskCompletionSignaled") == 1
+        assert "auto.advanced" not in it.types()
 
 
-@pytest.mark.parametrize("case", CASES, ids=str)
-def test_an_agent_takes_a_task_through_its_gates(case, orchestra, log) -> None:
-    id = orchestra.create("say-hello", context="Say hello.")
-    orchestra.wake()
+@by_agent
+def test_an_agent_reviews_with_its_own_file_tool(case, tmp_path) -> None:
+    with at_work(case, tmp_path, [*works(case, "hello"), *reviews(case)], gates=REVIEW) as it:
+        it.settle()
 
-    orchestra.until(lambda: orchestra.task(id).status is not Status.PENDING, PATIENCE)
-    orchestra.until(lambda: orchestra.task(id).status is not Status.WORKING, PATIENCE)
-    orchestra.until(lambda: orchestra.task(id).status is not Status.AGENT_REVIEW, PATIENCE)
-    orchestra.until(lambda: orchestra.settled(id), PATIENCE)
-
-    assert orchestra.task(id).status is Status.REVIEWING, orchestra.story()
-    (session,) = orchestra.app.store.sessions(id)
-    assert session.tokens >= 1050 * len(case.work)
-    asked = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
-    assert any("say-hello" in json.dumps(it) for it in asked)
+        assert it.task.status is Status.REVIEWING, it.orchestra.story()
+        (reviewer,) = it.sessions(Role.REVIEWER)
+        (worker,) = it.sessions()
+        assert reviewer.native != worker.native
+        assert it.task.tokens == worker.tokens + reviewer.tokens
+        assert it.orchestra.left_over() == []

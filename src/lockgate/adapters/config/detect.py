@@ -224,3 +224,12 @@ def _table(value: Mapping[str, Any], *keys: str) -> Mapping[str, Any]:
     for key in keys:
         here = cast("Mapping[str, object]", here).get(key) if isinstance(here, Mapping) else None
     return cast("Mapping[str, Any]", here) if isinstance(here, Mapping) else {}
+
+
+def told(seen: Detected) -> dict[str, str]:
+    """What was found, for people."""
+    parts = {"test": seen.test, "typecheck": seen.typecheck, "setup": seen.setup}
+    return {
+        key: f"{part.command} (seen by {part.by})" if part else "not found"
+        for key, part in parts.items()
+    }

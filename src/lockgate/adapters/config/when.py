@@ -94,6 +94,14 @@ def compile_when(expression: str) -> When | Unfit:
     return _tried(expression)
 
 
+class CelConditions:
+    """The Conditions port. What the configuration let through compiles; what does not, holds."""
+
+    def hold(self, when: str, task: Mapping[str, object], change: Mapping[str, object]) -> bool:
+        compiled = compile_when(when)
+        return isinstance(compiled, Unfit) or compiled.holds(task, change)
+
+
 def _tried(expression: str) -> When | Unfit:
     """Evaluated once on an ordinary task: what fails or answers no boolean there is refused."""
     from cel import compile as cel_compile  # noqa: PLC0415 - it imports a whole command line

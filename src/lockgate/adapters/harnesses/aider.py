@@ -26,6 +26,10 @@ SWITCHES = (
     *("--no-gitignore", "--add-gitignore-files", "--no-auto-commits", "--no-dirty-commits"),
     *("--no-pretty", "--no-stream", "--no-fancy-input", "--no-suggest-shell-commands"),
 )
+SURROUNDINGS = {
+    "LITELLM_LOCAL_MODEL_COST_MAP": "True",
+    "COLUMNS": "1000",  # what it says of a failure or a cost stays on one line
+}
 # Its index of the repository has no option for its place, which is the workspace.
 START = """\
 import os, sys
@@ -55,7 +59,7 @@ def launch(found: Found, job: Job) -> Launch:
             *("--read", "AGENTS.md", "--read", "CLAUDE.md"),
             *(*message, "TASK.md"),
         ),
-        env={"LITELLM_LOCAL_MODEL_COST_MAP": "True", **job.environ},
+        env={**SURROUNDINGS, **job.environ},
         files={programs.PROMPT_FILE: job.prompt},
         kept={".aider/input": ""},
         native=begin,

@@ -55,13 +55,18 @@ def read(output: str, exit: Exit, now: float) -> Report:
     silent = unexplained(exit, output, finished=finished)
     why = "" if finished else failure or silent
     return Report(
-        native=text(last.get("init", {}), "session_id"),
+        native=text(last.get("init", {}), "session_id") if _answered(seen) else "",
         usage=Usage(tokens=total(inner(result, "stats"), "total_tokens")),
         exhausted="exceeds the maximum number of tokens" in why,
         limited_until=limited_until(why, now) if _limited(why) else None,
         failure=shortened(why),
         said=shortened(_said(seen)),
     )
+
+
+def _answered(seen: list[Event]) -> bool:
+    """Whether its model said anything: before that it keeps nothing that could be resumed."""
+    return any(text(it, "type") == "tool_use" or text(it, "role") == "assistant" for it in seen)
 
 
 def _limited(why: str) -> bool:

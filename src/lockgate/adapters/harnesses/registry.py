@@ -59,6 +59,10 @@ class Registry:
     def variables(self, agent: str, settings: Settings) -> tuple[str, ...]:
         return (*_harness(agent, settings).variables, *NETWORK)
 
+    def logins(self, agent: str, settings: Settings) -> tuple[str, ...]:
+        """Those of them that it logs in by and chooses its model with."""
+        return tuple(it for it in self.variables(agent, settings) if it not in NETWORK)
+
     def _found(self, agent: str, harness: Harness) -> Found:
         found = harness.find(self.search)
         if found is None:

@@ -13,7 +13,8 @@ P1, P2, P3 = Priority.P1_MAJOR, Priority.P2_MINOR, Priority.P3_SUGGESTION
 WORDS = {"error": P1, "warning": P2, "note": P3, "information": P3}
 
 _MYPY_END = re.compile(
-    r"Success: no issues found in \d+ |Found \d+ errors? in \d+ files? \((?:checked|errors prevented) "
+    r"Success: no issues found in \d+ "
+    r"|Found \d+ errors? in \d+ files? \((?:checked|errors prevented) "
 )
 _MYPY = re.compile(
     r"([^\s:][^:]{0,300}):(\d{1,9})(?::(\d{1,9}))?(?::\d+:\d+)?: (error|warning|note): (.*)\Z"
@@ -88,10 +89,11 @@ def read_eslint(lines: Sequence[str], root: str) -> ReportRead | None:
     return ReportRead(format=Report.ESLINT, findings=tuple(found))
 
 
-def read_any(lines: Sequence[str], root: str) -> ReportRead:
+def read_any(lines: Sequence[str], root: str, *, may_block: bool) -> ReportRead:
     """Prose is never cut off, and never proves anything."""
+    worst = P1 if may_block else P2
     found = [
-        Finding(_spoken(it[4]), one_line(it[4]), place)
+        Finding(max(worst, _spoken(it[4])), one_line(it[4]), place)
         for line in lines
         if (it := _GENERIC.match(line))
         and (place := located(it[1], root, number(it[2]), number(it[3])))
@@ -132,7 +134,7 @@ def _pyright(lines: Iterable[str], root: str) -> list[Finding]:
         if match:
             place = located(match[1], root, number(match[2]), number(match[3]))
             found.append(Finding(WORDS[match[4]], one_line(match[5]), place))
-        elif open_one and line.startswith("    "):
+        elif open_one and line.replace("\xa0", " ").startswith("    "):
             found[-1] = replace(found[-1], issue=one_line(f"{found[-1].issue} {line}"))
             continue
         open_one = match is not None

@@ -2,7 +2,7 @@
 
 import os
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -90,7 +90,7 @@ def _file(
 
 
 @contextmanager
-def _opened(name: str, flags: int, directory: int | None = None) -> Iterator[int | None]:
+def _opened(name: str, flags: int, directory: int | None = None) -> Generator[int | None]:
     """None where it cannot be opened: it is gone, a link, or not ours to read."""
     try:
         descriptor = os.open(name, _PLAINLY | flags, dir_fd=directory)

@@ -22,10 +22,10 @@ Key = tuple[str, str]
 @dataclass(slots=True)
 class _State:
     root: str
-    said: dict[Key, str] = field(default_factory=dict)
-    ended: dict[Key, Outcome] = field(default_factory=dict)
-    running: set[Key] = field(default_factory=set)
-    findings: list[Finding] = field(default_factory=list)
+    said: dict[Key, str] = field(default_factory=dict[Key, str])
+    ended: dict[Key, Outcome] = field(default_factory=dict[Key, Outcome])
+    running: set[Key] = field(default_factory=set[Key])
+    findings: list[Finding] = field(default_factory=list[Finding])
     events: int = 0
     whole: bool = True
 

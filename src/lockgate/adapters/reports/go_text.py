@@ -15,19 +15,21 @@ _PROBLEM = re.compile(r"(?:vet: )?([^\s:]{1,300}\.go):(\d{1,9})(?::(\d{1,9}))?: 
 _LOGGED = re.compile(r" +([^\s:]{1,300}\.go:\d{1,9}: .*)\Z")
 _TEST = re.compile(r" *--- (PASS|FAIL|SKIP): (\S+) \([\d.]+s\)\Z")
 _NOW = re.compile(r"=== (RUN|CONT|NAME) +(\S+)\Z")
-_PACKAGE = re.compile(r"(ok|FAIL|\?) *\t(\S+)(?:\s+(.*))?\Z")
+_PACKAGE = re.compile(r"(ok|FAIL|\?) *\t(\S+)\s+(\S.*)\Z")
 _VETTED = re.compile(r"# \S+\Z")
 
 
 @dataclass(slots=True)
 class _State:
     root: str
-    tests: list[TestResult] = field(default_factory=list)
-    findings: list[Finding] = field(default_factory=list)
-    problems: list[Finding] = field(default_factory=list)
-    ended: list[tuple[str, Outcome]] = field(default_factory=list)  # of the package being read
-    running: set[str] = field(default_factory=set)
-    logged: dict[str, str] = field(default_factory=dict)
+    tests: list[TestResult] = field(default_factory=list[TestResult])
+    findings: list[Finding] = field(default_factory=list[Finding])
+    problems: list[Finding] = field(default_factory=list[Finding])
+    ended: list[tuple[str, Outcome]] = field(
+        default_factory=list[tuple[str, Outcome]]
+    )  # of the package being read
+    running: set[str] = field(default_factory=set[str])
+    logged: dict[str, str] = field(default_factory=dict[str, str])
     now: str = ""
     verbose: bool = False
     packages: int = 0
@@ -86,7 +88,7 @@ def _take_package(state: _State, line: str) -> None:
     if problem:
         state.problems.append(problem)
     elif package:
-        _end_package(state, package[1], package[2], package[3] or "")
+        _end_package(state, package[1], package[2], package[3])
     elif _VETTED.match(line):
         state.vetted = True
 

@@ -50,8 +50,8 @@ class _Case:
 @dataclass(slots=True)
 class _State:
     root: str
-    tests: list[TestResult] = field(default_factory=list)
-    open: list[str] = field(default_factory=list)
+    tests: list[TestResult] = field(default_factory=list[TestResult])
+    open: list[str] = field(default_factory=list[str])
     suite: str = ""
     case: _Case | None = None
     listening: bool = False
@@ -176,18 +176,27 @@ def _ended(state: _State) -> None:
 
 def _result(case: _Case, root: str) -> TestResult:
     given = case.attributes
-    place = _place(case, root)
-    file = located(given.get("file", ""), root)
+    file = located(given["file"], root) if "file" in given else None
     return TestResult(
         id=test_id(file.file if file else "", given.get("classname", ""), given["name"]),
         outcome=case.outcome,
-        location=place,
-        message=one_line(case.message or case.body),
+        location=_place(case, root),
+        message=one_line(_why(case)),
     )
+
+
+def _why(case: _Case) -> str:
+    """Gotestsum's message is always the same; what the test logged is not."""
+    if case.message not in {"", "Failed"}:
+        return case.message
+    said = (line for line in case.body.split("\n") if not line.lstrip().startswith(("===", "---")))
+    return "\n".join(said)
 
 
 def _place(case: _Case, root: str) -> Location | None:
     """Where it failed by its own words, else where the runner says that it stands."""
     failed = place_in(case.body, root) if case.outcome in FAILING else None
     given = case.attributes
-    return failed or located(given.get("file", ""), root, number(given.get("line")))
+    if failed or "file" not in given:
+        return failed
+    return located(given["file"], root, number(given.get("line")))

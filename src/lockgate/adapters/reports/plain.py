@@ -20,7 +20,10 @@ _ESCAPES = re.compile(
     r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b.?"
     r"|#x1B\[[0-9;]*m"  # as pytest writes them into XML
 )
-_FOREIGN = re.compile(r"(?:^|/)(?:node_modules|site-packages|\.venv)/")
+_FOREIGN = re.compile(
+    r"(?:^|/)(?:node_modules|site-packages|\.venv)/"
+    r"|^[^/]+\.(?:go|java|kt|scala|cs)$"  # these name no directory, so they are no place
+)
 _PLACE = re.compile(
     r"(?<![\w@+.\-/])((?:file://)?[\w@+.\-/]{1,300}\.[A-Za-z]\w{0,9}):(\d{1,9})(?::(\d{1,9}))?"
 )
@@ -28,9 +31,10 @@ _PLACE = re.compile(
 
 def one_line(text: str, limit: int = ISSUE) -> str:
     """The beginning of the text, without escapes, control characters and line breaks."""
-    head = _ESCAPES.sub("", text[: limit * 4])
-    kept = "".join(it if it.isprintable() else " " for it in head)
-    words = " ".join(kept.split())
+    head = _ESCAPES.sub("", text[: limit * 4]) if "\x1b" in text or "#x1B" in text else text
+    words = " ".join(head[: limit * 4].split())
+    if not words.isprintable():
+        words = " ".join("".join(it if it.isprintable() else " " for it in words).split())
     return words if len(words) <= limit else words[: limit - 1] + "…"
 
 

@@ -27,7 +27,9 @@ _END = re.compile(
     r" in \d[\d.]*s(?: \([\d:, a-z]+\))?(?: =+)?\Z"
 )
 _PASSES = re.compile(r"\b(\d{1,9}) passed")
-_SUMMARY = re.compile(rf"{_WORD} ([^\s:\[]\S*?\.py(?:::.+?)?)(?: - (.*))?\Z")
+_SUMMARY = re.compile(
+    rf"(?:{_WORD} ([^\s:\[]\S*?\.py::.+?)|(ERROR) ([^\s:\[]\S*?\.py))(?: - (.*))?\Z"
+)
 _VERBOSE = re.compile(rf"(\S+\.py::.+?) {_WORD}(?: \(.*\))?(?: +\[ *\d+%\])?\Z")
 _DISTRIBUTED = re.compile(rf"\[gw\d+\] \[ *\d+%\] {_WORD} (\S+\.py::.+?) *\Z")
 _HEADER = re.compile(r"_{3,} (?:ERROR at (?:setup|teardown) of |ERROR collecting )?(.+?) _{3,}\Z")
@@ -39,6 +41,8 @@ def read(lines: Sequence[str], root: str) -> ReportRead | None:
     ends = [match for line in lines if (match := _END.match(line))]
     if not ends and not any("= short test summary info =" in line for line in lines):
         return None
+    if lines[-1] and not _END.match(lines[-1]):
+        lines = lines[:-1]  # it was cut off, and with it the name of a test
     places = _places(lines, root)
     tests = merged(_result(found, places, root) for line in lines if (found := _named(line)))
     passed = sum(_passes(end[1]) for end in ends)
@@ -60,7 +64,7 @@ def _named(line: str) -> tuple[str, str, str] | None:
     """Outcome, id and message of the test that a line is about."""
     summary = _SUMMARY.match(line)
     if summary:
-        return summary[1], summary[2], summary[3] or ""
+        return summary[1] or summary[3], summary[2] or summary[4], summary[5] or ""
     verbose = _VERBOSE.match(line)
     if verbose:
         return verbose[2], verbose[1], ""

@@ -18,6 +18,7 @@ LEVELS = {
     "none": Priority.P3_SUGGESTION,
 }
 CRITICAL = 9.0
+RUNS = 1000
 _ARGUMENT = re.compile(r"\{(\d{1,2})\}")
 
 Json = Mapping[str, object]
@@ -38,12 +39,13 @@ def is_sarif(document: object) -> bool:
 
 
 def read(document: object, root: str) -> ReportRead:
-    runs = [mapping(run) for run in items(mapping(document).get("runs"))]
+    runs = [mapping(run) for run in items(mapping(document).get("runs"))[:RUNS]]
     invocations = [mapping(it) for run in runs for it in items(run.get("invocations"))]
     return ReportRead(
         format=Report.SARIF,
         findings=tuple(finding for run in runs for finding in _findings(run, root)),
-        complete=all(it.get("executionSuccessful") is not False for it in invocations),
+        complete=len(items(mapping(document).get("runs"))) <= RUNS
+        and all(it.get("executionSuccessful") is not False for it in invocations),
     )
 
 
@@ -134,7 +136,7 @@ def _message(message: Json, rule: Json) -> str:
 
 def _location(result: Json, run: _Run) -> Location | None:
     places = items(result.get("locations"))
-    physical = _at(mapping(places[0]), "physicalLocation") if places else {}
+    physical = _at(mapping(places[0] if places else None), "physicalLocation")
     artifact = _at(physical, "artifactLocation")
     if not artifact.get("uri"):
         known = _numbered(run.artifacts, whole(artifact.get("index")))

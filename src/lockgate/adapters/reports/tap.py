@@ -8,7 +8,7 @@ from lockgate.adapters.reports.failures import failures
 from lockgate.adapters.reports.plain import located, number, one_line, place_in, test_id
 from lockgate.core.findings import Location
 from lockgate.core.gates import Report
-from lockgate.core.test_results import Outcome, ReportRead, TestResult, merged
+from lockgate.core.test_results import FAILING, Outcome, ReportRead, TestResult, merged
 
 DEPTH = 20
 _RESULT = re.compile(r"(not )?ok\b ?(\d{1,9})?(?: ?- | )?(.*)\Z")
@@ -21,16 +21,17 @@ _DETAIL = re.compile(r"""['"]?(message|error|location|at|file|line)['"]?: *(.*)\
 @dataclass(slots=True)
 class _State:
     root: str
-    waiting: dict[int, list[TestResult]] = field(default_factory=dict)  # by depth, without parent
-    done: list[TestResult] = field(default_factory=list)
-    opened: dict[int, str] = field(default_factory=dict)
+    waiting: dict[int, list[TestResult]] = field(
+        default_factory=dict[int, list[TestResult]]
+    )  # by depth, without parent
+    done: list[TestResult] = field(default_factory=list[TestResult])
+    opened: dict[int, str] = field(default_factory=dict[int, str])
     plan: int | None = None
     top: int = 0
     whole: bool = True
-    details: dict[str, str] = field(default_factory=dict)
+    details: dict[str, str] = field(default_factory=dict[str, str])
     yaml: bool = False
-    last: TestResult | None = None
-    last_depth: int = 0
+    last: tuple[int, str, Outcome] | None = None  # depth, name, outcome; details may follow
 
 
 def seen_in(lines: Sequence[str]) -> bool:
@@ -49,7 +50,8 @@ def read(lines: Sequence[str], root: str) -> ReportRead | None:
         _take(state, line)
     _settle(state)
     left = [it for depth, group in state.waiting.items() if depth for it in group]
-    tests = merged([*state.done, *state.waiting.get(0, []), *left])
+    failed = [it for it in left if it.outcome in FAILING]  # whose they are is not known
+    tests = merged([*state.done, *state.waiting.get(0, []), *failed])
     complete = state.whole and not lines[-1] and not left and state.plan == state.top
     return ReportRead(
         format=Report.TAP,
@@ -99,12 +101,10 @@ def _take_result(state: _State, result: re.Match[str], depth: int) -> None:
     directive = _DIRECTIVE.search(said)
     words = said[: directive.start()] if directive else said.removesuffix("{")
     name = words.replace("\\#", "#").strip() or f"test {result[2] or '(unnamed)'}"
-    state.opened = {at: known for at, known in state.opened.items() if at < depth}
+    if state.opened:
+        state.opened = {at: known for at, known in state.opened.items() if at < depth}
     state.top += depth == 0
-    state.last_depth = depth
-    state.last = TestResult(
-        id=name, outcome=_outcome(failed=bool(result[1]), directive=directive), message=""
-    )
+    state.last = depth, name, _outcome(failed=bool(result[1]), directive=directive)
     if opens:
         state.opened[depth] = name
 
@@ -122,13 +122,13 @@ def _settle(state: _State) -> None:
     """The result before this line has all its details now; its children get their prefix."""
     if state.last is None:
         return
-    depth = state.last_depth
-    prefix = [name for at, name in sorted(state.opened.items()) if at < depth]
-    test = replace(
-        state.last,
-        id=test_id("/".join([*prefix, state.last.id])),
+    depth, name, outcome = state.last
+    prefix = [it for at, it in sorted(state.opened.items()) if at < depth]
+    test = TestResult(
+        id=test_id("/".join([*prefix, name])),
+        outcome=outcome,
         message=one_line(state.details.get("message") or state.details.get("error", "")),
-        location=_place(state.details, state.root),
+        location=_place(state.details, state.root) if state.details else None,
     )
     children = state.waiting.pop(depth + 1, [])
     named = [replace(it, id=test_id(f"{test.id}/{it.id}")) for it in children]

@@ -9,14 +9,13 @@ from pathlib import Path
 
 from lockgate.adapters.run import Cut, Finished
 from lockgate.adapters.sandbox import cgroup
-from lockgate.adapters.sandbox.bubblewrap import MEBIBYTE, Box, Mount, filtered
+from lockgate.adapters.sandbox.bubblewrap import MEBIBYTE, Box, Mount, boxed
 from lockgate.adapters.sandbox.keeper import Keeper
 from lockgate.adapters.sandbox.leavings import kept, tail_of
 from lockgate.adapters.sandbox.ports import let_through, listening_inside
 from lockgate.adapters.sandbox.probe import can_overlay
 from lockgate.adapters.sandbox.room import OUT, OVER, SCRATCH, UNDER, Room, room_for, size_of_memory
 from lockgate.adapters.sandbox.running import Boxed, run_boxed
-from lockgate.core.agents import WORKSPACE
 from lockgate.core.settings import SandboxSettings, Service
 
 TAIL = 4000
@@ -83,10 +82,10 @@ def enclosed(it: Try, cancelled: Callable[[], bool]) -> Tried:
     ):
         argv = tuple(_argv(it, OVER["told"], listening_inside(allowed)))
         keeper.services = bool(allowed or it.services)
-        boxed = filtered(_box(it, room, doors), argv)
-        boxed = replace(boxed, program=room.entered_by(boxed.program, group))
-        level = _level(sandbox, overlay=bool(size), group=bool(group), filter=bool(boxed.filter))
-        return _tried(it, boxed, keeper, cancelled, level)
+        made = boxed(_box(it, room, doors), argv)
+        made = replace(made, direct=room.entered_by(made.direct, group))
+        level = _level(sandbox, overlay=bool(size), group=bool(group), filter=bool(made.filter))
+        return _tried(it, made, keeper, cancelled, level)
 
 
 def bare(it: Try, cancelled: Callable[[], bool]) -> Tried:
@@ -108,10 +107,10 @@ def bare(it: Try, cancelled: Callable[[], bool]) -> Tried:
 
 
 def _tried(
-    it: Try, boxed: Boxed, keeper: Keeper, cancelled: Callable[[], bool], level: str
+    it: Try, made: Boxed, keeper: Keeper, cancelled: Callable[[], bool], level: str
 ) -> Tried:
     begun = time.monotonic()
-    done = run_boxed(boxed, deadline=it.deadline, cancelled=cancelled, warden=keeper)
+    done = run_boxed(made, deadline=it.deadline, cancelled=cancelled, warden=keeper)
     seconds = time.monotonic() - begun
     said, reports = "", None
     with _directory(keeper, "told") as told, _directory(keeper, "out") as out:
@@ -136,7 +135,7 @@ def _box(it: Try, room: Room, doors: tuple[Mount, ...]) -> Box:
     return Box(
         mounts=(*it.mounts, *room.mounts(OVER), *doors),
         under=room.mounts(UNDER),
-        directory=WORKSPACE,
+        directory=OVER["tree"],
         env={"OUT": OUT, "SCRATCH": SCRATCH},
         network=it.sandbox.network,
         read=it.sandbox.read,

@@ -51,23 +51,28 @@ class Box:
 
 
 def boxed(box: Box, argv: Sequence[str]) -> Boxed:
-    """How it is started, for a runner that hands nothing but the options over by descriptor."""
-    made = filtered(box, argv)
-    if not made.filter:
-        return made
-    program = (sys.executable, "-I", "-S", "-c", _FILTERING, made.filter.hex(), *made.program)
-    return Boxed(program, (*made.options, "--seccomp", str(_FILTER)), made.argv)
-
-
-def filtered(box: Box, argv: Sequence[str]) -> Boxed:
-    """How it is started, for `run_boxed`, which hands the filter over as well."""
+    """How it is started, by `run_boxed` or by a runner that hands over nothing but the options."""
     limits = (f"--nproc={box.processes}", "--core=0", "--fsize=17179869184")
-    program = (_found("prlimit"), *limits, _found("bwrap"))
-    return Boxed(program, tuple(_options(box)), (*_dropping_root(), *argv), our_program())
+    direct = (_found("prlimit"), *limits, _found("bwrap"))
+    options, inside, filter = tuple(_options(box)), (*_dropping_root(), *argv), our_program()
+    return Boxed(_for_runner(direct, filter), options, inside, direct, filter)
+
+
+def _for_runner(direct: tuple[str, ...], filter: bytes) -> tuple[str, ...]:
+    """It dies with the runner from its first moment on, and not only once bwrap runs."""
+    bound = (_found("setpriv"), "--pdeathsig", "KILL", "--")
+    if not filter:
+        return (*bound, *direct)
+    launcher = (sys.executable, "-I", "-S", "-c", _FILTERING, filter.hex())
+    return (*bound, *launcher, *direct, "--seccomp", str(_FILTER))
 
 
 _FILTER = 201  # a descriptor above those that a runner hands over itself
-_FILTERING = f"""import os, sys
+_FILTERING = f"""import os, select, sys
+told = select.poll()
+told.register(int(sys.argv[sys.argv.index("--json-status-fd") + 1]), 0)
+if told.poll(0):
+    sys.exit("whoever started this is gone")
 made = os.memfd_create("filter")
 os.write(made, bytes.fromhex(sys.argv[1]))
 os.lseek(made, 0, os.SEEK_SET)

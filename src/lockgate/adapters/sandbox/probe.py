@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from lockgate.adapters.run import Cut, Finished
-from lockgate.adapters.sandbox.bubblewrap import Box, boxed, filtered, owner
+from lockgate.adapters.sandbox.bubblewrap import Box, boxed, owner
 from lockgate.adapters.sandbox.keeper import Keeper
 from lockgate.adapters.sandbox.room import OVER, Room
 from lockgate.adapters.sandbox.running import run_boxed
@@ -61,8 +61,8 @@ def _overlay_works(directory: Path) -> bool:
         os.chown(checkout / "file", *owner())
         room = Room(place=place, checkout=checkout, size_mb=4)
         box = Box(mounts=room.mounts(OVER), directory=WORKSPACE, env={})
-        made_so = filtered(box, ("/bin/sh", "-c", CHANGES))
-        entered = replace(made_so, program=room.entered_by(made_so.program, None))
+        made_so = boxed(box, ("/bin/sh", "-c", CHANGES))
+        entered = replace(made_so, direct=room.entered_by(made_so.direct, None))
         with closing(Keeper(room, 1024, 4096, None)) as keeper:
             try:
                 done = run_boxed(entered, deadline=20.0, warden=keeper)

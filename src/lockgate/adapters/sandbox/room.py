@@ -40,8 +40,9 @@ PLACES = OVER | UNDER
 # Relative names, because a path may hold what separates the options of a mount; the room lies
 # beside the checkout. Few programs, because each of them takes a millisecond.
 MOUNTING = """set -e
-room=$1 size=$2 owner=$3 how=$4 group=$5
-shift 5
+room=$1 size=$2 owner=$3 how=$4 group=$5 starter=$6
+shift 6
+[ "$PPID" = "$starter" ]
 umask 022
 [ -z "$group" ] || echo 0 >"$group/cgroup.procs"
 cd "$0"
@@ -77,7 +78,7 @@ class Room:
         private = ("-m",) if root else ("-U", "-r", "-m")
         whose, how = (f"{uid}:{gid}", ",redirect_dir=on") if root else ("", ",userxattr")
         shell = ("/bin/sh", "-c", MOUNTING, str(self.checkout))
-        told = (self.place.name, size, whose, how, str(group or ""))
+        told = (self.place.name, size, whose, how, str(group or ""), str(os.getpid()))
         unshare = (shutil.which("unshare") or "unshare", *private, "--propagation", "private")
         return (*unshare, "--", *shell, *told, *program)
 

@@ -15,6 +15,7 @@ from lockgate.adapters.run import DEADLINE, Cut, Finished, ended_within, start_p
 from lockgate.adapters.sandbox.streams import READ, Ends
 
 LOOK_EVERY = 0.1  # seconds between two looks at whether it is still wanted
+WAITING = 'read -r go && exec "$@"'  # inside; whoever starts it may die before it is looked after
 PATIENCE = 5.0  # seconds for what was killed to be gone
 SHORTLY = 0.5  # seconds for a bwrap that could not make its box to say so
 
@@ -23,12 +24,13 @@ SHORTLY = 0.5  # seconds for a bwrap that could not make its box to say so
 class Boxed:
     """What encloses, the options it reads from a descriptor, and what runs inside.
 
-    Where no program encloses it, it runs bare. The filter goes to bwrap by a descriptor too.
+    Where no program encloses it, it runs bare. `direct` is for us, who hand over the filter too.
     """
 
     program: tuple[str, ...]
     options: tuple[str, ...]
     argv: tuple[str, ...]
+    direct: tuple[str, ...] = ()
     filter: bytes = b""
 
 
@@ -78,27 +80,23 @@ class _Running:
         self, boxed: Boxed, stdin: bytes, stdout: Path | None, warden: Warden | None
     ) -> None:
         self.out, self.err, self.status = Ends(), Ends(), Ends()
-        self._left, self._bare, self._warden = memoryview(stdin), not boxed.program, warden
+        self._left, self._warden = memoryview(stdin), warden
+        self._bare = not (boxed.direct or boxed.program)
         self._selector = selectors.DefaultSelector()
         self._first: int | None = None  # a pidfd
         told, telling = os.pipe()
-        held, self._holding = os.pipe()
         self._told = os.fdopen(told, "rb", buffering=0)
         try:
-            with _handed(boxed, telling, held) as (named, handed):
-                self.child = start_piped([*boxed.program, *named, *boxed.argv], stdout, handed)
+            with _handed(boxed, told, telling) as (argv, handed):
+                self.child = start_piped(argv, stdout, handed)
         except BaseException:
             self._told.close()
-            self._release()
             raise
-        if warden is None:
-            self._release()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._release()
         self.end()
         self._selector.close()
         if self._first is not None:
@@ -117,7 +115,8 @@ class _Running:
         ):
             if stream is not None:
                 self._selector.register(stream, selectors.EVENT_READ, ends)
-        self._feed()
+        if self._bare:
+            self._feed()
         while self._goes_on():
             for key, _ in self._selector.select(LOOK_EVERY):
                 self._pass_on(key)
@@ -159,13 +158,8 @@ class _Running:
             self._first = os.pidfd_open(first)
             if self._warden is not None:
                 self._warden.enters(self.child.pid, first)
-        self._release()
-
-    def _release(self) -> None:
-        """Let the program start."""
-        if self._holding >= 0:
-            os.close(self._holding)
-            self._holding = -1
+            self._left = memoryview(b"go\n" + self._left)
+            self._feed()
 
     def _feed(self) -> None:
         assert self.child.stdin is not None  # noqa: S101 - it is a pipe
@@ -190,22 +184,26 @@ class _Running:
 
 
 @contextmanager
-def _handed(boxed: Boxed, telling: int, held: int) -> Generator[tuple[list[str], list[int]]]:
-    """What bwrap is to be told by descriptor; nothing where there is no bwrap."""
+def _handed(boxed: Boxed, told: int, telling: int) -> Generator[tuple[list[str], list[int]]]:
+    """The command line, and the descriptors it names; none where there is no bwrap.
+
+    The pipe's other end goes with it: a bwrap that finds nobody to tell dies, and its child stays.
+    """
     with ExitStack() as closing:
         closing.callback(os.close, telling)
-        closing.callback(os.close, held)
-        if not boxed.program:
-            yield [], []
+        program = boxed.direct or boxed.program
+        if not program:
+            yield list(boxed.argv), []
             return
-        given = {"--json-status-fd": telling, "--block-fd": held}
+        given = {"--json-status-fd": telling, "--sync-fd": told}
         given["--args"] = _in_memory(b"".join(os.fsencode(it) + b"\0" for it in boxed.options))
         closing.callback(os.close, given["--args"])
         if boxed.filter:
             given["--seccomp"] = _in_memory(boxed.filter)
             closing.callback(os.close, given["--seccomp"])
         named = [word for name, number in given.items() for word in (name, str(number))]
-        yield [*named, "--"], list(given.values())
+        waiting = ("/bin/sh", "-c", WAITING, "waiting")
+        yield [*program, *named, "--", *waiting, *boxed.argv], list(given.values())
 
 
 def _in_memory(content: bytes) -> int:

@@ -21,9 +21,12 @@ class AgentHome:
 
     def make(self) -> None:
         self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with contextlib.suppress(FileExistsError):
-            self.path.mkdir(mode=0o700)
-            os.chown(self.path, *self.owner)
+        self.path.mkdir(mode=0o700, exist_ok=True)
+        directory = os.open(self.path, _DIRECTORY)
+        try:
+            self._give(directory)
+        finally:
+            os.close(directory)
 
     def write(self, files: Mapping[str, str], *, replace: bool) -> None:
         """Put each of them there by its relative name; only where it is missing, if so asked."""
@@ -41,20 +44,25 @@ class AgentHome:
     def _entered(self, directory: int, name: str) -> int:
         """The directory of that name inside this one, which is closed; made where none is there."""
         try:
-            return os.open(name, _DIRECTORY, dir_fd=directory)
-        except FileNotFoundError:
-            return self._made(directory, name)
-        except OSError:  # a link or a file in its place
-            _put_aside(directory, name)
-            return self._made(directory, name)
+            inside = self._opened(directory, name)
+            self._give(inside)
         finally:
             os.close(directory)
+        return inside
 
-    def _made(self, directory: int, name: str) -> int:
+    def _opened(self, directory: int, name: str) -> int:
+        with contextlib.suppress(FileNotFoundError):
+            try:
+                return os.open(name, _DIRECTORY, dir_fd=directory)
+            except NotADirectoryError:  # a link or a file in its place
+                _put_aside(directory, name)
         os.mkdir(name, 0o700, dir_fd=directory)
-        made = os.open(name, _DIRECTORY, dir_fd=directory)
-        os.fchown(made, *self.owner)
-        return made
+        return os.open(name, _DIRECTORY, dir_fd=directory)
+
+    def _give(self, directory: int) -> None:
+        """What is still ours was made by us; a kill may have come before it was given away."""
+        if os.fstat(directory).st_uid == os.geteuid() != self.owner[0]:
+            os.fchown(directory, *self.owner)
 
     def _put(self, directory: int, name: str, content: bytes) -> None:
         new = f".{secrets.token_hex(8)}.new"

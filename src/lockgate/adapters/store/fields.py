@@ -72,6 +72,9 @@ class Fields:
         where = f"{self.where}, {name}"
         return [fields_of(where, it) for it in items_of(where, self._values.get(name))]
 
+    def listed(self, name: str) -> list[object]:
+        return items_of(f"{self.where}, {name}", self._values.get(name))
+
     def json(self, name: str) -> object:
         """What a column of JSON text says."""
         try:

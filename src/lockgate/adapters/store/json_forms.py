@@ -20,6 +20,7 @@ from lockgate.core.event_log import canonical
 from lockgate.core.findings import Finding, GateFeedback, Location, Priority
 from lockgate.core.limits import Limits, RetryConfig, Strategy
 from lockgate.core.model import (
+    Approval,
     Budget,
     Evaluating,
     Failed,
@@ -88,6 +89,15 @@ def history_from_json(where: str, value: object) -> tuple[IterationRecord, ...]:
     return tuple(_record(fields_of(where, it)) for it in items_of(where, value))
 
 
+def approvals_to_json(approvals: tuple[Approval, ...]) -> str:
+    return canonical([asdict(it) for it in approvals])
+
+
+def approvals_from_json(where: str, value: object) -> tuple[Approval, ...]:
+    found = [fields_of(where, it) for it in items_of(where, value)]
+    return tuple(Approval(it.text("gate"), it.text("patch"), it.text("comment")) for it in found)
+
+
 def pinned_to_json(pinned: Pinned) -> str:
     return canonical(asdict(pinned))
 
@@ -108,6 +118,7 @@ def pinned_from_json(it: Fields) -> Pinned:
             for at in it.each("gates")
         ),
         respawn=it.flag("respawn"),
+        protect=tuple(str(at) for at in it.listed("protect")) if it.has("protect") else (),
         sandboxed=it.flag("sandboxed") if it.has("sandboxed") else True,
         budget=_budget(it.inner("budget")) if it.has("budget") else Budget(),
     )

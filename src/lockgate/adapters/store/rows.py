@@ -1,7 +1,11 @@
 """Rows and dataclasses, in both directions; nowhere else does a row have a shape."""
 
+from dataclasses import asdict
+
 from lockgate.adapters.store.fields import Fields, Row, damaged, fields_of, object_of
 from lockgate.adapters.store.json_forms import (
+    approvals_from_json,
+    approvals_to_json,
     effect_from_json,
     effect_kind,
     effect_to_json,
@@ -12,6 +16,7 @@ from lockgate.adapters.store.json_forms import (
     pinned_from_json,
     pinned_to_json,
 )
+from lockgate.core.evaluation import SingleGateResult
 from lockgate.core.event_log import StoredEvent, canonical, event_hash
 from lockgate.core.model import (
     Cause,
@@ -24,7 +29,7 @@ from lockgate.core.model import (
     TaskId,
 )
 from lockgate.errors import Refused
-from lockgate.ports import PendingEffect, Project
+from lockgate.ports import GateRecord, PendingEffect, Project
 
 Values = dict[str, str | int | float | None]
 
@@ -59,7 +64,11 @@ def task_to_row(task: Task) -> Values:
             "tokens": task.tokens,
             "seconds": float(task.seconds),
             "candidate": task.candidate,
+            "patch": task.patch,
+            "protected": canonical(task.protected),
             "passed": canonical(task.passed),
+            "waiting": task.waiting,
+            "approvals": approvals_to_json(task.approvals),
             "cause": None if task.cause is None else task.cause.value,
             "directive": task.directive,
             "history": history_to_json(task.history),
@@ -99,7 +108,11 @@ def task_from_row(row: Row) -> Task:
         tokens=it.whole("tokens"),
         seconds=it.real("seconds"),
         candidate=it.text("candidate"),
+        patch=it.text("patch"),
+        protected=tuple(it.texts("protected")),
         passed=tuple(it.texts("passed")),
+        waiting=it.text("waiting"),
+        approvals=approvals_from_json(f"{it.where}, approvals", it.json("approvals")),
         cause=None if it.text_or_none("cause") is None else it.choice("cause", Cause),
         directive=it.text("directive"),
         history=history_from_json(f"{it.where}, history", it.json("history")),
@@ -112,6 +125,31 @@ def task_from_row(row: Row) -> Task:
 
 def body_to_row(task: Task, text: str) -> Values:
     return _storable({"task": task.id, "rev": task.rev, "text": text})
+
+
+def result_to_row(task: Task, n: int, result: SingleGateResult) -> Values:
+    return _storable(
+        {
+            "task": task.id,
+            "rev": task.rev,
+            "n": n,
+            "time": float(task.updated),
+            "gate": result.gate,
+            "result": type(result).__name__.lower(),
+            "data": canonical(asdict(result)),
+        }
+    )
+
+
+def record_from_row(row: Row) -> GateRecord:
+    it = Fields(f"a result of {row.get('task')!r}", row)
+    return GateRecord(
+        rev=it.whole("rev"),
+        time=it.real("time"),
+        gate=it.text("gate"),
+        result=it.text("result"),
+        data=object_of(it.where, it.json("data")),
+    )
 
 
 def session_to_row(session: Session) -> Values:

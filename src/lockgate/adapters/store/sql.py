@@ -7,13 +7,14 @@ INSERT_TASK = """
 INSERT INTO tasks (
     id, project, summary, branch, agent, created, updated, rev, status, phase, priority, auto_start,
     depends_on, iteration, review_round, crash_count, failed_attempts, generation, since, dead,
-    taken_over, not_before, exhausted, usd, tokens, seconds, candidate, passed, cause, directive,
-    history, spent, pinned
+    taken_over, not_before, exhausted, usd, tokens, seconds, candidate, patch, protected, passed,
+    waiting, approvals, cause, directive, history, spent, pinned
 ) VALUES (
     :id, :project, :summary, :branch, :agent, :created, :updated, :rev, :status, :phase, :priority,
     :auto_start, :depends_on, :iteration, :review_round, :crash_count, :failed_attempts,
     :generation, :since, :dead, :taken_over, :not_before, :exhausted, :usd, :tokens, :seconds,
-    :candidate, :passed, :cause, :directive, :history, :spent, :pinned
+    :candidate, :patch, :protected, :passed, :waiting, :approvals, :cause, :directive, :history,
+    :spent, :pinned
 ) ON CONFLICT (id) DO NOTHING RETURNING id
 """
 
@@ -26,7 +27,8 @@ UPDATE tasks SET
     crash_count = :crash_count, failed_attempts = :failed_attempts, generation = :generation,
     since = :since, dead = :dead, taken_over = :taken_over, not_before = :not_before,
     exhausted = :exhausted, usd = :usd, tokens = :tokens, seconds = :seconds,
-    candidate = :candidate, passed = :passed, cause = :cause, directive = :directive,
+    candidate = :candidate, patch = :patch, protected = :protected, passed = :passed,
+    waiting = :waiting, approvals = :approvals, cause = :cause, directive = :directive,
     history = :history, spent = :spent, pinned = :pinned
 WHERE id = :id AND rev = :rev - 1 RETURNING id
 """
@@ -92,6 +94,14 @@ SELECT :task, :rev, :text WHERE NOT EXISTS (
 ON CONFLICT (task, rev) DO UPDATE SET text = excluded.text
 """
 BODY = "SELECT text FROM bodies WHERE task = :task ORDER BY rev DESC LIMIT 1"
+
+INSERT_RESULT = """
+INSERT INTO gate_results (task, rev, n, time, gate, result, data)
+VALUES (:task, :rev, :n, :time, :gate, :result, :data)
+"""
+RESULTS = """
+SELECT * FROM gate_results WHERE task = :task AND rev > :since ORDER BY rev, n LIMIT :limit
+"""
 
 PUT_SESSION = """
 INSERT INTO sessions (

@@ -10,7 +10,7 @@ from lockgate.core.decision import Decision
 from lockgate.core.event_log import StoredEvent
 from lockgate.core.model import ProjectId, Session, SessionId, Status, Task, TaskId
 from lockgate.errors import LockgateError, NoSuchTask, Refused, StaleTask
-from lockgate.ports import Page, PendingEffect, Project, TaskFilter
+from lockgate.ports import GateRecord, Page, PendingEffect, Project, TaskFilter
 
 _AFTER_ANY_PREFIX = "\U0010ffff"  # greater than every character that an id has
 _EVENTS_AT_ONCE = 1000
@@ -45,6 +45,7 @@ class SqlStore:
                 raise _not_changed(run, decision.task.id)
             _write_session(run, decision)
             _write_body(run, decision)
+            _write_results(run, decision)
             chain.append(run, decision, head)
             _write_effects(run, decision)
 
@@ -113,6 +114,10 @@ class SqlStore:
     def body(self, task: TaskId) -> str | None:
         row = self._row(sql.BODY, {"task": task})
         return None if row is None else Fields(f"body of {task}", row).text("text")
+
+    def gate_results(self, task: TaskId, since: int, limit: int) -> tuple[GateRecord, ...]:
+        found = self._rows(sql.RESULTS, {"task": task, "since": since, "limit": limit})
+        return tuple(rows.record_from_row(row) for row in found)
 
     def effects_done(self, keys: Sequence[str]) -> None:
         in_order = sorted(set(keys))  # so that two callers never wait for each other
@@ -199,6 +204,11 @@ def _write_session(run: Run, decision: Decision) -> None:
 def _write_body(run: Run, decision: Decision) -> None:
     if decision.body is not None:
         run(sql.INSERT_BODY, rows.body_to_row(decision.task, decision.body))
+
+
+def _write_results(run: Run, decision: Decision) -> None:
+    for n, result in enumerate(decision.results):
+        run(sql.INSERT_RESULT, rows.result_to_row(decision.task, n, result))
 
 
 def _write_effects(run: Run, decision: Decision) -> None:

@@ -1,7 +1,12 @@
 """A change: what it consists of, where it was adopted from, and the branch it is published to."""
 
+import hashlib
+import os
 import secrets
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
 from lockgate.adapters.workspaces.hardened_git import (
     commit_at,
@@ -26,8 +31,19 @@ def change_of(repos: Repositories, task: Task, commit: str) -> Change:
     """A file that was renamed counts under both its names."""
     what = f"the files of {commit} were not listed"
     names = ("diff", "--name-only", "-z", "--no-renames", *_PLAIN)
-    listed = told(what, repos.judge, *names, _fork(repos, task, commit), commit, "--")
-    return Change(commit, tuple(listed.split("\0")[:-1]))
+    fork = _fork(repos, task, commit)
+    listed = told(what, repos.judge, *names, fork, commit, "--")
+    return Change(commit, tuple(listed.split("\0")[:-1]), _patch(repos, fork, commit))
+
+
+def _patch(repos: Repositories, fork: str, commit: str) -> str:
+    """A digest of every line that differs, with those around it, wherever in its file it stands."""
+    with _diff(repos, fork, commit, "--binary", "--full-index", "-U3") as file:
+        seen = hashlib.sha256()
+        for line in file:
+            if not line.startswith((b"@@", b"index ")):
+                seen.update(line)
+    return seen.hexdigest()
 
 
 def tree_of(repos: Repositories, commit: str) -> str:
@@ -36,17 +52,24 @@ def tree_of(repos: Repositories, commit: str) -> str:
 
 
 def diff_of(repos: Repositories, task: Task, commit: str) -> str:
-    """By way of a file, so that a diff of any size costs only so much memory; it says if cut."""
-    file = repos.directory / f".diff-{secrets.token_hex(4)}"
-    asked = ("diff", *_PLAIN, f"--output={file}", _fork(repos, task, commit), commit, "--")
+    """It says so where it is cut."""
+    with _diff(repos, _fork(repos, task, commit), commit) as file:
+        text = file.read(LARGEST_DIFF).decode("utf-8", "replace")
+        left = os.fstat(file.fileno()).st_size - LARGEST_DIFF
+    return f"{text}\n… {left} bytes of this diff are left out …\n" if left > 0 else text
+
+
+@contextmanager
+def _diff(repos: Repositories, fork: str, commit: str, *more: str) -> Generator[BinaryIO]:
+    """By way of a file, so that a diff of any size costs only so much memory."""
+    path = repos.directory / f".diff-{secrets.token_hex(4)}"
+    asked = ("diff", *_PLAIN, *more, f"--output={path}", fork, commit, "--")
     try:
         told(f"the diff of {commit} was not made", repos.judge, *asked)
-        with file.open("rb") as written:
-            text = written.read(LARGEST_DIFF).decode("utf-8", "replace")
-        left = file.stat().st_size - LARGEST_DIFF
+        with path.open("rb") as file:
+            yield file
     finally:
-        file.unlink(missing_ok=True)
-    return f"{text}\n… {left} bytes of this diff are left out …\n" if left > 0 else text
+        path.unlink(missing_ok=True)
 
 
 def adopted(repos: Repositories, project: Project, task: Task) -> str | None:

@@ -35,10 +35,10 @@ def hand_over(directory: Path, uid: int, gid: int) -> None:
 def write_files(directory: Path, files: Mapping[str, str], uid: int, gid: int) -> None:
     """Each by its plain name, whole or not at all, in place of whatever is there."""
     try:
-        if not directory.exists():
-            directory.mkdir(parents=True, exist_ok=True)
-            os.chown(directory, uid, gid)
+        directory.mkdir(parents=True, exist_ok=True)
         with _closing(os.open(directory, _DIRECTORY)) as where:
+            if os.fstat(where).st_uid == os.geteuid() != uid:  # a kill may have come in between
+                os.fchown(where, uid, gid)
             for name, text in files.items():
                 _write(where, name, text.encode("utf-8", "surrogateescape"), (uid, gid))
     except OSError as error:

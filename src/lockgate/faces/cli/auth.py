@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from lockgate.bootstrap import App, login_variables
+from lockgate.bootstrap import App
 from lockgate.core.settings import Settings
 from lockgate.errors import Refused
 from lockgate.faces.cli.output import app, echo, here, json_option, show
@@ -40,7 +40,7 @@ def auth(
     """
     it = app()
     must_be_human(it.caller, f"no login of {agent} was stored")
-    names = login_variables(it, agent, _settings(it))
+    names = it.harnesses.logins(agent, _settings(it))
     if only_show:
         _show(it, agent, names, as_json=as_json)
         return

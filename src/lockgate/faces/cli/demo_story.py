@@ -9,7 +9,8 @@ from pathlib import Path
 
 import click
 
-from lockgate.bootstrap import App, merge_demo_branch, orchestrating, run_demo_tests
+from lockgate.bootstrap import App, merge_demo_branch, run_demo_tests
+from lockgate.bootstrap.orchestrator import orchestrating
 from lockgate.core.event_log import StoredEvent
 from lockgate.core.model import Status, Task, TaskId
 from lockgate.errors import LockgateError

@@ -6,13 +6,8 @@ from dataclasses import asdict
 
 import click
 
-from lockgate.bootstrap import (
-    App,
-    login_variables,
-    orchestrator_pid,
-    program_version,
-    sandbox_trouble,
-)
+from lockgate.bootstrap import App, program_version, sandbox_trouble
+from lockgate.bootstrap.orchestrator import orchestrator_pid
 from lockgate.core.settings import Settings
 from lockgate.errors import LockgateError
 from lockgate.faces import words
@@ -40,7 +35,7 @@ def doctor(*, agent: str | None, as_json: bool) -> None:
     parts += [*configured, database]
     if it:
         parts += check.agents(
-            it.harnesses, it.credentials, settings, lambda name: login_variables(it, name, settings)
+            it.harnesses, it.credentials, settings, lambda name: it.harnesses.logins(name, settings)
         )
         parts += [_home(it), _orchestrator(it)]
     ready = not any(part.needed and part.costs for part in parts)

@@ -1,0 +1,81 @@
+"""Tests of go test: functions by their names, and sub-tests with a literal one."""
+
+import re
+from collections.abc import Iterator, Sequence
+
+from lockgate.adapters.test_sources.lexing import Mark, Token, closing, go_tokens, joined, literal
+from lockgate.core.test_pairs import SourceTest
+
+_TEST = re.compile(r"\A(?:Test|Fuzz|Example)(?![a-z])\w*\Z")
+_CHECKING = re.compile(r"\A(?:Error|Errorf|Fatal|Fatalf|Fail|FailNow)\Z")
+_LIBRARIES = frozenset({"assert", "require", "check", "qt", "is", "must"})
+SETUP = "TestMain"
+
+
+def tests_in(path: str, text: str) -> list[SourceTest]:
+    tokens = go_tokens(text)
+    ends = closing(tokens)
+    return [test for at in _functions(tokens) for test in _function(path, tokens, ends, at)]
+
+
+def has_setup(text: str) -> bool:
+    """The file has its own way to run all tests of its package."""
+    tokens = go_tokens(text)
+    return any(
+        token.text == SETUP and tokens[at - 1].text == "func"
+        for at, token in enumerate(tokens)
+        if at
+    )
+
+
+def _functions(tokens: Sequence[Token]) -> Iterator[int]:
+    """The places of the names of test functions."""
+    for at in range(1, len(tokens) - 1):
+        name = tokens[at]
+        plain = tokens[at - 1].text == "func" and tokens[at + 1].text == "("
+        if plain and name.mark is Mark.NAME and name.text != SETUP and _TEST.match(name.text):
+            yield at
+
+
+def _function(
+    path: str, tokens: Sequence[Token], ends: dict[int, int], at: int
+) -> Iterator[SourceTest]:
+    after_arguments = ends.get(at + 1, len(tokens)) + 1
+    if after_arguments >= len(tokens) or tokens[after_arguments].text != "{":
+        return
+    end = ends.get(after_arguments, len(tokens))
+    yield _source(path, (tokens[at].text,), tokens[at], tokens[at + 1 : end])
+    groups: list[tuple[str, int]] = []
+    for place in range(after_arguments, end - 3):
+        while groups and groups[-1][1] <= place:
+            groups.pop()
+        title = _run(tokens, place)
+        if title is not None:
+            close = min(ends.get(place + 1, end), end)
+            groups.append((title, close))
+            names = (tokens[at].text, *(name for name, _ in groups))
+            yield _source(path, names, tokens[place], tokens[place + 3 : close])
+
+
+def _run(tokens: Sequence[Token], at: int) -> str | None:
+    """The name of the sub-test that `.Run("…"` begins here."""
+    dot, run, bracket, title = tokens[at - 1 : at + 3]
+    if (dot.text, run.text, bracket.text) != (".", "Run", "(") or title.mark is not Mark.TEXT:
+        return None
+    return re.sub(r"\s", "_", literal(title.text))
+
+
+def _source(path: str, names: tuple[str, ...], first: Token, tokens: Sequence[Token]) -> SourceTest:
+    return SourceTest(
+        file=path,
+        line=first.line,
+        names=names,
+        body=joined(tokens),
+        checks=sum(_is_check(tokens, at) for at in range(1, len(tokens))),
+    )
+
+
+def _is_check(tokens: Sequence[Token], at: int) -> bool:
+    if tokens[at].text != "." or at + 1 >= len(tokens):
+        return False
+    return tokens[at - 1].text in _LIBRARIES or bool(_CHECKING.match(tokens[at + 1].text))

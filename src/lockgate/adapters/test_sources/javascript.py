@@ -1,0 +1,129 @@
+"""Tests of jest, vitest and node's own runner: calls of describe, it and test."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from lockgate.adapters.test_sources.lexing import (
+    Mark,
+    Token,
+    closing,
+    joined,
+    literal,
+    script_tokens,
+)
+from lockgate.core.test_pairs import SourceTest
+
+GROUPS = frozenset({"describe", "xdescribe", "fdescribe", "suite", "context"})
+CASES = frozenset({"it", "test", "xit", "xtest", "fit", "specify"})
+_DYNAMIC = re.compile(r"\$\{|%[sdifjop#$%]|\$\w")
+_CHECKING = re.compile(r"(?i)\A(?:expect|assert\w*|should|throws|rejects|equal|deepEqual|ok)\Z")
+_CONSTANTS = frozenset({"true", "false", "null", "undefined"})
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    word: str
+    modifiers: tuple[str, ...]
+    title: str
+    flexible: bool
+    begin: int
+    open: int  # the place of its bracket
+    line: int
+
+
+@dataclass(slots=True)
+class _Walk:
+    path: str
+    tokens: list[Token]
+    ends: dict[int, int]
+    groups: list[tuple[str, int]] = field(default_factory=list[tuple[str, int]])
+
+
+def tests_in(path: str, text: str) -> list[SourceTest]:
+    tokens = script_tokens(text)
+    return list(_tests(_Walk(path, tokens, closing(tokens))))
+
+
+def _tests(walk: _Walk) -> Iterator[SourceTest]:
+    at = 0
+    while at < len(walk.tokens):
+        while walk.groups and walk.groups[-1][1] <= at:
+            walk.groups.pop()
+        call = _call(walk, at)
+        if call is None:
+            at += 1
+        elif call.word in GROUPS:
+            walk.groups.append((call.title, walk.ends.get(call.open, len(walk.tokens))))
+            at = call.open + 1
+        else:
+            yield _source(walk, call)
+            at = walk.ends.get(call.open, call.open) + 1
+
+
+def _call(walk: _Walk, at: int) -> _Call | None:
+    """A call of ours with a literal title that begins here."""
+    token = walk.tokens[at]
+    before = walk.tokens[at - 1].text if at else ""
+    if token.mark is not Mark.NAME or token.text not in GROUPS | CASES or before == ".":
+        return None
+    modifiers, opened = _modifiers(walk, at + 1)
+    if opened is None or opened + 1 >= len(walk.tokens):
+        return None
+    title = walk.tokens[opened + 1]
+    if title.mark is not Mark.TEXT:
+        return None
+    name = literal(title.text)
+    dynamic = _DYNAMIC.search(name) if "each" in modifiers or title.text[0] == "`" else None
+    known = name[: dynamic.start()] if dynamic else name
+    return _Call(token.text, modifiers, known, dynamic is not None, at, opened, token.line)
+
+
+def _modifiers(walk: _Walk, at: int) -> tuple[tuple[str, ...], int | None]:
+    """Words such as `.skip` and `.each(…)`, then the place of the call's own bracket."""
+    found: list[str] = []
+    while _text(walk, at) == "." and at + 1 < len(walk.tokens):
+        found.append(walk.tokens[at + 1].text)
+        at += 2
+        table = found[-1] in {"each", "for"}
+        if table and _text(walk, at) == "(":
+            at = walk.ends.get(at, len(walk.tokens)) + 1
+        elif table and at < len(walk.tokens) and walk.tokens[at].mark is Mark.TEXT:
+            at += 1
+    return tuple(found), at if _text(walk, at) == "(" else None
+
+
+def _source(walk: _Walk, call: _Call) -> SourceTest:
+    end = walk.ends.get(call.open, len(walk.tokens))
+    inside = walk.tokens[call.open + 2 : end]
+    how = joined(walk.tokens[call.begin : call.open])
+    return SourceTest(
+        file=walk.path,
+        line=call.line,
+        names=(*(title for title, _ in walk.groups), call.title),
+        body=f"{how}\n{joined(inside)}",
+        checks=_checks(inside),
+        flexible=call.flexible,
+    )
+
+
+def _checks(tokens: Sequence[Token]) -> int:
+    return sum(_is_check(tokens, at) for at in range(len(tokens)))
+
+
+def _is_check(tokens: Sequence[Token], at: int) -> bool:
+    """A checking word that is called, with more than a constant."""
+    token = tokens[at]
+    bracket = tokens[at + 1].text if at + 1 < len(tokens) else ""
+    if token.mark is not Mark.NAME or not _CHECKING.match(token.text) or bracket != "(":
+        return False
+    ends = tokens[at + 3].text in {")", ","} if at + 3 < len(tokens) else False
+    return not (ends and _is_constant(tokens[at + 2]))
+
+
+def _is_constant(token: Token) -> bool:
+    return token.mark in {Mark.TEXT, Mark.NUMBER} or token.text in _CONSTANTS
+
+
+def _text(walk: _Walk, at: int) -> str:
+    return walk.tokens[at].text if at < len(walk.tokens) else ""

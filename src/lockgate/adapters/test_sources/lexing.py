@@ -1,0 +1,132 @@
+"""Tokens of languages with braces: enough to know strings and comments from code."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+TOKENS = 400_000  # of one file
+
+
+class Mark(StrEnum):
+    NAME = "name"
+    TEXT = "text"
+    PATTERN = "pattern"  # a regular expression
+    NUMBER = "number"
+    SIGN = "sign"
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    mark: Mark
+    text: str
+    line: int
+
+
+_COMMON = r"""
+    (?P<space>\s+|//[^\n]*|/\*.*?(?:\*/|\Z))
+  | (?P<text>"(?:[^"\\\n]|\\.)*(?:"|(?=\n)|\Z)|'(?:[^'\\\n]|\\.)*(?:'|(?=\n)|\Z){raw})
+  | (?P<name>[^\W\d][\w$]*|[$#@][\w$]+)
+  | (?P<number>\d[\w.]*)
+  | (?P<sign>=>|.)
+"""
+_FLAGS = re.VERBOSE | re.DOTALL
+_GO = re.compile(_COMMON.replace("{raw}", r"|`[^`]*(?:`|\Z)"), _FLAGS)
+_SCRIPT = re.compile(_COMMON.replace("{raw}", ""), _FLAGS)
+_REGEX = re.compile(r"/(?![*/])(?:[^/\\\[\n]|\\.|\[(?:[^\]\\\n]|\\.)*\])+/\w*")
+_IN_TEMPLATE = re.compile(r"\\.|`|\$\{|[{}]", re.DOTALL)
+_BEFORE_VALUE = frozenset("(,=:[!&|?{};+-*%<>~^") | {"=>", "return", "typeof", "case", "of", "in"}
+_PAIRS = {"(": ")", "[": "]", "{": "}"}
+
+
+def go_tokens(text: str) -> list[Token]:
+    return list(_tokens(text, _GO, script=False))
+
+
+def script_tokens(text: str) -> list[Token]:
+    return list(_tokens(text, _SCRIPT, script=True))
+
+
+def closing(tokens: Sequence[Token]) -> dict[int, int]:
+    """For each opening bracket the place of its end; those that never close are not in it."""
+    ends: dict[int, int] = {}
+    waiting: list[tuple[int, str]] = []
+    for at, token in enumerate(tokens):
+        if token.mark is not Mark.SIGN:
+            continue
+        if token.text in _PAIRS:
+            waiting.append((at, _PAIRS[token.text]))
+        elif waiting and waiting[-1][1] == token.text:
+            ends[waiting.pop()[0]] = at
+    return ends
+
+
+def joined(tokens: Sequence[Token]) -> str:
+    """One statement a line, whatever the lines were."""
+    text: list[str] = []
+    for token in tokens:
+        text.append(token.text)
+        text.append("\n" if token.text in {";", "{", "}"} else " ")
+    return "".join(text).replace(" \n", "\n").strip()
+
+
+def literal(text: str) -> str:
+    """What a quoted text says, as far as a name needs it."""
+    inside = text[1:-1] if len(text) > 1 and text[-1] == text[0] else text[1:]
+    return inside if text[0] == "`" else re.sub(r"\\(.)", r"\1", inside)
+
+
+def _tokens(text: str, pattern: re.Pattern[str], *, script: bool) -> Iterator[Token]:
+    at, line, last = 0, 1, ""
+    for _ in range(TOKENS):
+        if at >= len(text):
+            return
+        mark, end = _next(text, at, pattern, last if script else None)
+        piece = text[at:end]
+        if mark:
+            yield Token(mark, piece, line)
+            last = piece
+        line += piece.count("\n")
+        at = end
+
+
+def _next(
+    text: str, at: int, pattern: re.Pattern[str], last: str | None
+) -> tuple[Mark | None, int]:
+    """`last` is the token before, or None where slashes and backticks mean nothing special."""
+    if last is not None and text[at] == "`":
+        return Mark.TEXT, _template_end(text, at)
+    if last is not None and text[at] == "/" and (not last or last in _BEFORE_VALUE):
+        regex = _REGEX.match(text, at)
+        if regex:
+            return Mark.PATTERN, regex.end()
+    found = pattern.match(text, at)
+    if found is None or found.lastgroup is None:
+        return None, at + 1
+    return (None if found.lastgroup == "space" else Mark(found.lastgroup)), found.end()
+
+
+def _template_end(text: str, at: int) -> int:
+    """Behind a template's last backtick; templates may stand in its `${…}` again."""
+    inside = ["`"]
+    position = at + 1
+    while inside:
+        found = _IN_TEMPLATE.search(text, position)
+        if found is None:
+            return len(text)
+        _step(inside, found[0])
+        position = found.end()
+    return position
+
+
+def _step(inside: list[str], sign: str) -> None:
+    in_text = inside[-1] == "`"
+    if sign == "`":
+        if in_text:
+            inside.pop()
+        else:
+            inside.append("`")
+    elif (sign == "${" and in_text) or (sign == "{" and not in_text):
+        inside.append("{")
+    elif sign == "}" and not in_text:
+        inside.pop()

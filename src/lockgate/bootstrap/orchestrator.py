@@ -1,0 +1,146 @@
+"""Puts the orchestrator together."""
+
+import os
+import sys
+from collections.abc import Callable, Generator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+
+from lockgate.adapters.clock import SystemChance, SystemClock
+from lockgate.adapters.lock import holder, holding
+from lockgate.adapters.run import start_detached
+from lockgate.adapters.sessions.door import Answer, Door, Request
+from lockgate.adapters.sessions.watch import Watch
+from lockgate.bootstrap.app import App
+from lockgate.ports import Answered, Call
+from lockgate.services.desks import Desks
+from lockgate.services.gate_runner import GateRunner
+from lockgate.services.hands import Hands
+from lockgate.services.housekeeping import Housekeeper
+from lockgate.services.judge import Judge
+from lockgate.services.loop import Loop
+from lockgate.services.monitor import Monitor
+from lockgate.services.spawner import NO_LIMIT, Spawner
+from lockgate.services.starter import Starter
+
+LANES = 16  # tasks and evaluations that are attended to at once
+
+
+@contextmanager
+def orchestrating(
+    it: App, answer: Callable[[Call], Answered], report: Callable[[str], None]
+) -> Generator[Loop | None]:
+    """The loop with its door open; None where another orchestrator serves this home."""
+    with holding(it.home) as ours:
+        if not ours:
+            yield None
+            return
+        watch = Watch()
+        with ThreadPoolExecutor(LANES) as pool:
+            loop = _loop(it, watch, pool, report)
+
+            def heard(asked: Request) -> Answer:
+                call = Call(
+                    argv=asked.argv, token=asked.token, directory=Path(asked.cwd), stdin=asked.stdin
+                )
+                answered = answer(call)
+                watch.wake()
+                return Answer(answered.code, answered.out, answered.err)
+
+            door = Door(str(it.home / "door.sock"), heard)
+            door.serve()
+            try:
+                yield loop
+            finally:
+                loop.stop()
+                pool.shutdown()  # an agent that it still starts finds the door open
+                door.close()
+        watch.close()
+
+
+def _loop(it: App, watch: Watch, pool: ThreadPoolExecutor, report: Callable[[str], None]) -> Loop:
+    clock, spawner = SystemClock(), _spawner(it)
+    judge = Judge(
+        store=it.store,
+        coordinator=it.coordinator,
+        workspaces=it.workspaces,
+        runner=_gate_runner(it),
+        spawner=spawner,
+    )
+    return Loop(
+        store=it.store,
+        starter=Starter(
+            store=it.store,
+            coordinator=it.coordinator,
+            configuration=it.configuration,
+            clock=clock,
+        ),
+        hands=Hands(
+            store=it.store,
+            effector=it.coordinator.effector,
+            workspaces=it.workspaces,
+            sessions=it.sessions,
+            spawner=spawner,
+            judge=judge,
+        ),
+        judge=judge,
+        monitor=Monitor(it.store, it.attendance, it.sessions, it.harnesses, spawner),
+        housekeeper=Housekeeper(
+            it.store, it.workspaces, int(number_said(os.environ, "LOCKGATE_POOL_GB", 20) * 10**9)
+        ),
+        sessions=it.sessions,
+        watch=watch,
+        pool=pool,
+        clock=clock,
+        report=report,
+        troubles=it.troubles,
+    )
+
+
+def _gate_runner(it: App) -> GateRunner:
+    """Imported here because only an orchestrator judges."""
+    from lockgate.adapters.config.when import CelConditions
+    from lockgate.adapters.gate_commands import CommandGates
+    from lockgate.adapters.reports import read_reports
+
+    return GateRunner(
+        home=it.home,
+        workspaces=it.workspaces,
+        gates=CommandGates(read_reports),
+        conditions=CelConditions(),
+    )
+
+
+def _spawner(it: App) -> Spawner:
+    return Spawner(
+        home=it.home,
+        store=it.store,
+        attendance=it.attendance,
+        workspaces=it.workspaces,
+        sessions=it.sessions,
+        harnesses=it.harnesses,
+        files=it.views.files,
+        desks=Desks(it.home, it.store, it.workspaces, it.views.files),
+        configuration=it.configuration,
+        credentials=it.credentials,
+        clock=SystemClock(),
+        chance=SystemChance(),
+        wall_seconds=number_said(os.environ, "LOCKGATE_WALL_SECONDS", NO_LIMIT),
+    )
+
+
+def number_said(environ: Mapping[str, str], name: str, otherwise: float) -> float:
+    said = environ.get(name, "")
+    return float(said) if said.replace(".", "", 1).isdecimal() else otherwise
+
+
+def orchestrator_pid(home: Path) -> int | None:
+    return holder(home)
+
+
+def start_orchestrator(home: Path, idle_seconds: float | None) -> None:
+    """One in the background, which ends when it has been idle for so long."""
+    idle = () if idle_seconds is None else ("--idle", str(idle_seconds))
+    argv = (sys.executable, "-m", "lockgate", "up", *idle)
+    start_detached(argv, home / "logs" / "orchestrator.log")

@@ -1,0 +1,114 @@
+"""A command gate: S1's attempts, each on the same tree, and what the last one's reports say."""
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from lockgate.core.evaluation import Broken, Failed, Passed, Proof, SingleGateResult
+from lockgate.core.findings import Finding, Priority
+from lockgate.core.gates import CommandGate
+from lockgate.core.limits import Limits
+from lockgate.core.model import AgentPhase
+from lockgate.core.retry import RetryOptions, ToolCall, ToolResult
+from lockgate.core.test_results import Bad, Good, NoJudgement, believed
+from lockgate.errors import SandboxRetryExhaustedError
+from lockgate.ports import Attempt, Cut, GateRun, GateRuns
+from lockgate.services.patience import SandboxRetryProtocol, ToolProxy
+
+NOT_STARTED = frozenset({126, 127})  # the shell's words for a command that it cannot start
+TAIL = 4000
+
+
+@dataclass(slots=True)
+class Tries:
+    """The executor that S1's protocol calls: the same arguments and the same tree each time."""
+
+    gates: GateRuns
+    gate: CommandGate
+    run: GateRun
+    cancelled: Callable[[], bool]
+    made: list[Attempt] = field(default_factory=list[Attempt])
+
+    async def execute(self, tool_call: ToolCall) -> ToolResult:  # noqa: ARG002 - the gate has it
+        """A try that was called off ends the protocol, as our own time-out does."""
+        if self.made:
+            self.gates.read(self.made[-1], self.gate.report)  # what the last one left goes
+        attempt = self.gates.attempt(self.gate, self.run, self.cancelled)
+        self.made.append(attempt)
+        over = attempt.cut in {Cut.DEADLINE, Cut.CANCELLED}
+        return ToolResult(attempt.exit_code, attempt.out, timed_out=over)
+
+    def record(self, tool_call: ToolCall, phase: AgentPhase, output: str = "") -> None:
+        """Entropy of a gate is seen in its findings, from one evaluation to the next."""
+
+
+def judge_command(
+    gates: GateRuns,
+    gate: CommandGate,
+    run: GateRun,
+    limits: Limits,
+    cancelled: Callable[[], bool],
+) -> SingleGateResult:
+    tries = Tries(gates, gate, run, cancelled)
+    options = RetryOptions(gate.attempts, limits.call_base_delay_ms, limits.call_backoff)
+    protocol = SandboxRetryProtocol(tries, tries, options, delay=_wait)
+    call = ToolCall(f"{run.commit}:{gate.name}", (gate.command,))
+    with suppress(SandboxRetryExhaustedError):  # what the last attempt says is the gate's result
+        asyncio.run(ToolProxy(protocol).call(call, AgentPhase.VERIFY))
+    return _result(gates, gate, run, tries.made)
+
+
+async def _wait(milliseconds: float) -> None:
+    await asyncio.sleep(milliseconds / 1000)
+
+
+def _result(
+    gates: GateRuns, gate: CommandGate, run: GateRun, made: list[Attempt]
+) -> SingleGateResult:
+    last = made[-1]
+    read = gates.read(last, gate.report)
+    if last.cut is Cut.DEADLINE:
+        return Failed(gate.name, (_finding(last.why, last),))
+    if last.cut is not None:
+        return Broken(gate.name, last.why)
+    if last.exit_code in NOT_STARTED:
+        return Broken(gate.name, f"its command cannot be started: {_tail(last.err)}")
+    match believed(last.exit_code, read, expected_some=False):
+        case Good(tests_passed, findings):
+            proof = _proof(gate, run, last, tests_passed)
+            return Passed(gate.name, proof, (*findings, *_flaky(made)))
+        case Bad(why, findings):
+            return Failed(gate.name, findings or (_finding(why, last),))
+        case NoJudgement(why):
+            return Broken(gate.name, why)
+
+
+def _proof(
+    gate: CommandGate, run: GateRun, last: Attempt, tests_passed: tuple[str, ...] | None
+) -> Proof:
+    return Proof(
+        ran=(gate.command,),
+        commit=run.commit,
+        tree=run.tree,
+        config_hash=run.config_hash,
+        sandbox=last.level,
+        seconds=last.seconds,
+        exit_code=last.exit_code,
+        tests_passed=tests_passed,
+    )
+
+
+def _flaky(made: list[Attempt]) -> tuple[Finding, ...]:
+    if len(made) == 1:
+        return ()
+    return (Finding(Priority.P2_MINOR, f"FLAKY: it passed only in attempt {len(made)}"),)
+
+
+def _finding(how: str, last: Attempt) -> Finding:
+    said = _tail(f"{last.out}\n{last.err}")
+    return Finding(Priority.P1_MAJOR, f"{how}: {said}" if said else how)
+
+
+def _tail(text: str) -> str:
+    return text.strip()[-TAIL:]

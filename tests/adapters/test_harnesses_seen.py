@@ -1,0 +1,35 @@
+"""What the real programs were seen to do under Lockgate, said again without them."""
+
+import json
+from collections.abc import Mapping
+
+from lockgate.adapters.harnesses import gemini, opencode
+from lockgate.adapters.harnesses.harness import Found
+from lockgate.core.agents import Ending, Exit, Job
+from lockgate.core.model import Role
+
+NOW = 1_800_000_000.0
+INIT = {"type": "init", "session_id": "g-1"}
+ASKED = {"type": "message", "role": "user", "content": "Go."}
+FAILED = {"type": "result", "status": "error", "error": {"message": "no"}}
+
+
+def _read(*events: Mapping[str, object]) -> str:
+    output = "\n".join(map(json.dumps, events))
+    return gemini.read(output, Exit(ending=Ending.EXITED, code=1), NOW).native
+
+
+def test_a_gemini_whose_model_never_answered_cannot_be_resumed() -> None:
+    assert _read(INIT, ASKED, FAILED) == ""
+    assert _read(INIT, ASKED, {"type": "tool_use", "tool_name": "t"}) == "g-1"
+    assert _read(INIT, ASKED, {"type": "message", "role": "assistant", "content": "A"}) == "g-1"
+
+
+def test_opencode_reaches_a_model_that_it_knows_at_the_address_it_is_told() -> None:
+    environ = {"ANTHROPIC_BASE_URL": "http://h/", "OPENCODE_MODEL": "anthropic/m"}
+    job = Job(prompt="Go.", role=Role.WORKER, task="t", session="s", environ=environ)
+
+    told = json.loads(opencode.launch(Found(("opencode",), ()), job).env["OPENCODE_CONFIG_CONTENT"])
+
+    assert told["model"] == "anthropic/m"
+    assert told["provider"] == {"anthropic": {"options": {"baseURL": "http://h/v1"}}}

@@ -1,0 +1,70 @@
+"""The real agents under an orchestrator while their model refuses, limits or is not there."""
+
+import time
+from collections.abc import Callable
+
+import pytest
+
+from lockgate.core.model import Cause, Status
+from tests.e2e.agents.test_agents import LIMITED, REFUSED
+from tests.e2e.agents.whole import Whole, at_work, by_agent
+
+pytestmark = [pytest.mark.agents, pytest.mark.usefixtures("no_way_out")]
+
+WALL_SECONDS = 20.0
+LONGEST = 2 * (WALL_SECONDS + 25)  # for both of the sessions that a task gets before it is stuck
+OUR_CLOCK = "ended as wall-clock"
+
+
+@by_agent
+def test_a_key_that_is_refused_is_a_crash_that_says_so(case, tmp_path) -> None:
+    with at_work(case, tmp_path, [REFUSED], wall=WALL_SECONDS) as it:
+        _must_be_stuck(it, lambda why: "key is not valid" in why)
+
+
+@by_agent
+def test_a_limit_parks_the_task_and_counts_nothing(case, tmp_path) -> None:
+    """opencode tries again without a word; then it is our clock that ends it, as a crash."""
+    with at_work(case, tmp_path, [LIMITED], wall=WALL_SECONDS) as it:
+        _wait(it)
+
+        if it.task.status is Status.STUCK:
+            _must_be_stuck(it, lambda why: OUR_CLOCK in why)
+            return
+        assert case.agent != "opencode"
+        assert it.task.status is Status.WORKING
+        assert it.task.not_before > time.time()
+        assert (it.task.crash_count, it.task.failed_attempts) == (0, 0)
+        assert len(it.sessions()) == 1
+        assert "usage.limited" in it.orchestra.lockgate("task", "log", it.id).stdout
+        assert it.orchestra.left_over() == []
+
+
+@by_agent
+def test_a_model_that_is_down_is_a_crash_that_says_so(case, tmp_path) -> None:
+    with at_work(case, tmp_path, [], wall=WALL_SECONDS) as it:
+        _must_be_stuck(it, lambda why: "connect" in why.lower() or "fetch failed" in why)
+
+
+def _must_be_stuck(it: Whole, told: Callable[[str], bool]) -> None:
+    """Two crashes, each with the program's own reason or with ours, and nobody left behind."""
+    _wait(it)
+
+    task, story = it.task, it.orchestra.story()
+    assert (task.status, task.cause) == (Status.STUCK, Cause.CRASH_THRESHOLD), story
+    assert task.failed_attempts == 2
+    events = it.orchestra.app.views.all_events(it.id)
+    reasons = [str(event.data["reason"]) for event in events if event.type == "agent.crashed"]
+    assert len(reasons) == 2
+    assert all(told(why) or OUR_CLOCK in why for why in reasons), reasons
+    log = it.orchestra.lockgate("task", "log", it.id).stdout
+    assert all(why in log for why in reasons)
+    assert it.orchestra.left_over() == []
+
+
+def _wait(it: Whole) -> None:
+    def over() -> bool:
+        return it.task.status is Status.STUCK or "usage.limited" in it.types()
+
+    it.orchestra.until(over, LONGEST)
+    it.orchestra.until(lambda: all(session.ended for session in it.sessions()), LONGEST)

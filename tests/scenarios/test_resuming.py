@@ -1,0 +1,41 @@
+"""When the next worker of a task begins, and for how long, while the one before is leaving."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from tests.scenarios.stage import Stage
+from tests.scenarios.world import REVIEW_ONLY
+
+
+@pytest.fixture
+def stage(tmp_path) -> Iterator[Stage]:
+    made = Stage(tmp_path, REVIEW_ONLY)
+    yield made
+    made.app.store.close()
+
+
+def test_whoever_comes_next_knows_the_conversation_of_the_one_before(stage) -> None:
+    id = stage.world.create()
+    stage.turn()
+
+    stage.app.attendance.take_over(id, stage.app.caller)
+    stage.turn()
+
+    agent, human = stage.app.store.sessions(id)
+    assert stage.sessions.ended == [agent.id]
+    assert agent.ended is not None
+    assert (agent.native, human.native) == ("n1", "n1")
+    assert stage.harnesses.jobs[-1].native == "n1"
+
+
+def test_a_session_gets_no_more_time_than_it_may_have_at_most(stage) -> None:
+    spawner = replace(stage.spawner, wall_seconds=20.0)
+    stage.loop.hands = replace(stage.loop.hands, spawner=spawner)
+    id = stage.world.create()
+
+    stage.turn()
+
+    [session] = stage.app.store.sessions(id)
+    assert stage.sessions.noted[session.id].wall_seconds == 20
