@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lockgate.core.answers import approved, commented, rejected
 from lockgate.core.decision import Decision, Refusal
 from lockgate.core.effects import (
     EndSessions,
@@ -25,6 +26,7 @@ from lockgate.core.gate_events import (
     GateEvaluationStarted,
     GateFailedMaxIterations,
     GateFailedRetrying,
+    HumanReviewRequested,
     TaskCompletionSignaled,
     TaskGatesPassed,
 )
@@ -103,20 +105,22 @@ def kinds(decision: Decision) -> list[type]:
 # --- the commit that is judged --------------------------------------------------------------------
 
 
+NOTED = Checkpoint(
+    sequence=3,
+    type="final",
+    files_modified=("login.py",),
+    work_summary="the redirect",
+    confidence=0.8,
+)
+
+
 @pytest.mark.req("R120", "R164", "R172")
 def test_a_done_signal_is_told_with_its_checkpoint_and_the_evaluation_begins() -> None:
-    noted = Checkpoint(
-        sequence=3,
-        type="final",
-        files_modified=("login.py",),
-        work_summary="the redirect",
-        confidence=0.8,
-    )
-    asked = Move(S.AGENT_REVIEW, checkpoint=noted, candidate=COMMIT)
+    asked = Move(S.AGENT_REVIEW, checkpoint=NOTED, candidate=COMMIT)
 
     decision = taken(move(evidence(a_task(), HANDOFF, Actor.WORKER), asked))
 
-    assert decision.events[-1] == TaskCompletionSignaled(ID, noted)
+    assert decision.events[-1] == TaskCompletionSignaled(ID, NOTED)
     assert type_of(decision.events[-1]) == "TaskCompletionSignaled"
     assert payload(decision.events[-1])["checkpoint"] == {
         "sequence": 3,
@@ -346,9 +350,39 @@ def test_a_gate_that_waits_for_a_human_holds_the_task_where_it_is() -> None:
     decision = decided(task, ok(TESTS_GATE), Waiting("approval", "Approve it?"))
 
     assert (decision.task.status, decision.task.passed) == (S.AGENT_REVIEW, ("tests",))
+    assert decision.task.waiting == "approval"
     assert decision.effects == (MirrorTask(), NotifyHuman(S.AGENT_REVIEW, "Approve it?"))
-    assert decision.events[-1] == GateCompleted(ID, "approval", "waiting", "Approve it?")
+    assert decision.events == (
+        GateCompleted(ID, "tests", "passed"),
+        GateCompleted(ID, "approval", "waiting", "Approve it?"),
+        HumanReviewRequested(ID, "Approve it?"),
+    )
     assert decided(decision.task, ok(HUMAN_GATE)).task.status is S.REVIEWING
+
+
+def test_an_evaluation_that_is_repeated_does_not_ask_a_human_twice() -> None:
+    waits = Waiting("approval", "Approve it?")
+    first = decided(under(TESTS_GATE, HUMAN_GATE), ok(TESTS_GATE), waits).task
+
+    again = decided(first, waits)
+
+    assert again.task == replace(first, rev=first.rev + 1)
+    assert again.effects == (MirrorTask(),)
+    assert again.events == (GateCompleted(ID, "approval", "waiting", "Approve it?"),)
+
+
+def test_a_gate_that_a_human_has_answered_meanwhile_waits_no_more() -> None:
+    task = under(HUMAN_GATE, TESTS_GATE, passed=("approval",))
+
+    refusal = refused(judged(evidence(task), [Waiting("approval", "well?")], task.since))
+
+    assert refusal.why == "a human has answered meanwhile"
+
+
+def test_what_gates_said_is_kept_with_the_decision() -> None:
+    results = (ok(TESTS_GATE), bad(LINT_GATE))
+
+    assert decided(under(TESTS_GATE, LINT_GATE), *results).results == results
 
 
 # --- a review among the gates -------------------------------------------------------------------
@@ -454,6 +488,18 @@ def answer(draw_result: str, gate: GateRef) -> SingleGateResult:
             return Broken(gate.name, "no such tool")
 
 
+def answered(task: Task, word: str) -> Decision | Refusal:
+    """What a human says to the gate that waits; anything but yes and no leaves it open."""
+    seen = evidence(task, actor=Actor.HUMAN)
+    match word:
+        case "passed":
+            return approved(seen, "", task.patch)
+        case "failed":
+            return rejected(seen, "no", (), task.patch)
+        case _:
+            return commented(seen, "hm")
+
+
 def next_gate(task: Task) -> GateRef | None:
     assert task.pinned is not None
     return next((it for it in task.pinned.gates if it.name not in task.passed), None)
@@ -470,7 +516,7 @@ def test_nothing_is_ready_to_land_that_has_not_passed_every_one_of_its_gates_in_
     decision = taken(
         move(
             evidence(a_task(pinned=rules(*gates)), HANDOFF, Actor.WORKER),
-            Move(S.AGENT_REVIEW, candidate=COMMIT),
+            Move(S.AGENT_REVIEW, checkpoint=NOTED, candidate=COMMIT, patch="p" * 64),
         )
     )
     heard: list[str] = []
@@ -484,6 +530,10 @@ def test_nothing_is_ready_to_land_that_has_not_passed_every_one_of_its_gates_in_
             target = S.REVIEWING if word == "passed" else S.WORKING
             decision = taken(move(evidence(task, verdict, Actor.REVIEWER), Move(target)))
             heard += [it.name for it in gates if it.kind in REVIEWS and word == "passed"]
+        elif gate and task.waiting:
+            assert task.waiting == gate.name
+            decision = taken(answered(task, word))
+            heard += [gate.name] if word == "passed" else []
         else:
             results = [answer(word, gate)] if gate else []
             decision = decided(task, *results)

@@ -20,6 +20,7 @@ def imports(count: int) -> str:
 
 def complaints(tmp_path: Path, text: str, name: str = "sample.py") -> list[str]:
     path = tmp_path / name
+    path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding="utf-8")
     return judge([measure(path, tmp_path)])
 

@@ -1,9 +1,10 @@
 """What a store promises, whichever database is under it."""
 
+import json
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import fields, replace
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 from threading import Barrier
 
@@ -23,14 +24,15 @@ from lockgate.core.effects import (
     PublishChange,
     SpawnAgent,
 )
+from lockgate.core.evaluation import Broken, Failed, Passed, Waiting
 from lockgate.core.event_log import event_hash
 from lockgate.core.events import Escalation, SummaryChanged, TaskDeleted
 from lockgate.core.findings import Finding, GateFeedback, Location, Priority
 from lockgate.core.model import (
+    Approval,
     Budget,
     Cause,
     Evaluating,
-    Failed,
     GateKind,
     GateRef,
     GatesPassed,
@@ -48,8 +50,10 @@ from lockgate.core.model import (
     TaskId,
     Working,
 )
+from lockgate.core.model import Failed as FailedPhase
 from lockgate.errors import NoSuchTask, Refused, StaleTask, Unavailable
 from lockgate.ports import PendingEffect, Project, Store, TaskFilter
+from tests.given import PROOF
 from tests.store.conftest import Place
 from tests.store.samples import (
     EFFECTS,
@@ -78,7 +82,7 @@ ONE_OF_EACH_PHASE = (
     NeedsFixes("a", 1, FEEDBACK),
     GatesPassed("a", 0.1 + 0.2),
     Stuck("a", 3, FEEDBACK),
-    Failed("no\nuse %s %(id)s :id ?"),
+    FailedPhase("no\nuse %s %(id)s :id ?"),
 )
 HISTORY = (
     IterationRecord(
@@ -94,7 +98,14 @@ PINNED = Pinned(
     config_hash="h",
     gates=(GateRef("g", GateKind.HUMAN), GateRef("f", GateKind.COMMAND, fail_fast=True)),
     respawn=False,
+    protect=(".github/**", "é"),
     budget=Budget(2.5, 2**33, 120),
+)
+RESULTS = (
+    Passed("tests", PROOF, (Finding(Priority.P2_MINOR, "slow"),)),
+    Failed("lint", FEEDBACK.findings),
+    Waiting("approval – é '", "Approve %s :id it?"),
+    Broken("types", "no\nmypy"),
 )
 
 
@@ -160,7 +171,11 @@ def test_every_field_survives_the_database(store: Store) -> None:
         tokens=2**40,
         seconds=1e6 + 0.5,
         candidate="a" * 40,
+        patch="b" * 64,
+        protected=(".github/é '.yml", "x\ny"),
         passed=("tests", "é '"),
+        waiting="approval",
+        approvals=(Approval("approval", "b" * 64, "yes – 𝄞 '"), Approval("é", "", "")),
         cause=Cause.BUDGET,
         directive="two\nlines",
         history=HISTORY,
@@ -189,12 +204,64 @@ def test_what_changes_with_a_turn_is_changed_in_the_database(store: Store) -> No
         tokens=2**33,
         seconds=60.5,
         candidate="b" * 40,
+        patch="d" * 64,
+        protected=(".lockgate/config.toml",),
         passed=("lint",),
+        waiting="approval",
+        approvals=(Approval("approval", "c" * 64, "yes"),),
     )
 
     store.commit(changed)
 
     assert store.load(TaskId("t1")) == changed.task
+
+
+def test_what_gates_said_is_kept_as_they_said_it_with_the_turn_that_heard_them(
+    store: Store,
+) -> None:
+    store.create(Decision(a_task()))
+    first = replace(moved(a_task(), updated=7.5), results=RESULTS)
+    second = replace(moved(first.task, updated=8.5), results=RESULTS[:1])
+
+    store.commit(first)
+    store.commit(second)
+
+    found = store.gate_results(TaskId("t1"), 0, 9)
+    assert [(it.rev, it.time, it.gate, it.result) for it in found] == [
+        (1, 7.5, "tests", "passed"),
+        (1, 7.5, "lint", "failed"),
+        (1, 7.5, "approval – é '", "waiting"),
+        (1, 7.5, "types", "broken"),
+        (2, 8.5, "tests", "passed"),
+    ]
+    assert found[0].data["proof"] == json.loads(json.dumps(asdict(PROOF)))
+    assert found[1].data["findings"] == json.loads(json.dumps(asdict(RESULTS[1])["findings"]))
+    assert found[2].data["prompt"] == "Approve %s :id it?"
+    assert found[3].data["why"] == "no\nmypy"
+    assert store.gate_results(TaskId("t1"), 1, 9) == found[4:]
+    assert store.gate_results(TaskId("t1"), 0, 2) == found[:2]
+    assert store.gate_results(TaskId("t2"), 0, 9) == ()
+
+
+def test_what_gates_said_is_not_kept_where_the_turn_was_overtaken(store: Store) -> None:
+    store.create(Decision(a_task()))
+    store.commit(moved(a_task()))
+
+    with pytest.raises(StaleTask):
+        store.commit(replace(moved(a_task()), results=RESULTS))
+
+    assert store.gate_results(TaskId("t1"), 0, 9) == ()
+
+
+def test_gates_speak_of_a_task_that_has_the_id_of_a_deleted_one(store: Store) -> None:
+    store.create(Decision(a_task()))
+    store.commit(replace(moved(a_task()), results=RESULTS))
+    store.delete(moved(store.load(TaskId("t1"))))
+    store.create(Decision(a_task()))
+
+    store.commit(replace(moved(a_task()), results=(Broken("tests", "no pytest"),)))
+
+    assert store.gate_results(TaskId("t1"), 0, 1)[0].data == {"gate": "tests", "why": "no pytest"}
 
 
 @pytest.mark.parametrize("phase", ONE_OF_EACH_PHASE, ids=lambda it: type(it).__name__)

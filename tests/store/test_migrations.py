@@ -18,6 +18,7 @@ from psycopg.rows import dict_row
 from lockgate.adapters.store import open_store, postgres, rows, sql, sqlite
 from lockgate.adapters.store.migrating import Migration, migrations_after, split_statements
 from lockgate.core.effects import EndSessions, NotifyHuman, SpawnAgent
+from lockgate.core.evaluation import Waiting
 from lockgate.core.event_log import StoredEvent
 from lockgate.core.model import Budget, GateKind, GateRef, Pinned, Role, Status, TaskId
 from lockgate.ports import PendingEffect
@@ -245,8 +246,7 @@ PINNED_THEN = (
 
 
 def test_what_was_pinned_before_budgets_is_read_as_without_a_limit(old: Old) -> None:
-    *earlier, last = migrations_of(old)
-    for migration in earlier:
+    for migration in migrations_of(old)[:3]:
         old.migrate(migration)
     old.execute(sql.INSERT_PROJECT, rows.project_to_row(PROJECT))
     task = a_task("t1", status=Status.WORKING, generation=2, rev=4)
@@ -256,7 +256,7 @@ def test_what_was_pinned_before_budgets_is_read_as_without_a_limit(old: Old) -> 
     old.execute(effect, {"n": 0, "kind": "EndSessions", "data": "{}"})
     spawn = '{"fresh":false,"generation":2,"role":"worker"}'
     old.execute(effect, {"n": 1, "kind": "SpawnAgent", "data": spawn})
-    assert old.version() == last.version - 1
+    assert old.version() == 3
     if isinstance(old, OldSqlite):
         old.db.close()
 
@@ -280,6 +280,34 @@ def test_what_was_pinned_before_budgets_is_read_as_without_a_limit(old: Old) -> 
     ]
     store.commit(moved(found, usd=1.5, candidate="c"))
     assert store.load(task.id) == replace(found, rev=5, usd=1.5, candidate="c")
+    store.close()
+
+
+# With the budget that came in 0004, and without the paths that are protected.
+PINNED_IN_0004 = PINNED_THEN.replace(
+    '{"base"', '{"budget":{"minutes":9,"tokens":0,"usd":1.5},"base"'
+)
+
+
+def test_what_was_judged_before_humans_could_answer_has_nothing_to_wait_for(old: Old) -> None:
+    for migration in migrations_of(old)[:4]:
+        old.migrate(migration)
+    old.execute(sql.INSERT_PROJECT, rows.project_to_row(PROJECT))
+    task = a_task("t1", status=Status.AGENT_REVIEW, candidate="c" * 40, passed=("tests",))
+    insert(old, "tasks", {**rows.task_to_row(task), "pinned": PINNED_IN_0004})
+    if isinstance(old, OldSqlite):
+        old.db.close()
+
+    store = open_store(old.location)
+
+    found = store.load(task.id)
+    assert (found.patch, found.protected, found.waiting, found.approvals) == ("", (), "", ())
+    assert found.pinned is not None
+    assert (found.pinned.protect, found.pinned.budget) == ((), Budget(1.5, 0, 9))
+    assert store.gate_results(task.id, 0, 9) == ()
+    said = replace(moved(found), results=(Waiting("approval", "well?"),))
+    store.commit(said)
+    assert [it.result for it in store.gate_results(task.id, 0, 9)] == ["waiting"]
     store.close()
 
 
@@ -335,7 +363,7 @@ def test_a_kill_at_any_statement_leaves_the_old_schema_or_the_new(tmp_path: Path
     else:
         pytest.fail("the migration never came to its end")
 
-    assert seen == {1, 2, 3, 4}
+    assert seen == {1, 2, 3, 4, 5}
 
 
 def sqlite_schemas(path: Path) -> list[tuple[int, list[object]]]:

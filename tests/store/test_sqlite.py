@@ -294,18 +294,67 @@ def test_a_file_that_is_not_a_database_is_left_alone(path: Path, content: bytes)
     assert path.read_bytes() == content
 
 
+PAGE_SIZE = 4096
+
+
+def overwritten(path: Path, *pages: int) -> None:
+    content = bytearray(path.read_bytes())
+    for page in pages:
+        content[(page - 1) * PAGE_SIZE : page * PAGE_SIZE] = b"\xa5" * PAGE_SIZE
+    path.write_bytes(content)
+
+
+def table_pages(path: Path) -> set[int]:
+    """Those where a table or an index begins; the schema's own are not among them."""
+    with closing(sqlite3.connect(path)) as db:
+        return {page for (page,) in db.execute("SELECT rootpage FROM sqlite_master")}
+
+
 def test_a_damaged_page_is_noticed(path: Path) -> None:
     store = SqliteStore(path)
     begin(store)
     store.close()
-    pages = bytearray(path.read_bytes())
-    pages[4096:] = b"\xa5" * (len(pages) - 4096)
-    path.write_bytes(pages)
+    overwritten(path, *table_pages(path))
 
     damaged = SqliteStore(path)
     with pytest.raises(Unavailable, match="it is damaged"):
         damaged.load(TaskId("t1"))
     damaged.close()
+
+
+def test_a_damaged_schema_is_noticed_as_soon_as_it_is_opened(path: Path) -> None:
+    store = SqliteStore(path)
+    begin(store)
+    store.close()
+    pages = path.stat().st_size // PAGE_SIZE
+    schema = set(range(2, pages + 1)) - table_pages(path)
+    assert schema, "the schema has outgrown the first page"
+    overwritten(path, *schema)
+
+    with pytest.raises(Unavailable, match="it is damaged"):
+        SqliteStore(path)
+
+
+def test_whichever_page_is_damaged_nothing_else_is_said_and_nothing_wrong_is_read(
+    path: Path,
+) -> None:
+    store = SqliteStore(path)
+    begin(store)
+    store.close()
+    whole = path.read_bytes()
+    noticed: list[str] = []
+
+    for page in range(2, len(whole) // PAGE_SIZE + 1):
+        path.write_bytes(whole)
+        overwritten(path, page)
+        try:
+            with closing(SqliteStore(path)) as damaged:
+                assert damaged.load(TaskId("t1")).summary == "do it"
+        except Unavailable as error:
+            noticed.append(error.why)
+
+    assert len(noticed) > 1
+    assert set(noticed) == {"it is damaged"}
 
 
 def test_a_flipped_bit_in_a_text_is_noticed(path: Path) -> None:

@@ -19,6 +19,7 @@ from lockgate.errors import Unavailable
 from lockgate.ports import Attempt, Cut, GateRun
 
 SIGNALS = {137: "SIGKILL", 143: "SIGTERM"}  # or a program's own exit
+NOWHERE = Path(os.devnull) / "nothing"  # where no report is
 NEVER_RAN = frozenset({Cut.BOX, Cut.SERVICE})
 TAIL = 4000
 
@@ -56,12 +57,11 @@ class CommandGates:
         return _attempt(gate, run.sandbox, tried)
 
     def read(self, attempt: Attempt, wanted: Report | None) -> ReportRead | Unreadable:
-        if attempt.report_dir is None:
-            return Unreadable("it left no reports")
+        left = attempt.report_dir or NOWHERE
         try:
-            return self.reader(attempt.report_dir, f"{attempt.out}\n{attempt.err}", wanted)
+            return self.reader(left, f"{attempt.out}\n{attempt.err}", wanted)
         finally:
-            shutil.rmtree(attempt.report_dir, ignore_errors=True)
+            shutil.rmtree(left, ignore_errors=True)
 
 
 def _give(directory: Path) -> None:

@@ -5,60 +5,92 @@ from dataclasses import replace
 
 from lockgate.core.arrival import also, stay
 from lockgate.core.decision import Decision, Evidence, Refusal
+from lockgate.core.evaluation import Failed, Passed, Proof
 from lockgate.core.findings import Finding, GateFeedback, Priority
 from lockgate.core.gate_events import GateCompleted, HumanCommented, HumanReviewCompleted
 from lockgate.core.judging import dropped_from_train, evaluation_failed, goes_on
 from lockgate.core.model import Approval, Status, Task
 
+LONGEST = 20_000  # characters of what a human says
+
 
 def approved(seen: Evidence, comment: str, patch: str) -> Decision | Refusal:
     """Bound to the change that was shown: another one needs its own yes."""
-    task = seen.task
-    refusal = _not_asked(task) or _another(task, patch)
+    refusal = _not_asked(seen.task) or _another(seen.task, patch) or _too_long(seen.task, comment)
     if refusal:
         return refusal
-    yes = Approval(task.waiting, task.patch, comment)
-    kept = tuple(it for it in task.approvals if it.gate != yes.gate)
-    passed = tuple(dict.fromkeys((*task.passed, yes.gate)))
-    task = replace(task, approvals=(*kept, yes), passed=passed, waiting="")
+    yes = Approval(seen.task.waiting, seen.task.patch, comment)
+    kept = tuple(it for it in seen.task.approvals if it.gate != yes.gate)
+    passed = tuple(dict.fromkeys((*seen.task.passed, yes.gate)))
+    task = replace(seen.task, approvals=(*kept, yes), passed=passed, waiting="")
     decision = goes_on(replace(seen, task=task))
     said = (
         HumanReviewCompleted(task.id, approved=True, comment=comment),
         GateCompleted(task.id, yes.gate, "passed", comment),
     )
-    return replace(decision, events=(*said, *decision.events))
+    result = Passed(yes.gate, said_yes(seen.task, comment))
+    return replace(decision, events=(*said, *decision.events), results=(result,))
 
 
 def rejected(
     seen: Evidence, comment: str, findings: Sequence[Finding], patch: str
 ) -> Decision | Refusal:
     """A gate's failure whose feedback is the comment; a change that waits to land goes back too."""
-    task = seen.task
-    if task.status is Status.REVIEWING:
-        feedback = _feedback("human", comment, findings)
-        decision = dropped_from_train(seen, feedback)
-    else:
-        refusal = _not_asked(task) or _another(task, patch)
-        if refusal:
-            return refusal
-        feedback = _feedback(task.waiting, comment, findings)
-        answered = replace(seen, task=replace(task, waiting=""))
-        decision = evaluation_failed(answered, feedback, review=False)
-        failed = GateCompleted(task.id, task.waiting, "failed", comment)
-        decision = replace(decision, events=(failed, *decision.events))
-    said = HumanReviewCompleted(task.id, approved=False, comment=comment)
-    return replace(decision, events=(said, *decision.events))
+    lands = seen.task.status is Status.REVIEWING
+    refusal = (
+        (None if lands else _not_asked(seen.task))
+        or _another(seen.task, patch)
+        or _silent(seen.task, comment)
+        or _too_long(seen.task, comment, *(it.issue for it in findings))
+    )
+    if refusal:
+        return refusal
+    said = HumanReviewCompleted(seen.task.id, approved=False, comment=comment)
+    heard = replace(seen, task=_without_yes(seen.task))
+    if lands:
+        decision = dropped_from_train(heard, _feedback("human", comment, findings))
+        return replace(decision, events=(said, *decision.events))
+    gate = seen.task.waiting
+    feedback = _feedback(gate, comment, findings)
+    decision = evaluation_failed(heard, feedback, review=False)
+    failed = GateCompleted(seen.task.id, gate, "failed", comment)
+    results = (Failed(gate, feedback.findings),)
+    return replace(decision, events=(said, failed, *decision.events), results=results)
 
 
-def commented(seen: Evidence, comment: str) -> Decision:
-    return also(stay(seen, seen.task), HumanCommented(comment))
+def commented(seen: Evidence, comment: str) -> Decision | Refusal:
+    """Kept with the task, for people; what waits goes on waiting."""
+    lands = seen.task.status is Status.REVIEWING
+    refusal = (
+        (None if lands else _not_asked(seen.task))
+        or _silent(seen.task, comment)
+        or _too_long(seen.task, comment)
+    )
+    return refusal or also(stay(seen, seen.task), HumanCommented(comment))
+
+
+def said_yes(task: Task, comment: str) -> Proof:
+    """What stands for a human's yes where other gates say what ran."""
+    return Proof(
+        ran=(f"a human said yes: {comment}" if comment else "a human said yes",),
+        commit=task.candidate,
+        tree="",
+        config_hash=task.pinned.config_hash if task.pinned else "",
+        sandbox="",
+        seconds=0.0,
+    )
+
+
+def _without_yes(task: Task) -> Task:
+    """A no is newer than every yes that the same change was given."""
+    kept = tuple(it for it in task.approvals if it.patch != task.patch)
+    return replace(task, approvals=kept, waiting="")
 
 
 def _feedback(gate: str, comment: str, findings: Sequence[Finding]) -> GateFeedback:
-    general = Finding(Priority.P1_MAJOR, comment)
     return GateFeedback(
         gate_name=gate,
-        findings=(general, *findings),
+        findings=(Finding(Priority.P1_MAJOR, comment), *findings),
         summary=f"a human rejected it: {comment}",
         suggested_action="Do as the human says, then hand off again.",
     )
@@ -67,20 +99,28 @@ def _feedback(gate: str, comment: str, findings: Sequence[Finding]) -> GateFeedb
 def _not_asked(task: Task) -> Refusal | None:
     if task.status is Status.AGENT_REVIEW and task.waiting:
         return None
-    return Refusal(
-        source=task.status,
-        target=task.status,
-        why="no gate of it waits for a human",
-        fix=f"lockgate task why {task.id}",
-    )
+    return _refusal(task, "no gate of it waits for a human", f"lockgate task why {task.id}")
 
 
 def _another(task: Task, patch: str) -> Refusal | None:
-    if not patch or patch == task.patch:
+    if task.patch.startswith(patch):
         return None
-    return Refusal(
-        source=task.status,
-        target=task.status,
-        why="the change is another one since it was shown",
-        fix=f"look again: lockgate diff {task.id}",
-    )
+    why = "the change is another one since it was shown"
+    return _refusal(task, why, f"look again: lockgate task show {task.id}")
+
+
+def _silent(task: Task, comment: str) -> Refusal | None:
+    if comment.strip():
+        return None
+    return _refusal(task, "nothing was said", "say it: -m TEXT")
+
+
+def _too_long(task: Task, *said: str) -> Refusal | None:
+    if sum(map(len, said)) <= LONGEST:
+        return None
+    why = f"that is longer than {LONGEST} characters"
+    return _refusal(task, why, "say what matters, and name the place of the rest")
+
+
+def _refusal(task: Task, why: str, fix: str) -> Refusal:
+    return Refusal(source=task.status, target=task.status, why=why, fix=fix)

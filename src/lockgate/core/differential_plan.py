@@ -5,7 +5,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from lockgate.core.canaries import CanaryFile, canary_file, with_canaries
-from lockgate.core.test_paths import Runner, harness_files, matches, runner_of, test_files
+from lockgate.core.paths import matching
+from lockgate.core.test_paths import (
+    SCRIPT_TESTS,
+    SCRIPTS,
+    Runner,
+    files_of_tests,
+    harness_files,
+    runner_of,
+)
 
 # A test file that cannot be loaded must not keep the others from being run.
 ENVIRONMENT = {Runner.PYTEST: (("PYTEST_ADDOPTS", "--continue-on-collection-errors"),)}
@@ -15,8 +23,6 @@ _ENDINGS = {
     Runner.GO: ("_test.go",),
 }
 _SCRIPTED = frozenset({Runner.JEST, Runner.VITEST, Runner.NODE})
-_SCRIPT_TESTS = ("**/*.{test,spec}.{js,ts,jsx,tsx,mjs,cjs,mts,cts}",)
-_SCRIPTS = (".js", ".ts", ".jsx", ".tsx", ".mjs", ".cjs", ".mts", ".cts")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +74,9 @@ class Plan:
 
 def plan(sides: Sides, rules: TestRules, nonce: str, package: str = "main") -> Plan:
     """`package` is Go's, of the directory that `canary_directory` names."""
-    tests = test_files(sides.base, rules.patterns) or test_files(sides.candidate, rules.patterns)
+    tests = files_of_tests(sides.base, rules.patterns) or files_of_tests(
+        sides.candidate, rules.patterns
+    )
     runner = runner_of(rules.command, tests)
     directory = canary_directory(tests, runner) if runner else None
     canary = (
@@ -101,26 +109,25 @@ def planted(plan: Plan, texts: Mapping[str, str]) -> tuple[CanaryFile, ...]:
 
 def canary_directory(tests: Sequence[str], runner: Runner) -> str | None:
     """Where most of base's test files are, so that the command looks there."""
-    endings = _ENDINGS.get(runner, _SCRIPTS)
+    endings = _ENDINGS.get(runner, SCRIPTS)
     found = Counter(file.rpartition("/")[0] for file in tests if file.endswith(endings))
     return min(found, key=lambda it: (-found[it], len(it), it)) if found else None
 
 
 def _appended(tests: Sequence[str], runner: Runner | None) -> tuple[str, ...]:
-    return tuple(it for it in tests if runner in _SCRIPTED and matches(it, _SCRIPT_TESTS))
+    return matching(tests, SCRIPT_TESTS) if runner in _SCRIPTED else ()
 
 
 def _deciding(sides: Sides, rules: TestRules) -> frozenset[str]:
     """Tests, what belongs to them, and what decides how they are run."""
     paths = (*sides.base, *sides.candidate)
-    tests = frozenset(test_files(paths, rules.patterns))
+    tests = frozenset(files_of_tests(paths, rules.patterns))
     return tests | frozenset(harness_files(paths, rules.command)) | sides.harness
 
 
 def _protected(sides: Sides, rules: TestRules) -> frozenset[str]:
     """These are base's in every mixed tree."""
-    paths = (*sides.base, *sides.candidate)
-    return frozenset(path for path in paths if matches(path, rules.protected))
+    return frozenset(matching((*sides.base, *sides.candidate), rules.protected))
 
 
 def _laid(over: Mapping[str, str], under: Mapping[str, str], which: frozenset[str]) -> Mixed:

@@ -1,7 +1,7 @@
 """Configured gates: their kinds, how a list goes over a formula, and the waves they run in."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from lockgate.core.model import GateKind, GateRef
@@ -231,9 +231,15 @@ def reference(gate: Gate) -> GateRef:
 
 
 def with_protected(gates: Sequence[Gate], protected: Sequence[str]) -> tuple[Gate, ...]:
-    """A human's gate at the end, where a change touches what is protected and none is there."""
-    if not protected or any(isinstance(gate, HumanGate) for gate in gates):
+    """A human is asked of what is protected: by the list's own gate, whatever its `when`, or by one
+    more at its end.
+    """
+    humans = [it for it in gates if isinstance(it, HumanGate) and Where.CHANGE in it.place.on]
+    if not protected or any(not gate.place.when for gate in humans):
         return tuple(gates)
+    if humans:
+        always = replace(humans[-1], place=replace(humans[-1].place, when=""))
+        return tuple(always if gate is humans[-1] else gate for gate in gates)
     place = Placement(serial=True, on=(Where.CHANGE,))
     return (*gates, HumanGate(PROTECTED, place, "This change touches protected files"))
 
@@ -286,14 +292,4 @@ def _over(gate: WrittenGate, written: dict[str, WrittenGate]) -> WrittenGate:
 
 
 def _is_written(gate: WrittenGate, key: str) -> bool:
-    values = {
-        "command": gate.command,
-        "attempts": gate.attempts,
-        "timeout": gate.timeout,
-        "report": gate.report,
-        "dimensions": gate.dimensions,
-        "advisory": gate.advisory,
-        "reviewer": gate.reviewer,
-        "prompt": gate.prompt,
-    }
-    return values[key] is not None
+    return getattr(gate, key) is not None

@@ -51,6 +51,9 @@ def judged(seen: Evidence, results: Sequence[SingleGateResult], since: int) -> D
     passed = [result for result in results if isinstance(result, Passed)]
     if any(result.proof.commit != seen.task.candidate for result in passed):
         return over(seen, "the gates passed on another commit than the one that is judged now")
+    waiting = {result.gate for result in results if isinstance(result, Waiting)}
+    if not waiting.isdisjoint(seen.task.passed):
+        return over(seen, "a human has answered meanwhile")
     completed = tuple(_completed(seen.task.id, result) for result in results)
     decision = _concluded(_passing(seen, [result.gate for result in passed]), results)
     return replace(decision, events=(*completed, *decision.events), results=tuple(results))
@@ -119,11 +122,18 @@ def _concluded(seen: Evidence, results: Sequence[SingleGateResult]) -> Decision:
         case GateError(gate, why):
             return gate_broken(seen, f"gate {gate} could not judge: {why}")
         case Waiting(gate, prompt):
-            asked = replace(seen.task, waiting=gate)
-            decision = stay(seen, asked, NotifyHuman(S.AGENT_REVIEW, prompt))
-            return also(decision, HumanReviewRequested(seen.task.id, prompt))
+            return _asks(seen, gate, prompt)
         case AllPassed():
             return goes_on(seen)
+
+
+def _asks(seen: Evidence, gate: str, prompt: str) -> Decision:
+    """Whoever was asked already is not asked again: an evaluation may be repeated."""
+    if seen.task.waiting == gate:
+        return stay(seen, seen.task)
+    asked = replace(seen.task, waiting=gate)
+    decision = stay(seen, asked, NotifyHuman(S.AGENT_REVIEW, prompt))
+    return also(decision, HumanReviewRequested(seen.task.id, prompt))
 
 
 def review_passed(seen: Evidence) -> Decision:

@@ -4,7 +4,8 @@ import re
 import shlex
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
-from functools import lru_cache
+
+from lockgate.core.paths import matching
 
 
 class Runner(StrEnum):
@@ -16,24 +17,30 @@ class Runner(StrEnum):
     GO = "go"
 
 
+SCRIPTS = ("js", "ts", "jsx", "tsx", "mjs", "cjs", "mts", "cts")
+SCRIPT_TESTS = tuple(f"**/*.{kind}.{it}" for kind in ("test", "spec") for it in SCRIPTS)
+
 # What `[tests] paths` means when it is empty.
 TEST_FILES = (
-    "tests/**",
     "test/**",
     "**/tests/**",
     "**/test_*.py",
     "**/*_test.py",
     "**/__tests__/**",
     "**/__snapshots__/**",
-    "**/*.test.[jt]s",
-    "**/*.test.[jt]sx",
-    "**/*.test.[cm][jt]s",
-    "**/*.spec.[jt]s",
-    "**/*.spec.[jt]sx",
-    "**/*.spec.[cm][jt]s",
+    *SCRIPT_TESTS,
     "**/*_test.go",
     "**/testdata/**",
 )
+
+RUNNERS_OWN = ("pytest", "_pytest", "pluggy", "unittest", "doctest", "xmlrunner")
+SHADOWS = tuple(f"{name}{end}" for name in RUNNERS_OWN for end in (".py", "/**"))
+PROGRAMS = tuple(
+    f"{place}{name}"
+    for place in ("", "bin/")
+    for name in ("pytest", "go", "node", "npm", "npx", "jest", "vitest", "python", "python3")
+)
+INSTALLED = (".venv/**", "venv/**", "node_modules/**")
 
 # Files that act on a test run by being there.
 HARNESS_FILES = (
@@ -49,31 +56,29 @@ HARNESS_FILES = (
     "**/*.pth",
     "**/*.egg-info/**",
     "**/*.dist-info/**",
-    "{pytest,_pytest,pluggy,unittest,doctest,xmlrunner}.py",
-    "{pytest,_pytest,pluggy,unittest,doctest,xmlrunner}/**",
-    "{.venv,venv,node_modules}/**",
     "**/jest.config.*",
     "**/jest.setup.*",
     "**/vitest.config.*",
     "**/vitest.setup.*",
-    "**/vite.config.*",
     "**/vitest.workspace.*",
+    "**/vite.config.*",
     "**/babel.config.*",
     "**/.babelrc*",
     "**/.mocharc.*",
     "**/.npmrc",
-    "{Makefile,makefile,GNUmakefile,justfile,Justfile,Taskfile.yml}",
-    "{pytest,go,node,npm,npx,jest,vitest,python,python3}",
-    "bin/{pytest,go,node,npm,npx,jest,vitest,python,python3}",
+    "Makefile",
+    "makefile",
+    "GNUmakefile",
+    "justfile",
+    "Justfile",
+    "Taskfile.yml",
+    *SHADOWS,
+    *PROGRAMS,
+    *INSTALLED,
 )
 
 # Files where only a part acts on a test run; the rest is the project's own business.
-MIXED_FILES = (
-    "**/pyproject.toml",
-    "**/setup.cfg",
-    "**/tox.ini",
-    "**/package.json",
-)
+MIXED_FILES = ("**/pyproject.toml", "**/setup.cfg", "**/tox.ini", "**/package.json")
 
 _NAMED = (
     (Runner.GO, re.compile(r"\b(?:go test|gotestsum)\b")),
@@ -89,21 +94,16 @@ _BY_ENDING = (
 )
 
 
-def matches(path: str, patterns: Iterable[str]) -> bool:
-    """`**` is any number of directories, `*` and `?` stay inside one, `{a,b}` is either."""
-    return any(_compiled(pattern).fullmatch(path) for pattern in patterns)
-
-
-def test_files(paths: Iterable[str], patterns: Sequence[str]) -> tuple[str, ...]:
+def files_of_tests(paths: Iterable[str], patterns: Sequence[str]) -> tuple[str, ...]:
     """Those that are tests or belong to tests; no pattern means the runners' own habits."""
-    wanted = tuple(patterns) or TEST_FILES
-    return tuple(path for path in paths if matches(path, wanted))
+    return matching(paths, tuple(patterns) or TEST_FILES)
 
 
 def harness_files(paths: Iterable[str], command: str = "") -> tuple[str, ...]:
     """Those that decide how tests are run, and those that the command itself names."""
-    named = _words(command)
-    return tuple(path for path in paths if path in named or matches(path, HARNESS_FILES))
+    every = tuple(paths)
+    acting = _words(command) | frozenset(matching(every, HARNESS_FILES))
+    return tuple(path for path in every if path in acting)
 
 
 def runner_of(command: str, tests: Iterable[str] = ()) -> Runner | None:
@@ -124,21 +124,3 @@ def _words(command: str) -> frozenset[str]:
     except ValueError:
         words = command.split()
     return frozenset(word.removeprefix("./") for word in words)
-
-
-@lru_cache(maxsize=512)
-def _compiled(pattern: str) -> re.Pattern[str]:
-    pieces = re.split(r"(\*\*/|\*\*|\*|\?|\[[^\]/]+\]|\{[^{}]*\})", pattern)
-    return re.compile("".join(_piece(piece) for piece in pieces), re.DOTALL)
-
-
-def _piece(piece: str) -> str:
-    fixed = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
-    if piece in fixed:
-        return fixed[piece]
-    if piece.startswith("["):
-        inside = piece[1:-1].replace("\\", "\\\\").replace("[", "\\[")
-        return f"[^{inside[1:]}]" if inside[0] == "!" and inside[1:] else f"[{inside}]"
-    if piece.startswith("{") and piece.endswith("}"):
-        return "(?:" + "|".join(re.escape(it) for it in piece[1:-1].split(",")) + ")"
-    return re.escape(piece)

@@ -8,7 +8,15 @@ from typing import cast
 from lockgate.core.event_log import StoredEvent
 from lockgate.core.model import Status, Task
 from lockgate.services.initialise import Initialised
-from lockgate.services.views import Board, Overview, TaskView, WhyRow, may_ask
+from lockgate.services.views import (
+    Board,
+    GateView,
+    Overview,
+    TaskView,
+    WhyRow,
+    may_ask,
+    needs_human,
+)
 
 # Control characters but newline and tab, bidirectional overrides, zero-width characters.
 _UNSAFE = re.compile(
@@ -27,6 +35,8 @@ MARKS = {
 }
 DEAD = "✗"
 GIST = 160
+SHORT = 12  # characters of a patch that tell it from others
+FILES = 50
 
 
 def safe(text: str) -> str:
@@ -80,10 +90,25 @@ def task_text(view: TaskView, where: str) -> str:
         ("file", where),
         *((("trouble", one_line(view.trouble)),) if view.trouble else ()),
         *((("directive", one_line(task.directive)),) if task.directive else ()),
+        *(("gate", _judged(it)) for it in view.gates),
+        *((("protected", one_line(", ".join(task.protected))),) if task.protected else ()),
+        *((("change", task.patch[:SHORT]),) if task.patch else ()),
+        *(("feedback", it) for it in _feedback(task)),
         *(("session", f"{it.id} ({it.role}, {_when(it.started)})") for it in view.sessions),
         *(("to do", one_line(_effect(type(it.effect).__name__))) for it in view.pending),
     ]
     return table([(name + ":", value) for name, value in facts])
+
+
+def change_text(task: Task, files: Sequence[str]) -> str:
+    """What a human says yes or no to: its files, what is protected first, and what was wrong."""
+    lines = [f"change {task.patch[:SHORT]} of {task.id}, {len(files)} files:"]
+    lines += [
+        f"  {one_line(it)}{'  (protected)' if it in task.protected else ''}" for it in files[:FILES]
+    ]
+    if len(files) > FILES:
+        lines.append(f"  and {len(files) - FILES} more: lockgate diff {task.id}")
+    return "\n".join([*lines, *(f"earlier: {it}" for it in _feedback(task))])
 
 
 def status_text(pid: int | None, seen: Overview, troubles: Mapping[str, str]) -> str:
@@ -102,6 +127,8 @@ def status_text(pid: int | None, seen: Overview, troubles: Mapping[str, str]) ->
 
 def why_text(task: Task, rows: Iterable[WhyRow]) -> str:
     lines = [f"{task.id} is {_standing(task)}."]
+    if asked := needs_human(task):
+        lines.append(f"It needs a human: {one_line(asked)}")
     for row in rows:
         asked_by = " or ".join(may_ask(row.rule))
         state = "possible" if row.missing is None else f"not yet: {one_line(row.missing)}"
@@ -109,7 +136,7 @@ def why_text(task: Task, rows: Iterable[WhyRow]) -> str:
         lines += [f"    asks: {one_line(ask)}" for ask in row.asks]
         if row.missing and row.fix:
             lines.append(f"    to do: {one_line(row.fix)}")
-    if len(lines) == 1:
+    if task.status in {Status.DONE, Status.CANCELLED}:
         lines.append("It has ended; no move leads on from here.")
     return "\n".join(lines)
 
@@ -127,6 +154,9 @@ def event_story(event: StoredEvent) -> str | None:
             return _moved(data["from"], data["to"], data["reason"])
         case "GateCompleted":
             return _gate(data["gate_name"], data["result"], data.get("why", ""))
+        case "HumanReviewCompleted":
+            said = "a human said yes" if event.data["approved"] else "a human said no"
+            return f"{said}: {data['comment']}" if data["comment"] else said
         case "GateFailedRetrying":
             return f"back to its agent, which is told: {_gist(event.data['feedback'])}"
         case type:
@@ -142,6 +172,7 @@ _STORIES = {
     "usage.limited": "its agent's plan is used up for now; it goes on by itself",
     "agent.crashed": "its agent crashed, crash {crash_count} in this status: {reason}",
     "GateEvaluationStarted": "handed on; gates judge iteration {iteration} on a clean checkout",
+    "human.commented": "a human says: {comment}",
     "AllGatesPassed": "all gates passed; it waits for a human",
     "GateFailedMaxIterations": "failed {iterations} times, which is the limit",
     "escalation": "failed {attemptCount} times in its life; it waits for a human",
@@ -216,12 +247,33 @@ def moved_text(task: Task) -> str:
 def _board_cells(task: Task, trouble: str | None) -> tuple[str, ...]:
     mark = DEAD if task.dead else MARKS[task.status]
     note = f"  [broken: {one_line(trouble)}]" if trouble else ""
+    note += f"  [gate {one_line(_waiting(task))} waits for a human]" if _waiting(task) else ""
     return mark, task.id, str(task.status), str(task.priority), one_line(task.summary) + note
 
 
 def _standing(task: Task) -> str:
     cause = f" ({task.cause})" if task.cause else ""
-    return f"{task.status}{cause}" + (", its session is dead" if task.dead else "")
+    waits = f", gate {one_line(_waiting(task))} waits for a human" if _waiting(task) else ""
+    return f"{task.status}{cause}{waits}" + (", its session is dead" if task.dead else "")
+
+
+def _waiting(task: Task) -> str:
+    return task.waiting if task.status is Status.AGENT_REVIEW else ""
+
+
+def _judged(seen: GateView) -> str:
+    return f"{one_line(seen.gate)}: {one_line(seen.result)}" + (
+        f" ({one_line(seen.why)})" if seen.why else ""
+    )
+
+
+def _feedback(task: Task) -> list[str]:
+    """What gates and humans had to say of earlier iterations."""
+    told = [(it.iteration, it.feedback) for it in task.history if it.feedback]
+    return [
+        f"iteration {iteration}, gate {one_line(it.gate_name)}: {one_line(it.summary)[:GIST]}"
+        for iteration, it in told
+    ]
 
 
 def _counters(task: Task) -> str:

@@ -1,37 +1,56 @@
 """A human's answer to a gate that waits for one."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from lockgate.core import answers
 from lockgate.core.decision import Decision, Evidence, Refusal
 from lockgate.core.findings import Finding
 from lockgate.core.model import Task, TaskId
+from lockgate.errors import Refused
 from lockgate.services.callers import Caller, must_be_human
 from lockgate.services.coordinator import Coordinator
 
 
 @dataclass(frozen=True, slots=True)
 class Approvals:
+    """`patch` is the change that was shown, or how it begins; empty is the one that is there."""
+
     coordinator: Coordinator
 
     def approve(self, id: TaskId, comment: str, patch: str, caller: Caller) -> Task:
-        """Yes to the gate that waits, for the change that was shown."""
-        must_be_human(caller, f"task {id} was not approved")
-        return self.coordinator.turn(
-            id, lambda seen: answers.approved(seen, comment, patch), caller
-        )
+        def decide(seen: Evidence) -> Decision | Refusal:
+            return answers.approved(seen, comment, patch)
+
+        return self._answer(id, f"task {id} was not approved", decide, caller)
 
     def reject(
         self, id: TaskId, comment: str, findings: Sequence[Finding], patch: str, caller: Caller
     ) -> Task:
-        must_be_human(caller, f"task {id} was not rejected")
-
         def decide(seen: Evidence) -> Decision | Refusal:
             return answers.rejected(seen, comment, findings, patch)
 
-        return self.coordinator.turn(id, decide, caller)
+        return self._answer(id, f"task {id} was not rejected", decide, caller)
 
     def comment(self, id: TaskId, text: str, caller: Caller) -> Task:
-        must_be_human(caller, f"nothing was said of task {id}")
-        return self.coordinator.turn(id, lambda seen: answers.commented(seen, text), caller)
+        def decide(seen: Evidence) -> Decision | Refusal:
+            return answers.commented(seen, text)
+
+        return self._answer(id, f"nothing was said of task {id}", decide, caller)
+
+    def _answer(
+        self,
+        id: TaskId,
+        otherwise: str,
+        decide: Callable[[Evidence], Decision | Refusal],
+        caller: Caller,
+    ) -> Task:
+        must_be_human(caller, otherwise)
+
+        def taken(seen: Evidence) -> Decision:
+            answer = decide(seen)
+            if isinstance(answer, Refusal):
+                raise Refused(otherwise, why=answer.why, fix=answer.fix)
+            return answer
+
+        return self.coordinator.turn(id, taken, caller)

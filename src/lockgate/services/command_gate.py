@@ -79,7 +79,7 @@ def _result(
             proof = _proof(gate, run, last, tests_passed)
             return Passed(gate.name, proof, (*findings, *_flaky(made)))
         case Bad(why, findings):
-            return Failed(gate.name, findings or (_finding(why, last),))
+            return Failed(gate.name, findings or (_finding(f"`{gate.command}`: {why}", last),))
         case NoJudgement(why):
             return Broken(gate.name, why)
 

@@ -10,7 +10,7 @@ from lockgate.core.lifecycle import RULES, Rule, unmet
 from lockgate.core.mirror import frontmatter
 from lockgate.core.model import Actor, Session, Status, Stuck, Task, TaskId
 from lockgate.core.task_text import BrokenFrontmatter, Missing, Readable, Unreadable
-from lockgate.ports import PendingEffect, Store, TaskFiles, TaskFilter
+from lockgate.ports import GateRecord, PendingEffect, Store, TaskFiles, TaskFilter
 from lockgate.services.callers import HUMAN
 from lockgate.services.evidence import Witness, behind
 
@@ -32,6 +32,16 @@ class Board:
     after: TaskId | None
 
 
+@dataclass(frozen=True, slots=True)
+class GateView:
+    """A gate of the last evaluation; what it said is in `record` where it was run by Lockgate."""
+
+    gate: str
+    result: str
+    why: str
+    record: GateRecord | None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskView:
     task: Task
@@ -39,6 +49,7 @@ class TaskView:
     body: str | None
     sessions: tuple[Session, ...]
     pending: tuple[PendingEffect, ...]
+    gates: tuple[GateView, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +76,9 @@ NEEDS_HUMAN = frozenset(
 )
 
 
+# Where a human is needed now and then: by a gate that waits, by an agent that died.
+BUSY = frozenset({Status.WORKING, Status.AGENT_REVIEW})
+BEGINNINGS = frozenset({"task.created", "task.imported", "GateEvaluationStarted"})
 ON_ITS_WAY = (SpawnAgent, EvaluateGates, PublishChange)
 
 
@@ -88,16 +102,17 @@ class Views:
             body=text.body if isinstance(text, Readable) else None,
             sessions=self.store.sessions(id),
             pending=self.store.pending_effects(id, PAGE),
+            gates=self._gates(id),
         )
 
     def overview(self) -> Overview:
         waiting = self.store.page(TaskFilter(None, NEEDS_HUMAN), None, PAGE).tasks
-        working = self.store.page(TaskFilter(None, frozenset({Status.WORKING})), None, PAGE).tasks
-        dead = tuple(task for task in working if task.dead and not task.taken_over)
+        busy = self.store.page(TaskFilter(None, BUSY), None, BATCH).tasks
+        held = tuple(task for task in busy if needs_human(task) and not task.taken_over)
         return Overview(
             counts=self.store.counts(),
             alive=self.store.sessions_alive(),
-            humans=tuple((task, needs_human(task)) for task in (*waiting, *dead)),
+            humans=tuple((task, needs_human(task)) for task in (*waiting, *held)),
         )
 
     def why(self, id: TaskId) -> tuple[Task, tuple[WhyRow, ...]]:
@@ -115,6 +130,20 @@ class Views:
         while more := self.store.events(id, found[-1].seq if found else 0, BATCH):
             found += more
         return tuple(found)
+
+    def _gates(self, id: TaskId) -> tuple[GateView, ...]:
+        """In the order in which they first spoke, each with its last word."""
+        last: dict[str, StoredEvent] = {}
+        for event in self.all_events(id):
+            if event.type in BEGINNINGS:
+                last = {}
+            elif event.type == "GateCompleted":
+                last[str(event.data["gate_name"])] = event
+        kept = {(it.gate, it.time): it for it in self.store.gate_results(id, 0, BATCH)}
+        return tuple(
+            GateView(gate, str(it.data["result"]), str(it.data["why"]), kept.get((gate, it.time)))
+            for gate, it in last.items()
+        )
 
     def _trouble(self, task: Task) -> str | None:
         match self.files.read(task.id):
@@ -155,6 +184,9 @@ def needs_human(task: Task) -> str:
             return f"asks a question; lockgate answer {task.id} -m TEXT"
         case Status.REVIEWING:
             return f"all gates passed; merge branch {task.branch}"
+        case Status.AGENT_REVIEW if task.waiting:
+            yes, no = f"lockgate approve {task.id}", f"lockgate reject {task.id} -m TEXT"
+            return f"gate {task.waiting} waits; lockgate task show {task.id}, then {yes} or {no}"
         case Status.WORKING if task.dead:
             return f"its agent died; lockgate task respawn {task.id}"
         case _:
@@ -197,6 +229,17 @@ def session_facts(session: Session) -> dict[str, object]:
 
 def pending_facts(pending: PendingEffect) -> dict[str, object]:
     return {"key": pending.key, "effect": type(pending.effect).__name__, **asdict(pending.effect)}
+
+
+def gate_facts(seen: GateView) -> dict[str, object]:
+    record = seen.record
+    said = {"time": record.time, "data": dict(record.data)} if record else {}
+    return {"gate": seen.gate, "result": seen.result, "why": seen.why, **said}
+
+
+def files_in_order(task: Task, files: Iterable[str]) -> tuple[str, ...]:
+    """What a human must see comes first."""
+    return (*task.protected, *(file for file in files if file not in task.protected))
 
 
 def why_facts(row: WhyRow) -> dict[str, object]:

@@ -1,5 +1,7 @@
 """Changes as honest people make them: they pass, or ask a human about a promise taken back."""
 
+# ruff: noqa: E501 - whole files stand in the cases, each in one string
+
 from lockgate.core.differential import Asked
 from tests.e2e.cheats.cheats import (
     ADD,

@@ -11,7 +11,7 @@ from lockgate.adapters.reports import junit
 from lockgate.adapters.test_sources import changed_files, source_tests
 from lockgate.core.differential import Asked, Kept, Lost, Unjudged, Verdict, judge
 from lockgate.core.differential_plan import Mixed, Plan, Sides, TestRules, plan, planted
-from lockgate.core.test_paths import test_files as tests_among
+from lockgate.core.test_paths import files_of_tests
 from lockgate.core.test_results import Outcome, TestResult
 from lockgate.core.test_rows import ChangedFiles
 from lockgate.core.test_runs import Canaries, Run, Runs
@@ -103,7 +103,7 @@ def words_of(verdict: Verdict) -> str:
 
 
 def _tests(files: Files):
-    return source_tests({path: files[path] for path in tests_among(files, ())})
+    return source_tests({path: files[path] for path in files_of_tests(files, ())})
 
 
 def _run(stage: Stage, planned: Plan) -> Runs:

@@ -98,6 +98,7 @@ BODY = "SELECT text FROM bodies WHERE task = :task ORDER BY rev DESC LIMIT 1"
 INSERT_RESULT = """
 INSERT INTO gate_results (task, rev, n, time, gate, result, data)
 VALUES (:task, :rev, :n, :time, :gate, :result, :data)
+ON CONFLICT (task, rev, n) DO UPDATE SET time = :time, gate = :gate, result = :result, data = :data
 """
 RESULTS = """
 SELECT * FROM gate_results WHERE task = :task AND rev > :since ORDER BY rev, n LIMIT :limit

@@ -6,7 +6,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from lockgate.adapters.test_sources import go
 from lockgate.adapters.test_sources.settings import changed_settings
 from lockgate.adapters.test_sources.support import changed_hooks
-from lockgate.core.test_paths import MIXED_FILES, harness_files, matches, test_files
+from lockgate.core.paths import matching
+from lockgate.core.test_paths import (
+    INSTALLED,
+    MIXED_FILES,
+    PROGRAMS,
+    SHADOWS,
+    files_of_tests,
+    harness_files,
+)
 from lockgate.core.test_rows import ChangedFiles, HarnessChange
 
 _PROSE = (".md", ".rst", ".txt", ".adoc")
@@ -16,21 +24,12 @@ _WORDS = (
     (("**/sitecustomize.py", "**/usercustomize.py"), "a file that Python runs whenever it starts"),
     (("**/*.pth",), "a file that Python reads, and may run, whenever it starts"),
     (("**/*.egg-info/**", "**/*.dist-info/**"), "what test runners take for a plug-in's entry"),
-    (
-        (
-            "{pytest,_pytest,pluggy,unittest,doctest,xmlrunner}*",
-            "{pytest,_pytest,pluggy,unittest}/**",
-        ),
-        "a module in the place of the test runner's own",
-    ),
-    (("{.venv,venv,node_modules}/**",), "a file among the installed tools"),
+    (SHADOWS, "a module in the place of the test runner's own"),
+    (INSTALLED, "a file among the installed tools"),
+    (PROGRAMS, "a program by the name of the test command's own"),
     (
         ("**/jest.*", "**/vitest.*", "**/vite.config.*", "**/babel.config.*", "**/.babelrc*"),
         "the test runner's configuration",
-    ),
-    (
-        ("{go,node,npm,npx,jest,vitest,python,python3}", "bin/*"),
-        "a program by the name of the test command's own",
     ),
 )
 
@@ -43,7 +42,7 @@ def changed_files(
 ) -> ChangedFiles:
     """Both are path → text; files that are the same on both sides may be left out of both."""
     paths = sorted(path for path in {*base, *candidate} if base.get(path) != candidate.get(path))
-    tests = frozenset(test_files(paths, patterns))
+    tests = frozenset(files_of_tests(paths, patterns))
     named = frozenset(harness_files(paths, command))
     harness = tuple(
         change
@@ -67,9 +66,9 @@ def _code(paths: Iterable[str], others: frozenset[str]) -> Iterator[str]:
 def _harness(
     path: str, before: str | None, after: str | None, named: frozenset[str]
 ) -> Iterator[HarnessChange]:
-    if matches(path, ("**/conftest.py",)):
+    if matching((path,), ("**/conftest.py",)):
         yield from changed_hooks(path, before or "", after or "")
-    elif matches(path, (*MIXED_FILES, *_INI)):
+    elif matching((path,), (*MIXED_FILES, *_INI)):
         yield from changed_settings(path, before or "", after or "")
     elif path.endswith("_test.go"):
         yield from _go(path, before or "", after or "")
@@ -87,7 +86,7 @@ def _go(path: str, before: str, after: str) -> Iterator[HarnessChange]:
 
 def _meaning(path: str) -> str:
     for patterns, words in _WORDS:
-        if matches(path, patterns):
+        if matching((path,), patterns):
             return words
     return "which the test command uses"
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 
 from lockgate.adapters.test_sources import go, javascript, python
 from lockgate.core.test_pairs import SourceTest, Tests
+from lockgate.core.test_paths import SCRIPTS
 
 FILE = 1_000_000  # characters of one file that are looked at
 TOTAL = 30_000_000
@@ -14,9 +15,7 @@ Reader = Callable[[str, str], list[SourceTest]]
 READERS: dict[str, Reader] = {
     ".py": python.tests_in,
     "_test.go": go.tests_in,
-    **dict.fromkeys(
-        (".js", ".ts", ".jsx", ".tsx", ".mjs", ".cjs", ".mts", ".cts"), javascript.tests_in
-    ),
+    **dict.fromkeys((f".{ending}" for ending in SCRIPTS), javascript.tests_in),
 }
 
 

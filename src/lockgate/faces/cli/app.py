@@ -12,8 +12,10 @@ from lockgate.faces.cli.lazy import lazy_group
 
 COMMANDS = {
     "answer": "lockgate.faces.cli.people:answer",
+    "approve": "lockgate.faces.cli.approving:approve",
     "auth": "lockgate.faces.cli.auth:auth",
     "checkpoint": "lockgate.faces.cli.checkpoint:checkpoint",
+    "comment": "lockgate.faces.cli.approving:comment",
     "demo": "lockgate.faces.cli.demo:demo",
     "diff": "lockgate.faces.cli.people:diff",
     "doctor": "lockgate.faces.cli.doctor:doctor",
@@ -23,6 +25,7 @@ COMMANDS = {
     "run": "lockgate.faces.cli.run:run",
     "takeover": "lockgate.faces.cli.people:takeover",
     "task": "lockgate.faces.cli.task:task",
+    "reject": "lockgate.faces.cli.approving:reject",
     "resume": "lockgate.faces.cli.resume:resume",
     "events": "lockgate.faces.cli.events:events",
     "up": "lockgate.faces.cli.up:up",
@@ -49,9 +52,9 @@ def root(ctx: click.Context, *, as_json: bool) -> None:
 
 
 # What leaves something for the orchestrator to do.
-ACTING = frozenset({"answer", "checkpoint", "handback", "resume", "takeover"}) | {
-    f"task {it}" for it in ("cancel", "complete", "create", "respawn", "start", "update")
-}
+ACTING = frozenset(
+    {"answer", "approve", "checkpoint", "handback", "reject", "resume", "takeover"}
+) | {f"task {it}" for it in ("cancel", "complete", "create", "respawn", "start", "update")}
 IDLE_SECONDS = 60.0
 
 

@@ -7,7 +7,15 @@ from lockgate.faces import words
 from lockgate.faces.cli.choices import StatusChoice
 from lockgate.faces.cli.output import app, here, json_option, named, show
 from lockgate.ports import TaskFilter
-from lockgate.services.views import PAGE, pending_facts, session_facts, task_facts, why_facts
+from lockgate.services.views import (
+    PAGE,
+    gate_facts,
+    needs_human,
+    pending_facts,
+    session_facts,
+    task_facts,
+    why_facts,
+)
 
 
 @click.command("list")
@@ -37,7 +45,7 @@ def list_tasks(
 @click.argument("name", metavar="[ID]", required=False)
 @json_option
 def show_task(*, name: str | None, as_json: bool) -> None:
-    """Show a task: status, phase, counters, sessions, what is still to be done for it."""
+    """Show a task: status, phase, counters, gates, sessions, what is still to be done for it."""
     it = app()
     view = it.views.task(named(it, name))
     where = it.views.files.place(view.task.id)
@@ -47,6 +55,7 @@ def show_task(*, name: str | None, as_json: bool) -> None:
         "file": where,
         "sessions": [session_facts(session) for session in view.sessions],
         "pending": [pending_facts(pending) for pending in view.pending],
+        "gates": [gate_facts(gate) for gate in view.gates],
     }
     show(facts, words.task_text(view, where), as_json=as_json)
 
@@ -71,5 +80,10 @@ def why(*, name: str | None, as_json: bool) -> None:
     """Say why a task is where it is, and what would move it."""
     it = app()
     task, rows = it.views.why(named(it, name))
-    facts = {"task": task.id, "status": task.status, "arrows": [why_facts(row) for row in rows]}
+    facts = {
+        "task": task.id,
+        "status": task.status,
+        "needs_human": needs_human(task) or None,
+        "arrows": [why_facts(row) for row in rows],
+    }
     show(facts, words.why_text(task, rows), as_json=as_json)

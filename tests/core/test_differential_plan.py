@@ -1,0 +1,175 @@
+"""Which files come from which side, what need not run, and where the canaries go."""
+
+import ast
+
+import pytest
+
+from lockgate.core.canaries import canary_file, with_canaries
+from lockgate.core.differential_plan import Plan, Sides, TestRules, plan, planted
+from lockgate.core.test_paths import Runner, files_of_tests, harness_files, runner_of
+
+BASE = {
+    "app.py": "1",
+    "tests/conftest.py": "1",
+    "tests/test_a.py": "1",
+    "tests/test_old.py": "1",
+    "pyproject.toml": "1",
+    ".github/ci.yml": "1",
+}
+CANDIDATE = {
+    "app.py": "2",
+    "tests/conftest.py": "2",
+    "tests/test_a.py": "1",
+    "tests/test_new.py": "1",
+    "pyproject.toml": "2",
+    ".github/ci.yml": "2",
+    "sitecustomize.py": "1",
+}
+
+
+def planned(base=None, candidate=None, command="pytest -q", protected=(), harness=()) -> Plan:
+    sides = Sides(
+        base=BASE if base is None else base,
+        candidate=CANDIDATE if candidate is None else candidate,
+        base_tree="t1",
+        config_hash="c1",
+        harness=frozenset(harness),
+    )
+    return plan(sides, TestRules(command=command, protected=protected), "n0nce")
+
+
+def test_base_tests_harness_and_protected_files_go_over_the_changes_code() -> None:
+    found = planned(protected=(".github/**",)).base_on_candidate
+
+    assert found.take == (".github/ci.yml", "tests/conftest.py", "tests/test_old.py")
+    assert found.drop == ("sitecustomize.py", "tests/test_new.py")
+    assert not found.same
+
+
+def test_the_changes_tests_and_harness_go_over_bases_code_and_protected_files_stay() -> None:
+    found = planned(protected=(".github/**",)).candidate_on_base
+
+    assert found.take == ("sitecustomize.py", "tests/conftest.py", "tests/test_new.py")
+    assert found.drop == ("tests/test_old.py",)
+
+
+def test_a_mixed_file_is_taken_only_if_its_part_about_tests_changed() -> None:
+    assert "pyproject.toml" not in planned().base_on_candidate.take
+    assert "pyproject.toml" in planned(harness=["pyproject.toml"]).base_on_candidate.take
+
+
+def test_where_only_code_changed_the_mixed_trees_are_the_sides_themselves() -> None:
+    found = planned(candidate={**BASE, "app.py": "2"})
+
+    assert found.base_on_candidate.same
+    assert found.candidate_on_base.same
+    assert found.base_key == ("t1", "c1")
+
+
+def test_the_canary_goes_where_most_tests_are() -> None:
+    found = planned({"x/test_a.py": "1", "y/test_b.py": "1", "y/test_c.py": "1"})
+
+    assert found.canary is not None
+    assert found.canary.path == "y/test_xn0nce.py"
+    assert dict(found.environment) == {"PYTEST_ADDOPTS": "--continue-on-collection-errors"}
+    assert planted(found, {}) == (found.canary,)
+
+
+def test_a_repository_without_tests_gets_its_canary_beside_the_changes() -> None:
+    first = planned({}, {"tests/test_new.py": "1"})
+    none = planned({}, {"app.py": "1"}, command="make")
+    odd = planned({}, {"app.py": "1"}, command="pytest")
+
+    assert first.canary is not None
+    assert first.canary.path.startswith("tests/")
+    assert none.canary is None
+    assert none.environment == ()
+    assert odd.canary is None
+    assert planted(none, {}) == ()
+
+
+def test_a_script_gets_canaries_in_each_of_its_test_files_that_a_tree_has() -> None:
+    found = planned({"a.test.js": "1", "b.test.js": "1"}, command="npx jest")
+
+    files = planted(found, {"b.test.js": "it('x', () => {});"})
+
+    assert found.appended == ("a.test.js", "b.test.js")
+    assert [it.path for it in files] == ["xn0nce.test.js", "b.test.js"]
+    assert files[1].text.startswith("it('x', () => {});\n")
+    words = [set(it.canaries.must_fail) for it in files]
+    assert not words[0] & words[1]
+
+
+@pytest.mark.parametrize("runner", Runner)
+def test_every_canary_is_named_by_words_that_stand_in_no_other(runner) -> None:
+    file = canary_file(runner, "here", "n0nce", "calc")
+
+    words = (*file.canaries.must_fail, *file.canaries.must_pass)
+    assert all(file.text.count(word) == 1 for word in words)
+    assert not [(a, b) for a in words for b in words if a != b and a in b]
+    assert "WORD" not in file.text
+    assert file.path.startswith("here/")
+    if file.path.endswith(".py"):
+        ast.parse(file.text)
+    if runner is Runner.GO:
+        assert file.text.startswith("package calc\n")
+
+
+def test_a_file_that_requires_its_modules_gets_canaries_that_do_so_too() -> None:
+    required = with_canaries(Runner.NODE, "a.test.js", 'const t = require("node:test");', "n")
+    imported = with_canaries(Runner.NODE, "a.test.mjs", 'import t from "node:test";', "n")
+
+    assert "import " not in required.text
+    assert "require(" not in imported.text
+
+
+@pytest.mark.parametrize(
+    ("command", "files", "runner"),
+    [
+        ("pytest -q", [], Runner.PYTEST),
+        ("python -m unittest", [], Runner.UNITTEST),
+        ("go test ./...", [], Runner.GO),
+        ("npx vitest run", [], Runner.VITEST),
+        ("npx jest", [], Runner.JEST),
+        ("node --import x --test", [], Runner.NODE),
+        ("make check", ["tests/test_a.py"], Runner.PYTEST),
+        ("make check", ["a/a_test.go"], Runner.GO),
+        ("npm test", ["a.test.js"], None),
+    ],
+)
+def test_a_runner_is_known_by_the_command_or_by_the_tests(command, files, runner) -> None:
+    assert runner_of(command, files) is runner
+
+
+@pytest.mark.parametrize(
+    ("path", "is_test"),
+    [
+        ("tests/data/x.json", True),
+        ("pkg/tests/test_a.py", True),
+        ("pkg/test_a.py", True),
+        ("a_test.py", True),
+        ("src/__tests__/a.ts", True),
+        ("src/a.test.tsx", True),
+        ("a.spec.mjs", True),
+        ("calc/a_test.go", True),
+        ("calc/testdata/a", True),
+        ("app/testing.py", False),
+        ("src/latest.js", False),
+        ("contest.py", False),
+    ],
+)
+def test_tests_are_known_by_their_paths(path, is_test) -> None:
+    assert (files_of_tests([path], ()) == (path,)) == is_test
+    assert files_of_tests([path], ("other/**",)) == ()
+
+
+def test_files_that_the_command_names_are_harness_too() -> None:
+    paths = ["scripts/test.sh", "scripts/build.sh", "conftest.py", "pytest.py", "bin/python3"]
+
+    assert harness_files(paths, "sh ./scripts/test.sh") == (
+        "scripts/test.sh",
+        "conftest.py",
+        "pytest.py",
+        "bin/python3",
+    )
+    assert harness_files(["a b"], "sh 'a b") == ()
