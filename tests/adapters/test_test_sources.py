@@ -303,6 +303,19 @@ DEEP = 100_000
         ("a_test.go", "`" + "x" * DEEP),
         ("a_test.go", "func TestA(" * 20_000),
         ("a_test.go", "{" * DEEP),
+        ("a_test.go", "func TestA(t *testing.T) {" * 5_000 + "}" * 5_000),
+        (
+            "a_test.go",
+            'func TestA() { t.Run("a", func() {' + 't.Run("a", func() {' * 9_000 + "})" * 9_000,
+        ),
+        (
+            "a_test.go",
+            'func TestA() { t.Run("a", f)' + 't.Run("a", func() {' * 9_000 + "})" * 9_000 + "}",
+        ),
+        (
+            "a.test.js",
+            "describe('a', () => {" * 9_000 + "it('b', () => {});" * 9_000 + "})" * 9_000,
+        ),
         ("tests/test_a.py", "def test_a(): pass\n" * 90_000),
     ],
 )

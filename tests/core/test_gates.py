@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from lockgate.core.gates import (
     DIMENSIONS,
     OWN_KEYS,
+    PROTECTED,
     CommandGate,
     DifferentialGate,
     Dimension,
@@ -27,8 +28,12 @@ from lockgate.core.gates import (
     misfits,
     reference,
     waves,
+    with_protected,
 )
 from lockgate.core.model import GateKind, GateRef
+from lockgate.core.needs import gates_of
+from lockgate.core.settings import Settings, pin
+from tests.given import a_task, evidence
 
 KINDS = {
     GateKind.COMMAND: CommandGate,
@@ -235,3 +240,82 @@ def test_waves_keep_every_gate_in_order_and_barriers_hold(serial) -> None:
     assert [it for wave in found for it in wave] == gates
     assert all(len(wave) == 1 or not any(it.place.serial for it in wave) for wave in found)
     assert all(a[-1].place.serial or b[0].place.serial for a, b in pairwise(found))
+
+
+# --- what is protected --------------------------------------------------------------------------
+
+WORKFLOW = (".github/ci.yml",)
+written_gates = st.lists(
+    st.builds(
+        WrittenGate,
+        name=st.just("g"),
+        on=st.sampled_from([(Where.CHANGE,), (Where.TRAIN,), (Where.CHANGE, Where.TRAIN)]),
+        when=st.sampled_from([None, "task.priority == 1"]),
+        type=st.sampled_from(GateKind),
+    ),
+    max_size=5,
+)
+
+
+def from_written(found: list[WrittenGate]) -> tuple[Gate, ...]:
+    return tuple(
+        configured(replace(it, name=f"g{n}"), it.type or GateKind.COMMAND, "true")
+        for n, it in enumerate(found)
+    )
+
+
+def asked_of_a_change(gates: tuple[Gate, ...]) -> list[Gate]:
+    return [it for it in gates if isinstance(it, HumanGate) and Where.CHANGE in it.place.on]
+
+
+def test_a_change_that_touches_what_is_protected_gets_a_humans_gate_at_its_end() -> None:
+    plain = (gate("tests"), gate("review", GateKind.PARALLEL_REVIEW))
+
+    *same, added = with_protected(plain, WORKFLOW)
+
+    assert tuple(same) == plain
+    assert isinstance(added, HumanGate)
+    assert (added.name, added.place.serial, added.place.when) == (PROTECTED, True, "")
+
+
+def test_where_a_human_is_asked_anyway_no_gate_is_added() -> None:
+    gates = (gate("tests"), gate("approval", GateKind.HUMAN))
+
+    assert with_protected(gates, WORKFLOW) == gates
+
+
+def test_a_human_who_is_asked_on_a_condition_is_asked_of_what_is_protected_without_one() -> None:
+    written = WrittenGate(name="approval", when="task.priority == 1")
+    sometimes = configured(written, GateKind.HUMAN, "")
+
+    [always] = with_protected((sometimes,), WORKFLOW)
+
+    assert always == replace(sometimes, place=replace(sometimes.place, when=""))
+
+
+@given(written_gates)
+def test_somebody_is_asked_of_what_is_protected_and_one_gate_is_added_at_most(written) -> None:
+    gates = from_written(written)
+
+    more = with_protected(gates, WORKFLOW)
+
+    assert any(not it.place.when for it in asked_of_a_change(more))
+    assert [it.name for it in more[: len(gates)]] == [it.name for it in gates]
+    added = [it.name for it in more[len(gates) :]]
+    assert added == ([] if asked_of_a_change(gates) else [PROTECTED])
+    assert with_protected(more, WORKFLOW) == more
+    assert with_protected(gates, ()) == gates
+
+
+@given(written_gates, st.booleans())
+def test_a_decision_waits_for_exactly_the_gates_that_are_run(written, touches) -> None:
+    """Else a task would wait for ever, or go on without its human."""
+    settings = Settings(formula="none", gates=from_written(written))
+    touched = WORKFLOW if touches else ()
+    task = a_task(pinned=pin(settings, "b" * 40, "c" * 64), protected=touched)
+
+    waits_for = gates_of(evidence(task))
+
+    run = [it for it in with_protected(settings.gates, touched) if Where.CHANGE in it.place.on]
+    assert [it.name for it in waits_for] == [it.name for it in run]
+    assert [it.kind for it in waits_for] == [kind_of(it) for it in run]

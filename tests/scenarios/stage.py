@@ -144,6 +144,7 @@ class FakeWorkspaces:
     published: list[str] = field(default_factory=list)
     files: dict[Path, Mapping[str, str]] = field(default_factory=dict)
     broken: str = ""
+    work: Change = field(default_factory=lambda: Change("c" * 40, ("a.txt",), "p" * 64))
 
     def prepare(self, project: Project, task: Task) -> Path:
         if self.broken:
@@ -163,13 +164,13 @@ class FakeWorkspaces:
             (directory / name).write_text(text)
 
     def take(self, project: Project, task: Task) -> Change:
-        return Change("c" * 40, ("a.txt",))
+        return self.work
 
     def adopt(self, project: Project, task: Task) -> Change | None:
         return None
 
     def change(self, project: Project, task: Task, commit: str) -> Change:
-        return Change(commit, ("a.txt",))
+        return replace(self.work, commit=commit)
 
     def diff(self, project: Project, task: Task, commit: str) -> str:
         return "diff"
@@ -210,9 +211,9 @@ class FakeGates:
 
     def attempt(self, gate: CommandGate, run: GateRun, cancelled: Callable[[], bool]) -> Attempt:
         result = self.results.pop(0) if len(self.results) > 1 else self.results[0]
-        broken = result != "pass"
+        broken = result not in {"pass", "fail"}
         return Attempt(
-            exit_code=125 if broken else 0,
+            exit_code=125 if broken else int(result == "fail"),
             cut=Cut.BOX if broken else None,
             why=result if broken else "",
             out="",

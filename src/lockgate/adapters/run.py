@@ -13,6 +13,7 @@ from lockgate.ports import Cut
 __all__ = ["Cut", "Finished", "Process", "ended_within", "run", "start_detached", "start_piped"]
 
 DEADLINE = 60.0
+STARTER = "LOCKGATE_STARTER"  # who started it, for whoever finds it without a starter
 BARE = {"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8"}  # bwrap's is seen by what it encloses
 
 Process = subprocess.Popen[bytes]
@@ -70,7 +71,7 @@ def start_piped(argv: Sequence[str], stdout: Path | None, handed: Sequence[int])
         return subprocess.Popen(  # noqa: S603 - no shell, and every caller builds its own list
             argv,
             cwd="/",
-            env=BARE,
+            env=BARE | {STARTER: me()},
             stdin=subprocess.PIPE,
             stdout=file or subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -100,6 +101,28 @@ def _not_started(program: str, error: OSError) -> Unavailable:
     else:
         why, fix = str(error), "see that the program can be started here"
     return Unavailable(what, why=why, fix=fix)
+
+
+def me() -> str:
+    """This process, as no other was or will be until the machine starts anew."""
+    return f"{namespace()}.{os.getpid()}.{started_at(os.getpid())}"
+
+
+def namespace() -> str:
+    """In another one the same number is another process."""
+    try:
+        return str(Path("/proc/self/ns/pid").stat().st_ino)
+    except OSError:
+        return "0"
+
+
+def started_at(pid: int) -> int:
+    """When it began, in ticks since the machine did; nought where it is gone."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+    except OSError:
+        return 0
+    return int(fields[19])
 
 
 def _environment() -> dict[str, str]:

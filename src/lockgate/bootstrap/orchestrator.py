@@ -9,6 +9,7 @@ from pathlib import Path
 
 from lockgate.adapters.clock import SystemChance, SystemClock
 from lockgate.adapters.lock import holder, holding
+from lockgate.adapters.orphans import sweep
 from lockgate.adapters.run import start_detached
 from lockgate.adapters.sessions.door import Answer, Door, Request
 from lockgate.adapters.sessions.watch import Watch
@@ -36,6 +37,7 @@ def orchestrating(
         if not ours:
             yield None
             return
+        sweep()
         watch = Watch()
         with ThreadPoolExecutor(LANES) as pool:
             loop = _loop(it, watch, pool, report)

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import cast
 
 from lockgate.core.agents import DOOR, Job
 from lockgate.core.arrival import session_id
@@ -164,7 +165,8 @@ class Spawner:
     def _before(self, task: Task) -> Before:
         last = self.files.last_checkpoint(task.id) or {}
         files = last.get("files_modified")
-        named = tuple(str(it) for it in files) if isinstance(files, list) else ()
+        known = cast("list[object]", files) if isinstance(files, list) else []  # JSON says no more
+        named = tuple(str(it) for it in known)
         return Before(str(last.get("work_summary") or ""), named)
 
     def _start(

@@ -3,7 +3,15 @@
 import re
 from collections.abc import Iterator, Sequence
 
-from lockgate.adapters.test_sources.lexing import Mark, Token, closing, go_tokens, joined, literal
+from lockgate.adapters.test_sources.lexing import (
+    DEPTH,
+    Mark,
+    Token,
+    closing,
+    go_tokens,
+    joined,
+    literal,
+)
 from lockgate.core.test_pairs import SourceTest
 
 _TEST = re.compile(r"\A(?:Test|Fuzz|Example)(?![a-z])\w*\Z")
@@ -15,7 +23,14 @@ SETUP = "TestMain"
 def tests_in(path: str, text: str) -> list[SourceTest]:
     tokens = go_tokens(text)
     ends = closing(tokens)
-    return [test for at in _functions(tokens) for test in _function(path, tokens, ends, at)]
+    found: list[SourceTest] = []
+    behind = 0
+    for at in _functions(tokens):
+        opened = ends.get(at + 1, len(tokens)) + 1
+        if at > behind and opened in ends and tokens[opened].text == "{":
+            behind = ends[opened]
+            found.extend(_function(path, tokens, ends, (at, opened)))
+    return found
 
 
 def has_setup(text: str) -> bool:
@@ -38,20 +53,19 @@ def _functions(tokens: Sequence[Token]) -> Iterator[int]:
 
 
 def _function(
-    path: str, tokens: Sequence[Token], ends: dict[int, int], at: int
+    path: str, tokens: Sequence[Token], ends: dict[int, int], where: tuple[int, int]
 ) -> Iterator[SourceTest]:
-    after_arguments = ends.get(at + 1, len(tokens)) + 1
-    if after_arguments >= len(tokens) or tokens[after_arguments].text != "{":
-        return
-    end = ends.get(after_arguments, len(tokens))
+    """The function with its name and its body at these places, then its sub-tests."""
+    at, opened = where
+    end = ends[opened]
     yield _source(path, (tokens[at].text,), tokens[at], tokens[at + 1 : end])
     groups: list[tuple[str, int]] = []
-    for place in range(after_arguments, end - 3):
+    for place in range(opened, end):
         while groups and groups[-1][1] <= place:
             groups.pop()
-        title = _run(tokens, place)
-        if title is not None:
-            close = min(ends.get(place + 1, end), end)
+        title = _run(tokens, place) if len(groups) < DEPTH else None
+        if title is not None and place + 1 in ends:
+            close = ends[place + 1]
             groups.append((title, close))
             names = (tokens[at].text, *(name for name, _ in groups))
             yield _source(path, names, tokens[place], tokens[place + 3 : close])
@@ -59,8 +73,8 @@ def _function(
 
 def _run(tokens: Sequence[Token], at: int) -> str | None:
     """The name of the sub-test that `.Run("…"` begins here."""
-    dot, run, bracket, title = tokens[at - 1 : at + 3]
-    if (dot.text, run.text, bracket.text) != (".", "Run", "(") or title.mark is not Mark.TEXT:
+    *call, title = tokens[at - 1 : at + 3]
+    if [it.text for it in call] != [".", "Run", "("] or title.mark is not Mark.TEXT:
         return None
     return re.sub(r"\s", "_", literal(title.text))
 

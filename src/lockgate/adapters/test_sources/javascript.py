@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from lockgate.adapters.test_sources.lexing import (
+    DEPTH,
     Mark,
     Token,
     closing,
@@ -54,21 +55,22 @@ def _tests(walk: _Walk) -> Iterator[SourceTest]:
         if call is None:
             at += 1
         elif call.word in GROUPS:
-            walk.groups.append((call.title, walk.ends.get(call.open, len(walk.tokens))))
+            if len(walk.groups) < DEPTH:
+                walk.groups.append((call.title, walk.ends[call.open]))
             at = call.open + 1
         else:
             yield _source(walk, call)
-            at = walk.ends.get(call.open, call.open) + 1
+            at = walk.ends[call.open] + 1
 
 
 def _call(walk: _Walk, at: int) -> _Call | None:
-    """A call of ours with a literal title that begins here."""
+    """A call of ours, with a literal title and an end, that begins here."""
     token = walk.tokens[at]
     before = walk.tokens[at - 1].text if at else ""
     if token.mark is not Mark.NAME or token.text not in GROUPS | CASES or before == ".":
         return None
     modifiers, opened = _modifiers(walk, at + 1)
-    if opened is None or opened + 1 >= len(walk.tokens):
+    if opened not in walk.ends:
         return None
     title = walk.tokens[opened + 1]
     if title.mark is not Mark.TEXT:
@@ -79,8 +81,8 @@ def _call(walk: _Walk, at: int) -> _Call | None:
     return _Call(token.text, modifiers, known, dynamic is not None, at, opened, token.line)
 
 
-def _modifiers(walk: _Walk, at: int) -> tuple[tuple[str, ...], int | None]:
-    """Words such as `.skip` and `.each(…)`, then the place of the call's own bracket."""
+def _modifiers(walk: _Walk, at: int) -> tuple[tuple[str, ...], int]:
+    """Words such as `.skip` and `.each(…)`, then where the call's own bracket must be."""
     found: list[str] = []
     while _text(walk, at) == "." and at + 1 < len(walk.tokens):
         found.append(walk.tokens[at + 1].text)
@@ -90,12 +92,11 @@ def _modifiers(walk: _Walk, at: int) -> tuple[tuple[str, ...], int | None]:
             at = walk.ends.get(at, len(walk.tokens)) + 1
         elif table and at < len(walk.tokens) and walk.tokens[at].mark is Mark.TEXT:
             at += 1
-    return tuple(found), at if _text(walk, at) == "(" else None
+    return tuple(found), at if _text(walk, at) == "(" else -1
 
 
 def _source(walk: _Walk, call: _Call) -> SourceTest:
-    end = walk.ends.get(call.open, len(walk.tokens))
-    inside = walk.tokens[call.open + 2 : end]
+    inside = walk.tokens[call.open + 2 : walk.ends[call.open]]
     how = joined(walk.tokens[call.begin : call.open])
     return SourceTest(
         file=walk.path,

@@ -5,7 +5,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-TOKENS = 400_000  # of one file
+TOKENS = 150_000  # of one file
+DEPTH = 20  # of groups and sub-tests that are told apart
 
 
 class Mark(StrEnum):
@@ -33,7 +34,7 @@ _COMMON = r"""
 _FLAGS = re.VERBOSE | re.DOTALL
 _GO = re.compile(_COMMON.replace("{raw}", r"|`[^`]*(?:`|\Z)"), _FLAGS)
 _SCRIPT = re.compile(_COMMON.replace("{raw}", ""), _FLAGS)
-_REGEX = re.compile(r"/(?![*/])(?:[^/\\\[\n]|\\.|\[(?:[^\]\\\n]|\\.)*\])+/\w*")
+_REGEX = re.compile(r"/(?![*/])(?:[^/\\\[\n]|\\.|\[(?:[^\]\\\n]|\\.){0,200}\]){1,1000}/\w*")
 _IN_TEMPLATE = re.compile(r"\\.|`|\$\{|[{}]", re.DOTALL)
 _BEFORE_VALUE = frozenset("(,=:[!&|?{};+-*%<>~^") | {"=>", "return", "typeof", "case", "of", "in"}
 _PAIRS = {"(": ")", "[": "]", "{": "}"}

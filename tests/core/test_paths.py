@@ -1,0 +1,56 @@
+"""Patterns and the paths they name; what a change touches of them is what a human must see."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lockgate.core.paths import matching
+
+parts = st.lists(
+    st.text(st.characters(exclude_characters="/\0*?"), min_size=1, max_size=8),
+    min_size=1,
+    max_size=4,
+)
+paths = parts.map("/".join)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "named", "not_named"),
+    [
+        (".github/**", [".github/ci.yml", ".github/a/b", ".github/.x"], [".github", "x/.github/y"]),
+        ("Jenkinsfile", ["Jenkinsfile"], ["a/Jenkinsfile", "Jenkinsfile2", "jenkinsfile"]),
+        ("**/conftest.py", ["conftest.py", "a/conftest.py", "a/b/conftest.py"], ["xconftest.py"]),
+        ("*.toml", ["a.toml", ".toml"], ["a/b.toml", "a.tomlx"]),
+        ("src/*/x.py", ["src/a/x.py"], ["src/x.py", "src/a/b/x.py"]),
+        ("a/**/b", ["a/b", "a/x/b", "a/x/y/b"], ["a/xb", "b"]),
+        ("?.py", ["a.py", "é.py"], ["ab.py", ".py", "/.py"]),
+        ("a.b", ["a.b"], ["axb"]),
+        ("[x]+(y)", ["[x]+(y)"], ["x", "xy"]),
+        ("**", ["a", "a/b", "a\nb"], []),
+    ],
+)  # fmt: skip
+def test_a_pattern_names_these_paths_and_not_those(pattern, named, not_named) -> None:
+    assert matching([*named, *not_named], [pattern]) == tuple(named)
+
+
+@given(st.lists(paths), st.lists(paths))
+def test_a_path_that_is_written_out_names_itself_alone(some, patterns) -> None:
+    assert matching(some, patterns) == tuple(path for path in some if path in patterns)
+
+
+@given(parts, paths)
+def test_all_that_lies_below_a_directory_is_named_and_nothing_beside_it(directory, path) -> None:
+    top = "/".join(directory)
+
+    assert matching([f"{top}/{path}"], [f"{top}/**"]) == (f"{top}/{path}",)
+    assert matching([f"{top}x/{path}", f"x{top}/{path}", top], [f"{top}/**"]) == ()
+
+
+@given(st.lists(paths), st.lists(st.text("ab/*?.", max_size=8)))
+def test_what_several_patterns_name_is_what_one_of_them_names_in_the_order_it_came(
+    some, patterns
+) -> None:
+    one_by_one = {path for it in patterns for path in matching(some, [it])}
+
+    assert matching(some, patterns) == tuple(path for path in some if path in one_by_one)
+    assert matching(some, []) == ()
