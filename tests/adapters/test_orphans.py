@@ -24,7 +24,7 @@ def test_what_a_dead_process_started_is_ended_and_what_a_live_one_started_is_not
     orphan, ours = _sleeper(f"{namespace()}.{gone.pid}.1"), _sleeper(me())
     other = _sleeper(
         f"{namespace()}.{os.getpid()}.1"
-    )  # a number that another process had before us
+    )  # a number used before
     try:
         for it in (orphan, ours, other):
             assert it.stdout is not None

@@ -1,0 +1,232 @@
+"""Gates in their waves: what runs together, what waits, what a command's attempts come to."""
+
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pytest
+
+from lockgate.core import gates
+from lockgate.core.evaluation import Broken, Failed, Passed, Waiting
+from lockgate.core.findings import Finding, Priority
+from lockgate.core.gates import CommandGate, Gate, HumanGate, Placement, Where
+from lockgate.core.limits import Limits
+from lockgate.core.model import Approval, ProjectId, Status
+from lockgate.core.settings import Settings
+from lockgate.core.test_results import Outcome, ReportRead, TestResult, Unreadable
+from lockgate.ports import Attempt, Cut, GateRun, Project
+from lockgate.services.gate_runner import Evaluation, GateRunner
+from tests.given import COMMIT, a_task
+from tests.scenarios.stage import FakeWorkspaces
+
+PROJECT = Project(id=ProjectId("p1"), name="p", common_dir="/p", root="/p")
+TOGETHER = Placement(serial=False, on=(Where.CHANGE,))
+ALONE = replace(TOGETHER, serial=True)
+NO_WAIT = Limits(call_base_delay_ms=0)
+
+
+def tried(code: int | None = 0, cut: Cut | None = None, out: str = "") -> Attempt:
+    return Attempt(
+        exit_code=code,
+        cut=cut,
+        why=f"cut: {cut}" if cut else "",
+        out=out,
+        err="",
+        report_dir=None,
+        seconds=0.1,
+        level="bubblewrap",
+    )
+
+
+@dataclass
+class Gatehouse:
+    """What each gate's attempts come to; by default all pass."""
+
+    plays: dict[str, list[Attempt]] = field(default_factory=dict)
+    reports: dict[str, ReportRead] = field(default_factory=dict)
+    asked: list[str] = field(default_factory=list)
+    meet: threading.Barrier | None = None
+    inside: int = 0
+    most: int = 0
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def attempt(self, gate: CommandGate, run: GateRun, cancelled: Callable[[], bool]) -> Attempt:
+        with self._lock:
+            self.asked.append(gate.name)
+            self.inside += 1
+            self.most = max(self.most, self.inside)
+        if self.meet:
+            self.meet.wait(10)
+        with self._lock:
+            self.inside -= 1
+            left = self.plays.get(gate.name, [tried()])
+            return replace(left.pop(0) if len(left) > 1 else left[0], err=gate.name)
+
+    def read(self, attempt: Attempt, wanted: gates.Report | None) -> ReportRead | Unreadable:
+        return self.reports.get(attempt.err, ReportRead(format=gates.Report.GENERIC))
+
+
+@dataclass
+class Says:
+    holds: bool = True
+    heard: list[tuple[str, Mapping[str, object], Mapping[str, object]]] = field(
+        default_factory=list
+    )
+
+    def hold(self, when: str, task: Mapping[str, object], change: Mapping[str, object]) -> bool:
+        self.heard.append((when, task, change))
+        return self.holds
+
+
+@dataclass
+class Bench:
+    house: Gatehouse
+    says: Says
+    runner: GateRunner
+
+    def judge(self, *listed: Gate, **fields: object):
+        fields = {"candidate": COMMIT, "patch": "p1", **fields}
+        task = a_task(Status.AGENT_REVIEW, **fields)
+        settings = Settings(formula="none", gates=listed, limits=NO_WAIT)
+        it = Evaluation(PROJECT, task, ("api/a.py",), settings)
+        return self.runner.results(it, lambda: False)
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Bench:
+    house, says = Gatehouse(), Says()
+    runner = GateRunner(
+        home=tmp_path, workspaces=FakeWorkspaces(tmp_path), gates=house, conditions=says
+    )
+    return Bench(house, says, runner)
+
+
+def command(name: str, place: Placement = ALONE, **fields: object) -> CommandGate:
+    return CommandGate(name=name, place=place, command=name, **fields)  # type: ignore[arg-type]  # a test's own
+
+
+@pytest.mark.req("R125", "R126")
+def test_neighbours_run_together_and_a_serial_gate_waits_for_them(bench) -> None:
+    bench.house.meet = threading.Barrier(2)
+
+    results = bench.judge(command("a", TOGETHER), command("b", TOGETHER))
+
+    assert [it.gate for it in results] == ["a", "b"]
+    assert bench.house.most == 2
+
+
+@pytest.mark.req("R123", "R125")
+def test_nothing_runs_behind_a_serial_gate_that_failed(bench) -> None:
+    bench.house.plays["a"] = [tried(1)]
+
+    results = bench.judge(command("a", attempts=1), command("b"))
+
+    assert [type(it) for it in results] == [Failed]
+    assert bench.house.asked == ["a"]
+
+
+def test_all_of_a_wave_are_heard_though_one_failed(bench) -> None:
+    bench.house.plays["a"] = [tried(1)]
+
+    results = bench.judge(command("a", TOGETHER, attempts=1), command("b", TOGETHER), command("c"))
+
+    assert [type(it) for it in results] == [Failed, Passed]
+
+
+def test_gates_of_one_exclusive_word_never_run_at_once(bench) -> None:
+    place = replace(TOGETHER, exclusive="database")
+
+    bench.judge(*(command(name, place) for name in "abcd"))
+
+    assert bench.house.most == 1
+
+
+@pytest.mark.req("R151")
+def test_a_gate_whose_condition_does_not_hold_is_not_run(bench) -> None:
+    bench.says.holds = False
+
+    [result] = bench.judge(command("a", replace(ALONE, when="task.priority == 1")))
+
+    assert isinstance(result, Passed)
+    assert result.proof.ran == ("not asked for: task.priority == 1",)
+    assert bench.house.asked == []
+    [(_, task, change)] = bench.says.heard
+    assert task["priority"] == 3
+    assert change == {"paths": ["api/a.py"], "files_changed": 1}
+
+
+@pytest.mark.req("R127")
+def test_three_attempts_and_the_last_one_decides(bench) -> None:
+    bench.house.plays["a"] = [tried(1), tried(124), tried(1, out="boom")]
+
+    [result] = bench.judge(command("a"))
+
+    assert bench.house.asked == ["a", "a", "a"]
+    assert isinstance(result, Failed)
+    assert "boom" in result.findings[0].issue
+
+
+def test_a_pass_after_a_failure_is_flaky(bench) -> None:
+    bench.house.plays["a"] = [tried(1), tried(0)]
+
+    [result] = bench.judge(command("a"))
+
+    assert isinstance(result, Passed)
+    assert result.findings[0].issue.startswith("FLAKY")
+
+
+@pytest.mark.parametrize(
+    ("attempt", "kind", "times"),
+    [
+        (tried(None, Cut.DEADLINE), Failed, 1),
+        (tried(None, Cut.MEMORY), Broken, 3),
+        (tried(125, Cut.BOX), Broken, 3),
+        (tried(127), Broken, 3),
+        (tried(137), Failed, 3),
+    ],
+)
+def test_what_could_not_judge_is_broken_and_our_own_time_out_is_a_failure(
+    bench, attempt, kind, times
+) -> None:
+    bench.house.plays["a"] = [attempt]
+
+    [result] = bench.judge(command("a"))
+
+    assert isinstance(result, kind)
+    assert len(bench.house.asked) == times
+
+
+def test_a_report_makes_a_pass_a_failure_and_never_the_other_way(bench) -> None:
+    red = TestResult(id="t", outcome=Outcome.FAILED)
+    finding = Finding(Priority.P1_MAJOR, "t failed")
+    bench.house.reports["a"] = ReportRead(
+        format=gates.Report.JUNIT, findings=(finding,), tests=(red,)
+    )
+
+    [result] = bench.judge(command("a", attempts=1))
+
+    assert result == Failed("a", (finding,))
+
+
+def test_a_report_that_is_cut_off_proves_nothing(bench) -> None:
+    bench.house.reports["a"] = ReportRead(format=gates.Report.JUNIT, tests=(), complete=False)
+
+    [result] = bench.judge(command("a", attempts=1))
+
+    assert isinstance(result, Broken)
+
+
+def test_a_human_gate_waits_and_a_yes_to_this_patch_passes_it(bench) -> None:
+    gate = HumanGate("human", ALONE)
+
+    assert isinstance(bench.judge(gate)[0], Waiting)
+    yes = (Approval("human", "p1", "fine"),)
+    assert isinstance(bench.judge(gate, approvals=yes)[0], Passed)
+    assert isinstance(bench.judge(gate, approvals=yes, patch="p2")[0], Waiting)
+
+
+def test_without_a_change_nothing_can_be_judged(bench) -> None:
+    [result] = bench.judge(command("a"), candidate="")
+
+    assert isinstance(result, Broken)
