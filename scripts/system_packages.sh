@@ -7,6 +7,7 @@ parts() {
     echo "initdb postgresql the tests of the PostgreSQL store"
     echo "bwrap bubblewrap the tests of the sandbox"
     echo "tmux tmux the tests of interactive sessions"
+    echo "ip iproute2 the tests of the real agents"
 }
 
 have() {

@@ -22,9 +22,7 @@ def test_what_a_dead_process_started_is_ended_and_what_a_live_one_started_is_not
     gone = subprocess.Popen(["true"])
     gone.wait()
     orphan, ours = _sleeper(f"{namespace()}.{gone.pid}.1"), _sleeper(me())
-    other = _sleeper(
-        f"{namespace()}.{os.getpid()}.1"
-    )  # a number used before
+    other = _sleeper(f"{namespace()}.{os.getpid()}.1")  # a number used before
     try:
         for it in (orphan, ours, other):
             assert it.stdout is not None

@@ -218,6 +218,12 @@ def test_a_worker_with_a_question_is_told_to_ask_it_however_it_begins() -> None:
     assert _opening(task, resumed=True) == _opening(task) == _prompt(S.CLARIFICATION)
 
 
+def test_a_worker_that_takes_up_a_stuck_task_is_told_so_however_it_begins() -> None:
+    task = a_task(S.STUCK)
+
+    assert _opening(task, resumed=True) == _opening(task) == _prompt(S.STUCK)
+
+
 @pytest.mark.req("R105")
 @pytest.mark.parametrize("resumed", [True, False])
 def test_a_reviewer_is_told_its_own_part_and_nothing_of_the_feedback(resumed) -> None:

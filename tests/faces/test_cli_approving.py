@@ -203,8 +203,8 @@ def test_a_no_says_what_is_wrong_and_where(asked):
 
 
 @pytest.mark.parametrize(
-    "place", ["a.py", "a.py:3", "a.py:=x", "a.py:x=y", "a.py:0=x", ":3=x", "a.py:3=", "a.py:3= ", ""]
-)  # fmt: skip
+    "place", ["a", "a:3", "a:=x", "a:x=y", "a:0=x", ":3=x", "a:3=", "a:3= ", ""]
+)
 def test_a_place_that_is_none_is_wrong_usage(asked, place):
     shell, id = asked
     before = shell.traces()

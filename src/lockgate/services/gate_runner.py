@@ -38,9 +38,13 @@ class GateRunner:
     def results(self, it: Evaluation, cancelled: Cancelled) -> tuple[SingleGateResult, ...]:
         """Up to the next review, or to the first wave in which a gate did not pass."""
         results: list[SingleGateResult] = []
+
+        def judged(gate: Gate) -> SingleGateResult:
+            return self._judged(it, gate, cancelled)
+
         for wave in waves(_next_gates(it.task, it.settings)):
             with ThreadPoolExecutor(len(wave)) as pool:
-                results += pool.map(lambda gate: self._judged(it, gate, cancelled), wave)
+                results += pool.map(judged, wave)
             if cancelled() or not all(isinstance(result, Passed) for result in results):
                 break
         return tuple(results)

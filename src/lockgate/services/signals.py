@@ -1,6 +1,6 @@
 """What an agent says while it works: it is done, or here is where it stands."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 from lockgate.core.decision import Evidence, Refusal
 from lockgate.core.model import Actor, Checkpoint, Status, Task, TaskId
@@ -68,8 +68,7 @@ class Signals:
             "commit": change.commit,
             "session": caller.session.id if caller.session else None,
         }
-        sequence = self.files.add_checkpoint(id, facts)
-        return Checkpoint(**{**asdict(noted), "sequence": sequence})
+        return replace(noted, sequence=self.files.add_checkpoint(id, facts))
 
     def _taken(self, task: Task) -> Change:
         """The work as a commit; where it cannot be had now, the evaluation tries again."""

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
-from lockgate.core.dag import TaskDAG
+from lockgate.core.dag import Cycle, TaskDAG, UnknownNode
 from lockgate.core.model import ProjectId, Status, Task, TaskId
 from lockgate.core.turns import Move
 from lockgate.errors import LockgateError
@@ -45,7 +45,8 @@ class Starter:
         pending = [it for it in self._all(frozenset({Status.PENDING})) if it.auto_start]
         pending.sort(key=lambda it: (it.priority, it.created, it.id))
         by_id = {it.id: it for it in pending}
-        order = TaskDAG.of({it.id: _among(it.depends_on, by_id) for it in pending})
+        after = {it.id: _among(it.depends_on, by_id) for it in pending}
+        order: TaskDAG[TaskId] | Cycle[TaskId] | UnknownNode[TaskId] = TaskDAG[TaskId].of(after)
         if not isinstance(order, TaskDAG):
             return
         for id in order.ready(()):

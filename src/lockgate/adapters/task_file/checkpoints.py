@@ -5,6 +5,7 @@ import os
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import cast
 
 MOST = 100_000
 
@@ -28,9 +29,9 @@ def last_checkpoint(directory: Path) -> Mapping[str, object] | None:
     """The newest that can be read; one that a crash cut short is passed over."""
     for number in sorted(_numbers(directory), reverse=True):
         with suppress(OSError, ValueError):
-            found = json.loads((directory / f"{number:03}.json").read_text(encoding="utf-8"))
+            found: object = json.loads((directory / f"{number:03}.json").read_text("utf-8"))
             if isinstance(found, dict):
-                return {str(key): value for key, value in found.items()}
+                return cast("dict[str, object]", found)  # the keys of a JSON object are texts
     return None
 
 

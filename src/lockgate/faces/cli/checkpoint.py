@@ -2,6 +2,7 @@
 
 import json
 import sys
+from typing import cast
 
 import click
 
@@ -84,8 +85,9 @@ def _hook() -> dict[str, object]:
     else:
         text = "" if sys.stdin is None or sys.stdin.isatty() else sys.stdin.read(LARGEST)
     try:
-        found = json.loads(text)
+        found: object = json.loads(text)
     except ValueError:
         return {}
-    named_by_a_hook = isinstance(found, dict) and "hook_event_name" in found
-    return {str(key): value for key, value in found.items()} if named_by_a_hook else {}
+    if not isinstance(found, dict) or "hook_event_name" not in found:
+        return {}
+    return cast("dict[str, object]", found)  # the keys of a JSON object are texts

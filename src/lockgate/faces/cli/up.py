@@ -79,7 +79,7 @@ def answer(it: App, asked: Call) -> Answered:
 
 def _until_stopped(loop: Loop, idle: float | None) -> None:
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, lambda *_: loop.stop())
+        signal.signal(number, lambda _number, _frame: loop.stop())
     _report(f"orchestrator {os.getpid()} is up")
     loop.run(idle)
     _report("orchestrator stops; agents go on")
