@@ -227,6 +227,10 @@ class FakeGates:
         return ReportRead(format=gates.Report.GENERIC)
 
 
+async def no_wait(milliseconds: float) -> None:
+    """Time is the test's own."""
+
+
 class Always:
     def hold(self, when: str, task: Mapping[str, object], change: Mapping[str, object]) -> bool:
         return True
@@ -279,6 +283,7 @@ class Stage:
             workspaces=self.workspaces,
             gates=self.gates,
             conditions=Always(),
+            delay=no_wait,
         )
         judge = Judge(
             store=app.store,

@@ -18,7 +18,7 @@ from lockgate.core.test_results import Outcome, ReportRead, TestResult, Unreadab
 from lockgate.ports import Attempt, Cut, GateRun, Project
 from lockgate.services.gate_runner import Evaluation, GateRunner
 from tests.given import COMMIT, a_task
-from tests.scenarios.stage import FakeWorkspaces
+from tests.scenarios.stage import FakeWorkspaces, no_wait
 
 PROJECT = Project(id=ProjectId("p1"), name="p", common_dir="/p", root="/p")
 TOGETHER = Placement(serial=False, on=(Where.CHANGE,))
@@ -97,7 +97,11 @@ class Bench:
 def bench(tmp_path: Path) -> Bench:
     house, says = Gatehouse(), Says()
     runner = GateRunner(
-        home=tmp_path, workspaces=FakeWorkspaces(tmp_path), gates=house, conditions=says
+        home=tmp_path,
+        workspaces=FakeWorkspaces(tmp_path),
+        gates=house,
+        conditions=says,
+        delay=no_wait,
     )
     return Bench(house, says, runner)
 

@@ -15,3 +15,7 @@ class SystemChance:
 
     def token(self) -> str:
         return secrets.token_urlsafe(32)
+
+
+async def wait(milliseconds: float) -> None:
+    time.sleep(milliseconds / 1000)  # noqa: ASYNC251 - a gate's thread has nothing else to do

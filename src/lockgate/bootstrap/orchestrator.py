@@ -1,16 +1,14 @@
 """Puts the orchestrator together."""
 
 import os
-import sys
 from collections.abc import Callable, Generator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
-from lockgate.adapters.clock import SystemChance, SystemClock
-from lockgate.adapters.lock import holder, holding
+from lockgate.adapters.clock import SystemChance, SystemClock, wait
+from lockgate.adapters.lock import holding
 from lockgate.adapters.orphans import sweep
-from lockgate.adapters.run import start_detached
 from lockgate.adapters.sessions.door import Answer, Door, Request
 from lockgate.adapters.sessions.watch import Watch
 from lockgate.bootstrap.app import App
@@ -111,6 +109,7 @@ def _gate_runner(it: App) -> GateRunner:
         workspaces=it.workspaces,
         gates=CommandGates(read_reports),
         conditions=CelConditions(),
+        delay=wait,
     )
 
 
@@ -135,14 +134,3 @@ def _spawner(it: App) -> Spawner:
 def number_said(environ: Mapping[str, str], name: str, otherwise: float) -> float:
     said = environ.get(name, "")
     return float(said) if said.replace(".", "", 1).isdecimal() else otherwise
-
-
-def orchestrator_pid(home: Path) -> int | None:
-    return holder(home)
-
-
-def start_orchestrator(home: Path, idle_seconds: float | None) -> None:
-    """One in the background, which ends when it has been idle for so long."""
-    idle = () if idle_seconds is None else ("--idle", str(idle_seconds))
-    argv = (sys.executable, "-m", "lockgate", "up", *idle)
-    start_detached(argv, home / "logs" / "orchestrator.log")

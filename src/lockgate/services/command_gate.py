@@ -1,7 +1,6 @@
 """A command gate: S1's attempts, each on the same tree, and what the last one's reports say."""
 
-import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -18,6 +17,14 @@ from lockgate.services.patience import SandboxRetryProtocol, ToolProxy
 
 NOT_STARTED = frozenset({126, 127})  # the shell's words for a command that it cannot start
 TAIL = 4000
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How to wait between attempts, in milliseconds, and whether there is still any use in it."""
+
+    delay: Callable[[float], Coroutine[None, None, None]]
+    cancelled: Callable[[], bool]
 
 
 @dataclass(slots=True)
@@ -48,19 +55,21 @@ def judge_command(
     gate: CommandGate,
     run: GateRun,
     limits: Limits,
-    cancelled: Callable[[], bool],
+    patience: Patience,
 ) -> SingleGateResult:
-    tries = Tries(gates, gate, run, cancelled)
+    tries = Tries(gates, gate, run, patience.cancelled)
     options = RetryOptions(gate.attempts, limits.call_base_delay_ms, limits.call_backoff)
-    protocol = SandboxRetryProtocol(tries, tries, options, delay=_wait)
+    protocol = SandboxRetryProtocol(tries, tries, options, delay=patience.delay)
     call = ToolCall(f"{run.commit}:{gate.name}", (gate.command,))
     with suppress(SandboxRetryExhaustedError):  # what the last attempt says is the gate's result
-        asyncio.run(ToolProxy(protocol).call(call, AgentPhase.VERIFY))
+        _to_its_end(ToolProxy(protocol).call(call, AgentPhase.VERIFY))
     return _result(gates, gate, run, tries.made)
 
 
-async def _wait(milliseconds: float) -> None:
-    await asyncio.sleep(milliseconds / 1000)
+def _to_its_end(coroutine: Coroutine[None, None, ToolResult]) -> None:
+    """In this thread: attempts and waits block, so nothing is ever left to be scheduled."""
+    with suppress(StopIteration):
+        coroutine.send(None)
 
 
 def _result(

@@ -1,6 +1,6 @@
 """Runs the gates of a change in their waves: neighbours together, a serial one alone."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,7 +12,7 @@ from lockgate.core.model import REVIEWS, Task
 from lockgate.core.settings import Settings
 from lockgate.errors import Unavailable
 from lockgate.ports import Conditions, GateRun, GateRuns, Project, Workspaces
-from lockgate.services.command_gate import judge_command
+from lockgate.services.command_gate import Patience, judge_command
 
 Cancelled = Callable[[], bool]
 
@@ -33,6 +33,7 @@ class GateRunner:
     workspaces: Workspaces
     gates: GateRuns
     conditions: Conditions
+    delay: Callable[[float], Coroutine[None, None, None]]
     _words: dict[str, Lock] = field(default_factory=dict[str, Lock])  # of `exclusive`
 
     def results(self, it: Evaluation, cancelled: Cancelled) -> tuple[SingleGateResult, ...]:
@@ -87,7 +88,8 @@ class GateRunner:
         with lock:
             try:
                 run = self._checked_out(it, place)
-                return judge_command(self.gates, gate, run, it.settings.limits, cancelled)
+                patience = Patience(self.delay, cancelled)
+                return judge_command(self.gates, gate, run, it.settings.limits, patience)
             except Unavailable as error:
                 return Broken(gate.name, str(error))
             finally:

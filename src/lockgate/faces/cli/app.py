@@ -70,7 +70,7 @@ def wake() -> None:
     """Tell the orchestrator that there is news; where none runs, start one that ends when idle."""
     alone = "LOCKGATE_NO_ORCHESTRATOR" in os.environ or "--help" in sys.argv
     from lockgate.bootstrap import home_of
-    from lockgate.bootstrap.orchestrator import start_orchestrator
+    from lockgate.bootstrap.background import start_orchestrator
     from lockgate.faces import hot
 
     if hot.call(["wake"]) is None and not alone:

@@ -7,7 +7,7 @@ from dataclasses import asdict
 import click
 
 from lockgate.bootstrap import App, program_version, sandbox_trouble
-from lockgate.bootstrap.orchestrator import orchestrator_pid
+from lockgate.bootstrap.background import orchestrator_pid
 from lockgate.core.settings import Settings
 from lockgate.errors import LockgateError
 from lockgate.faces import words

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import click
 
 from lockgate.bootstrap import App
-from lockgate.bootstrap.orchestrator import orchestrator_pid
+from lockgate.bootstrap.background import orchestrator_pid
 from lockgate.core.event_log import StoredEvent
 from lockgate.core.model import Status, Task, TaskId
 from lockgate.core.settings import MergeMode

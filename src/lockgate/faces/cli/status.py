@@ -2,7 +2,7 @@
 
 import click
 
-from lockgate.bootstrap.orchestrator import orchestrator_pid
+from lockgate.bootstrap.background import orchestrator_pid
 from lockgate.core.model import Status
 from lockgate.faces import words
 from lockgate.faces.cli.output import app, json_option, show

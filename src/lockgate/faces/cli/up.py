@@ -10,7 +10,8 @@ from io import StringIO
 import click
 
 from lockgate.bootstrap import App
-from lockgate.bootstrap.orchestrator import orchestrating, orchestrator_pid, start_orchestrator
+from lockgate.bootstrap.background import orchestrator_pid, start_orchestrator
+from lockgate.bootstrap.orchestrator import orchestrating
 from lockgate.errors import LockgateError, Refused, Unavailable
 from lockgate.faces import words
 from lockgate.faces.cli import output
