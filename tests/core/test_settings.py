@@ -10,6 +10,7 @@ from lockgate.core.gates import (
     CommandGate,
     Dimension,
     Gate,
+    HumanGate,
     ParallelReviewGate,
     Placement,
     Where,
@@ -198,3 +199,12 @@ def test_gates_listed_twice_are_named_once() -> None:
 
     assert [it.where for it in found] == [("gates", "list", "tests")]
     assert isinstance(found[0], Problem)
+
+
+def test_the_name_of_the_gate_that_protected_paths_add_is_taken() -> None:
+    place = Placement(serial=True, on=(Where.CHANGE,))
+    settings = Settings(formula="none", gates=(HumanGate("protected-files", place),))
+
+    [problem] = problems(settings)
+
+    assert "choose another" in problem.says

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from lockgate.core.dag import Cycle, TaskDAG, UnknownNode
 from lockgate.core.gates import (
+    PROTECTED,
     CommandGate,
     DifferentialGate,
     Gate,
@@ -45,8 +46,7 @@ def repeated_gates(names: Iterable[str]) -> tuple[Problem, ...]:
 
 def _of_gate(gate: Gate, settings: Settings) -> Iterator[Problem]:
     where = ("gates", "list", gate.name)
-    if not gate.place.on:
-        yield Problem((*where, "on"), f"gate {gate.name} runs nowhere; say change, train or both")
+    yield from _of_any_gate(gate, where)
     match gate:
         case CommandGate() | DifferentialGate():
             if not gate.command.strip():
@@ -60,6 +60,14 @@ def _of_gate(gate: Gate, settings: Settings) -> Iterator[Problem]:
             yield from _of_review(gate, settings)
         case HumanGate():
             yield from _only_on_change(gate)
+
+
+def _of_any_gate(gate: Gate, where: tuple[str, ...]) -> Iterator[Problem]:
+    if not gate.place.on:
+        yield Problem((*where, "on"), f"gate {gate.name} runs nowhere; say change, train or both")
+    if gate.name == PROTECTED:
+        says = f"the name {gate.name} is that of the gate which protected paths add; choose another"
+        yield Problem(where, says)
 
 
 def _no_command(gate: CommandGate | DifferentialGate) -> str:
