@@ -312,7 +312,7 @@ def test_8_all_that_it_can_fill_is_bounded_together(house) -> None:
     done = house.attempt(
         "for it in . $OUT $SCRATCH $HOME /tmp /var/tmp /dev/shm /dev /run /; do "
         "head -c 50000000 /dev/zero > $it/big; done 2>/dev/null; "
-        "du -sbc . $OUT $SCRATCH $HOME /tmp/big /var/tmp /dev/shm | tail -n 1; exit 1",
+        "du -sbc . $OUT $SCRATCH $HOME /tmp/big /var/tmp/big /dev/shm | tail -n 1; exit 1",
         scratch_mb=32,
     )
 

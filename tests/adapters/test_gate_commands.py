@@ -146,7 +146,7 @@ def test_a_gate_without_reports_hands_nothing_back(house) -> None:
 
 def test_all_that_it_may_write_is_empty_and_its_own(house) -> None:
     done = house.attempt(
-        "ls -A $OUT $SCRATCH $HOME /var/tmp /dev/shm | grep -v :; "
+        "find $OUT $SCRATCH $HOME /var/tmp /dev/shm -mindepth 1 -maxdepth 1 -writable; "
         "for it in . $OUT $SCRATCH $HOME $TMPDIR /var/tmp /dev/shm; do touch $it/x; done; "
         "pwd; id -u"
     )

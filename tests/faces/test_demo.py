@@ -20,7 +20,16 @@ from lockgate.faces.cli import demo_story
 from lockgate.faces.cli.demo_story import Story, StoryBroke
 from tests.faces.shell import Shell
 
-TOOLS = ("cat", "env", "git", "sh", "timeout")  # what every machine has, and git
+TOOLS = (
+    "cat",
+    "chmod",
+    "cp",
+    "env",
+    "git",
+    "rm",
+    "sh",
+    "timeout",
+)  # what every machine has, and git
 TOLD = (
     "fix-login   gate tests failed",
     "back to its agent, which is told: AssertionError: 'https://evil.example' != '/home'",
@@ -186,6 +195,8 @@ SAMPLE = {
     "attemptCount": 5,
     "directive": "",
     "missing": "a Handoff",
+    "approved": True,
+    "comment": "fine",
 }
 
 
