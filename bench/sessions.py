@@ -14,15 +14,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from bench.harness import AtMost, Measure, Work, clocked, interleave, main, say
-from bench.home import add_task, make_home
+from bench.home import add_task, make_home, move
 from bench.transition import appending
 from lockgate.bootstrap import App
-from lockgate.core.model import Session, SessionId
+from lockgate.core.model import Session, SessionId, Status, Task
 from lockgate.services.callers import HUMAN
 from lockgate.services.tasks import NewTask
 
 SESSIONS = 200
 ROUNDS = 40
+TASKS = 20
 IDLE_SECONDS = 60.0
 TICKS = os.sysconf("SC_CLK_TCK")
 FLOOR, BARE = "fdatasync of 4 KiB", "python -c pass"
@@ -49,11 +50,11 @@ def bench(where: Path) -> list[Measure]:
     app, project = make_home(where, CONFIG)
     for number in range(SESSIONS):
         add_task(app, project, f"Task number {number}")
-    with _orchestrator(where, app) as pid:
+    with _orchestrator(where, app, SESSIONS) as pid:
         idle = _idle(pid)
         with appending(where / "floor") as floor:
             found = interleave({FLOOR: floor, END: lambda: _ended(app)}, ROUNDS)
-        commands = _commands(where, app)
+    commands = _commands(where / "quiet")
     fdatasync = found[FLOOR]
     return [
         Measure(name=END, ours=found[END], peer=FLOOR, theirs=fdatasync, target=AtMost(10)),
@@ -70,7 +71,7 @@ def bench(where: Path) -> list[Measure]:
 
 
 @contextlib.contextmanager
-def _orchestrator(where: Path, app: App) -> Iterator[int]:
+def _orchestrator(where: Path, app: App, agents: int) -> Iterator[int]:
     with (where / "orchestrator.log").open("wb") as log:
         process = subprocess.Popen(
             [sys.executable, "-m", "lockgate", "up"],
@@ -81,9 +82,9 @@ def _orchestrator(where: Path, app: App) -> Iterator[int]:
         )
     try:
         begin = time.monotonic()
-        while len(_running(app)) < SESSIONS:
+        while len(_running(app)) < agents or not (app.home / "door.sock").exists():
             time.sleep(0.2)
-        say(f"  {SESSIONS} agents started in {time.monotonic() - begin:.0f} s")
+        say(f"  {agents} agents started in {time.monotonic() - begin:.0f} s")
         yield process.pid
     finally:
         process.terminate()
@@ -133,7 +134,18 @@ def _agent(app: App, id: SessionId) -> int:
     return int(children.split()[0])
 
 
-def _commands(where: Path, app: App) -> list[Measure]:
+def _commands(where: Path) -> list[Measure]:
+    """In a home with some tasks and an orchestrator that has nothing else to do."""
+    app, project = make_home(where)
+    asked = NewTask(branch="waits", summary="Waits", auto_start=False)
+    tasks = [app.tasks.create(project, asked, HUMAN) for _ in range(TASKS)]
+    for status in (Status.WORKING, Status.STUCK):  # started, as a task is that an agent calls for
+        task = move(app, tasks[0].id, status)
+    with _orchestrator(where, app, 0):
+        return _timed(where, app, task)
+
+
+def _timed(where: Path, app: App, task: Task) -> list[Measure]:
     environment = {
         **{name: value for name, value in os.environ.items() if not name.startswith("PYTHON")},
         "LOCKGATE_HOME": str(app.home),
@@ -146,8 +158,6 @@ def _commands(where: Path, app: App) -> list[Measure]:
     def updated() -> None:
         run(lockgate, "task", "update", task.id, "--summary", next(summaries))
 
-    asked = NewTask(branch="waits", summary="Waits", auto_start=False)
-    task = app.tasks.create(app.projects.here(where / "repository"), asked, HUMAN)
     lockgate = str(Path(sys.executable).with_name("lockgate"))
     contenders: dict[str, Work] = {
         BARE: clocked(lambda: run(sys.executable, "-c", "pass")),
