@@ -191,7 +191,7 @@ def test_a_path_may_be_longer_than_a_sockets_address(tmp_path, opened) -> None:
     opened(home / "door.sock", echo)
 
     assert client("status", LOCKGATE_HOME=str(home)).returncode == 4
-    assert ask(str(home / "door.sock"), asking("x"), patience=5).code == 4  # type: ignore[union-attr]
+    assert ask(str(home / "door.sock"), asking("x"), patience=5).code == 4  # type: ignore[union-attr]  # None fails
 
 
 # --- its input ----------------------------------------------------------------------------------
@@ -275,7 +275,7 @@ def test_a_door_is_for_its_owner_and_takes_the_place_of_one_left_behind(tmp_path
     opened(path, lambda _: Answer(0, "the second"))
 
     assert path.stat().st_mode & 0o777 == 0o600
-    assert ask(str(path), asking("x"), patience=5).out == "the second"  # type: ignore[union-attr]
+    assert ask(str(path), asking("x"), patience=5).out == "the second"  # type: ignore[union-attr]  # None fails
 
 
 def test_a_closed_door_is_gone(tmp_path, opened) -> None:

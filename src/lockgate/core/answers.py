@@ -5,9 +5,10 @@ from dataclasses import replace
 
 from lockgate.core.arrival import also, stay
 from lockgate.core.decision import Decision, Evidence, Refusal
-from lockgate.core.evaluation import Failed, Passed, Proof
+from lockgate.core.evaluation import Failed, Passed, Proof, Waiting
 from lockgate.core.findings import Finding, GateFeedback, Priority
 from lockgate.core.gate_events import GateCompleted, HumanCommented, HumanReviewCompleted
+from lockgate.core.gates import HumanGate
 from lockgate.core.judging import dropped_from_train, evaluation_failed, goes_on
 from lockgate.core.model import Approval, Status, Task
 
@@ -69,10 +70,24 @@ def commented(seen: Evidence, comment: str) -> Decision | Refusal:
     return refusal or also(stay(seen, seen.task), HumanCommented(comment))
 
 
+def heard(task: Task, gate: HumanGate) -> Passed | Waiting:
+    """A yes holds for the patch it was given to, and for that one wherever it comes back."""
+    for yes in task.approvals:
+        if yes.gate == gate.name and yes.patch == task.patch:
+            return Passed(gate.name, said_yes(task, yes.comment))
+    touched = f" (protected: {', '.join(task.protected)})" if task.protected else ""
+    return Waiting(gate.name, f"{gate.prompt}{touched}")
+
+
 def said_yes(task: Task, comment: str) -> Proof:
     """What stands for a human's yes where other gates say what ran."""
+    return proof_of(task, f"a human said yes: {comment}" if comment else "a human said yes")
+
+
+def proof_of(task: Task, said: str) -> Proof:
+    """Of a gate that runs nothing."""
     return Proof(
-        ran=(f"a human said yes: {comment}" if comment else "a human said yes",),
+        ran=(said,),
         commit=task.candidate,
         tree="",
         config_hash=task.pinned.config_hash if task.pinned else "",

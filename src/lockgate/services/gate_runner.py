@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock
 
-from lockgate.core.evaluation import Broken, Passed, Proof, SingleGateResult, Waiting
+from lockgate.core import answers
+from lockgate.core.evaluation import Broken, Passed, SingleGateResult
 from lockgate.core.gates import CommandGate, Gate, HumanGate, Where, kind_of, waves, with_protected
 from lockgate.core.model import REVIEWS, Task
 from lockgate.core.settings import Settings
@@ -55,10 +56,10 @@ class GateRunner:
         if not task.candidate:
             return Broken(gate.name, f"branch {task.branch} is neither in a workspace nor in git")
         if not self._applies(it, gate):
-            return Passed(gate.name, _proof(task, f"not asked for: {gate.place.when}"))
+            return Passed(gate.name, answers.proof_of(task, f"not asked for: {gate.place.when}"))
         match gate:
             case HumanGate():
-                return _answered(task, gate)
+                return answers.heard(task, gate)
             case CommandGate():
                 return self._commanded(it, gate, cancelled)
             case _:
@@ -109,28 +110,6 @@ class GateRunner:
             sandbox=it.settings.sandbox,
             services=it.settings.services,
         )
-
-
-def _answered(task: Task, gate: HumanGate) -> SingleGateResult:
-    """A yes holds for the patch it was given to, and for that one wherever it comes back."""
-    for yes in task.approvals:
-        if yes.gate == gate.name and yes.patch == task.patch:
-            said = f"a human said yes: {yes.comment}" if yes.comment else "a human said yes"
-            return Passed(gate.name, _proof(task, said))
-    touched = f" (protected: {', '.join(task.protected)})" if task.protected else ""
-    return Waiting(gate.name, f"{gate.prompt}{touched}")
-
-
-def _proof(task: Task, said: str) -> Proof:
-    """Of a gate that runs nothing."""
-    return Proof(
-        ran=(said,),
-        commit=task.candidate,
-        tree="",
-        config_hash=task.pinned.config_hash if task.pinned else "",
-        sandbox="",
-        seconds=0.0,
-    )
 
 
 def _next_gates(task: Task, settings: Settings) -> Sequence[Gate]:
