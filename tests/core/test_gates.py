@@ -26,13 +26,12 @@ from lockgate.core.gates import (
     kind_of,
     merge_gates,
     misfits,
-    reference,
     waves,
     with_protected,
 )
 from lockgate.core.model import GateKind, GateRef
 from lockgate.core.needs import gates_of
-from lockgate.core.settings import Settings, pin
+from lockgate.core.settings import Settings, pin, reference
 from tests.given import a_task, evidence
 
 KINDS = {
@@ -75,7 +74,24 @@ def test_each_kind_becomes_its_own_type_and_is_referred_to_by_name(kind, type_) 
 
     assert type(made) is type_
     assert kind_of(made) is kind
-    assert reference(made) == GateRef("mine", kind)
+    assert (reference(made).name, reference(made).kind) == ("mine", kind)
+
+
+def test_a_reference_has_what_a_decision_about_reviewers_needs() -> None:
+    written = WrittenGate(
+        name="r", dimensions=(Dimension.SECURITY,), advisory=(Dimension.STYLE,), reviewer="codex"
+    )
+    parallel = configured(written, GateKind.PARALLEL_REVIEW, "")
+    passes = configured(WrittenGate(name="m", reviewer="gemini"), GateKind.MULTIPASS_REVIEW, "")
+
+    assert reference(parallel) == GateRef(
+        "r",
+        GateKind.PARALLEL_REVIEW,
+        reviewers=("security", "style"),
+        advisory=("style",),
+        agent="codex",
+    )
+    assert reference(passes) == GateRef("m", GateKind.MULTIPASS_REVIEW, agent="gemini")
 
 
 @pytest.mark.parametrize(

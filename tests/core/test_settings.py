@@ -64,7 +64,7 @@ def test_a_task_pins_the_limits_and_the_gates_that_judge_its_change() -> None:
 
     pinned = pin(settings, "c0ffee", "abc")
 
-    assert pinned.gates == (GateRef("tests", GateKind.COMMAND),)
+    assert pinned.gates == (GateRef("tests", GateKind.COMMAND, serial=True),)
     assert (pinned.base_commit, pinned.config_hash) == ("c0ffee", "abc")
     assert pinned.limits.crashes == 7
     assert pinned.respawn

@@ -11,7 +11,7 @@ from threading import Barrier
 import pytest
 from hypothesis import given
 
-from lockgate.adapters.store import rows
+from lockgate.adapters.store import rows, task_rows
 from lockgate.adapters.store.json_forms import EFFECTS as EFFECTS_READ_BACK
 from lockgate.core.decision import Decision
 from lockgate.core.effects import (
@@ -51,6 +51,7 @@ from lockgate.core.model import (
     Working,
 )
 from lockgate.core.model import Failed as FailedPhase
+from lockgate.core.seats import Seat
 from lockgate.errors import NoSuchTask, Refused, StaleTask, Unavailable
 from lockgate.ports import PendingEffect, Project, Store, TaskFilter
 from tests.given import PROOF
@@ -118,7 +119,7 @@ def vars_of(task: Task) -> dict[str, object]:
 
 @given(tasks)
 def test_a_task_comes_back_from_its_row_as_it_was(task: Task) -> None:
-    assert rows.task_from_row(rows.task_to_row(task)) == task
+    assert task_rows.task_from_row(task_rows.task_to_row(task)) == task
 
 
 @given(sessions)
@@ -134,7 +135,7 @@ def test_an_effect_comes_back_from_its_row_as_it_was(effect: Effect) -> None:
 
 
 def test_a_row_has_a_column_for_every_field() -> None:
-    assert set(rows.task_to_row(a_task())) == {it.name for it in fields(Task)}
+    assert set(task_rows.task_to_row(a_task())) == {it.name for it in fields(Task)}
     assert set(rows.session_to_row(a_session(a_task()))) == {it.name for it in fields(Session)}
 
 
@@ -176,6 +177,9 @@ def test_every_field_survives_the_database(store: Store) -> None:
         passed=("tests", "é '"),
         waiting="approval",
         approvals=(Approval("approval", "b" * 64, "yes – 𝄞 '"), Approval("é", "", "")),
+        seats=(Seat(gate="é '", dimension="style", generation=7, said="{}", lost=True),),
+        steps_passed=("red", "é '"),
+        step_failures=2,
         cause=Cause.BUDGET,
         directive="two\nlines",
         history=HISTORY,
@@ -378,18 +382,18 @@ def test_a_damaged_row_is_not_read(store: Store, place: Place, column: str, valu
     ],
 )
 def test_a_value_of_another_type_is_damage(column: str, value: object) -> None:
-    row = {**rows.task_to_row(a_task()), column: value}
+    row = {**task_rows.task_to_row(a_task()), column: value}
 
     with pytest.raises(Unavailable, match="the database is damaged"):
-        rows.task_from_row(row)
+        task_rows.task_from_row(row)
 
 
 def test_a_missing_column_is_damage() -> None:
-    row = rows.task_to_row(a_task())
+    row = task_rows.task_to_row(a_task())
     del row["cause"]
 
     with pytest.raises(Unavailable, match="cause is missing"):
-        rows.task_from_row(row)
+        task_rows.task_from_row(row)
 
 
 def test_an_unknown_effect_is_not_read(store: Store, place: Place) -> None:

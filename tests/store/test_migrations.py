@@ -15,12 +15,13 @@ import psycopg
 import pytest
 from psycopg.rows import dict_row
 
-from lockgate.adapters.store import open_store, postgres, rows, sql, sqlite
+from lockgate.adapters.store import open_store, postgres, rows, sql, sqlite, task_rows
 from lockgate.adapters.store.migrating import Migration, migrations_after, split_statements
 from lockgate.core.effects import EndSessions, NotifyHuman, SpawnAgent
 from lockgate.core.evaluation import Waiting
 from lockgate.core.event_log import StoredEvent
 from lockgate.core.model import Budget, GateKind, GateRef, Pinned, Role, Status, TaskId
+from lockgate.core.seats import Seat
 from lockgate.ports import PendingEffect
 from tests.store.conftest import BOTH
 from tests.store.postgres_cluster import with_schema
@@ -138,7 +139,7 @@ def fill(old: Old) -> None:
     head = "0" * 64
     for seq, status in enumerate(EIGHT, 1):
         task = a_task(status.value, status=status, created=float(seq), summary="é '")
-        insert(old, "tasks", rows.task_to_row(task))
+        insert(old, "tasks", task_rows.task_to_row(task))
         event = StoredEvent(
             seq=seq, time=1.5, task=task.id, type="x", prev=head, data={"é": status.name}
         )
@@ -225,7 +226,7 @@ def test_rows_of_the_first_version_are_read_as_if_nothing_had_been_used(old: Old
     for migration in later:
         old.migrate(migration)
 
-    tasks = [rows.task_from_row(row) for row in old.execute("SELECT * FROM tasks", {})]
+    tasks = [task_rows.task_from_row(row) for row in old.execute("SELECT * FROM tasks", {})]
     sessions = [rows.session_from_row(row) for row in old.execute("SELECT * FROM sessions", {})]
     assert {it.id: it for it in tasks} == {
         it.value: a_task(it.value, status=it, created=float(n), summary="é '")
@@ -250,7 +251,7 @@ def test_what_was_pinned_before_budgets_is_read_as_without_a_limit(old: Old) -> 
         old.migrate(migration)
     old.execute(sql.INSERT_PROJECT, rows.project_to_row(PROJECT))
     task = a_task("t1", status=Status.WORKING, generation=2, rev=4)
-    insert(old, "tasks", {**rows.task_to_row(task), "pinned": PINNED_THEN})
+    insert(old, "tasks", {**task_rows.task_to_row(task), "pinned": PINNED_THEN})
     insert(old, "sessions", rows.session_to_row(a_session(task)))
     effect = "INSERT INTO outbox (task, rev, n, kind, data) VALUES ('t1', 4, :n, :kind, :data)"
     old.execute(effect, {"n": 0, "kind": "EndSessions", "data": "{}"})
@@ -294,7 +295,7 @@ def test_what_was_judged_before_humans_could_answer_has_nothing_to_wait_for(old:
         old.migrate(migration)
     old.execute(sql.INSERT_PROJECT, rows.project_to_row(PROJECT))
     task = a_task("t1", status=Status.AGENT_REVIEW, candidate="c" * 40, passed=("tests",))
-    insert(old, "tasks", {**rows.task_to_row(task), "pinned": PINNED_IN_0004})
+    insert(old, "tasks", {**task_rows.task_to_row(task), "pinned": PINNED_IN_0004})
     if isinstance(old, OldSqlite):
         old.db.close()
 
@@ -308,6 +309,38 @@ def test_what_was_judged_before_humans_could_answer_has_nothing_to_wait_for(old:
     said = replace(moved(found), results=(Waiting("approval", "well?"),))
     store.commit(said)
     assert [it.result for it in store.gate_results(task.id, 0, 9)] == ["waiting"]
+    store.close()
+
+
+def test_what_was_judged_before_reviewers_had_seats_has_none_and_no_steps(old: Old) -> None:
+    for migration in migrations_of(old)[:5]:
+        old.migrate(migration)
+    old.execute(sql.INSERT_PROJECT, rows.project_to_row(PROJECT))
+    task = a_task("t1", status=Status.AGENT_REVIEW, rev=4)
+    insert(old, "tasks", {**task_rows.task_to_row(task), "pinned": PINNED_IN_0004})
+    insert(old, "sessions", rows.session_to_row(a_session(task)))
+    effect = "INSERT INTO outbox (task, rev, n, kind, data) VALUES ('t1', 4, :n, :kind, :data)"
+    old.execute(effect, {"n": 0, "kind": "EndSessions", "data": '{"upto":3}'})
+    spawn = '{"fresh":false,"generation":4,"interactive":false,"role":"reviewer"}'
+    old.execute(effect, {"n": 1, "kind": "SpawnAgent", "data": spawn})
+    if isinstance(old, OldSqlite):
+        old.db.close()
+
+    store = open_store(old.location)
+
+    found = store.load(task.id)
+    assert (found.seats, found.steps_passed, found.step_failures) == ((), (), 0)
+    assert found.pinned is not None
+    assert (found.pinned.steps, found.pinned.gates[0].reviewers) == ((), ())
+    assert [it.seat for it in store.sessions_alive()] == [""]
+    assert [it.effect for it in store.pending_effects(None, 9)] == [
+        EndSessions(3),
+        SpawnAgent(Role.REVIEWER, 4),
+    ]
+    seat = Seat(gate="review", dimension="security", generation=5, said='{"é": 1}', lost=True)
+    store.commit(moved(found, seats=(seat,), steps_passed=("red",), step_failures=2))
+    assert store.load(task.id).seats == (seat,)
+    assert store.load(task.id).steps_passed == ("red",)
     store.close()
 
 
@@ -363,7 +396,7 @@ def test_a_kill_at_any_statement_leaves_the_old_schema_or_the_new(tmp_path: Path
     else:
         pytest.fail("the migration never came to its end")
 
-    assert seen == {1, 2, 3, 4, 5}
+    assert seen == {1, 2, 3, 4, 5, 6}
 
 
 def sqlite_schemas(path: Path) -> list[tuple[int, list[object]]]:

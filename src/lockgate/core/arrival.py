@@ -39,8 +39,8 @@ class Arrival:
     feedback: GateFeedback | None = None
 
 
-def session_id(task: TaskId, generation: int) -> SessionId:
-    return SessionId(f"{task}.{generation}")
+def session_id(task: TaskId, generation: int, seat: str = "") -> SessionId:
+    return SessionId(f"{task}.{generation}.{seat}" if seat else f"{task}.{generation}")
 
 
 def arrive(seen: Evidence, task: Task, arrival: Arrival) -> Decision:

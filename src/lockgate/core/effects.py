@@ -29,6 +29,8 @@ class SpawnAgent:
     generation: int
     fresh: bool = False
     interactive: bool = False
+    seat: str = ""  # a reviewer's
+    agent: str = ""  # where it is not the task's own
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +50,10 @@ class NotifyHuman:
 
 @dataclass(frozen=True, slots=True)
 class EndSessions:
-    """End every session of the task up to this generation."""
+    """End every session of the task up to this generation; where a role is named, of it alone."""
 
     upto: int
+    role: Role | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from lockgate.core.model import GateKind, GateRef
+from lockgate.core.model import GateKind
 
 PROTECTED = "protected-files"
 APPROVE = "Review and approve this change"
@@ -224,10 +224,6 @@ def kind_of(gate: Gate) -> GateKind:
             return GateKind.MULTIPASS_REVIEW
         case HumanGate():
             return GateKind.HUMAN
-
-
-def reference(gate: Gate) -> GateRef:
-    return GateRef(gate.name, kind_of(gate), gate.place.fail_fast)
 
 
 def with_protected(gates: Sequence[Gate], protected: Sequence[str]) -> tuple[Gate, ...]:

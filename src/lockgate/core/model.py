@@ -6,6 +6,7 @@ from typing import NewType
 
 from lockgate.core.findings import GateFeedback
 from lockgate.core.limits import Limits, RetryConfig
+from lockgate.core.seats import Seat
 
 TaskId = NewType("TaskId", str)
 ProjectId = NewType("ProjectId", str)
@@ -151,6 +152,10 @@ class GateRef:
     name: str
     kind: GateKind
     fail_fast: bool = False
+    serial: bool = False
+    reviewers: tuple[str, ...] = ()  # a parallel review's dimensions, the advisory ones among them
+    advisory: tuple[str, ...] = ()
+    agent: str = ""  # the reviewers' harness, where it is not the author's
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,6 +201,7 @@ class Pinned:
     protect: tuple[str, ...] = ()
     budget: Budget = Budget()
     sandboxed: bool = True
+    steps: tuple[str, ...] = ()  # their names, each behind those that it comes after
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -234,6 +240,9 @@ class Task:
     passed: tuple[str, ...] = ()  # the gates that have passed on it
     waiting: str = ""  # the gate that waits for a human
     approvals: tuple[Approval, ...] = ()
+    seats: tuple[Seat, ...] = ()  # the reviewers of this evaluation
+    steps_passed: tuple[str, ...] = ()
+    step_failures: int = 0  # in a row, of the worker that is at it now
     cause: Cause | None = None
     directive: str = ""
     history: tuple[IterationRecord, ...] = ()  # since the iterations were last counted from one
@@ -259,3 +268,4 @@ class Session:
     interactive: bool = False
     usd: float = 0.0  # as its program reported it
     tokens: int = 0
+    seat: str = ""  # a reviewer's

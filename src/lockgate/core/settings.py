@@ -1,11 +1,13 @@
 """The whole configuration with every default filled in, and what of it a task pins."""
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from lockgate.core.gates import Gate, Where, reference
+from lockgate.core.dag import TaskDAG
+from lockgate.core.gates import Gate, MultipassReviewGate, ParallelReviewGate, Where, kind_of
 from lockgate.core.limits import Limits, RetryConfig
-from lockgate.core.model import AgentPhase, Budget, Pinned
+from lockgate.core.model import AgentPhase, Budget, GateRef, Pinned
 
 HARNESSES = ("claude", "claude-live", "codex", "gemini", "opencode", "aider", "scripted")
 
@@ -175,7 +177,27 @@ def pin(settings: Settings, base_commit: str, config_hash: str) -> Pinned:
         respawn=settings.project.respawn is Respawn.AUTO,
         protect=protected_paths(settings),
         sandboxed=settings.sandbox.level is SandboxLevel.AUTO,
+        steps=tuple(steps_in_order(settings.steps)),
         budget=Budget(
             settings.budget.task_usd, settings.budget.task_tokens, settings.budget.task_minutes
         ),
     )
+
+
+def steps_in_order(steps: Sequence[Step]) -> tuple[str, ...]:
+    """Each behind those that it comes after; the configuration's check has found any cycle."""
+    graph = TaskDAG[str].of({step.name: step.after for step in steps})
+    return graph.order if isinstance(graph, TaskDAG) else ()
+
+
+def reference(gate: Gate) -> GateRef:
+    ref = GateRef(gate.name, kind_of(gate), gate.place.fail_fast, gate.place.serial)
+    match gate:
+        case ParallelReviewGate():
+            return replace(
+                ref, reviewers=gate.reviewers, advisory=gate.advisory, agent=gate.reviewer
+            )
+        case MultipassReviewGate():
+            return replace(ref, agent=gate.reviewer)
+        case _:
+            return ref

@@ -37,6 +37,7 @@ from lockgate.core.model import (
     TaskPhase,
     Working,
 )
+from lockgate.core.seats import Seat
 
 # How each kind of effect is read back; a test holds it against the union.
 EFFECTS: dict[str, Callable[[Fields], Effect]] = {
@@ -47,10 +48,15 @@ EFFECTS: dict[str, Callable[[Fields], Effect]] = {
         it.whole("generation"),
         it.flag("fresh"),
         it.has("interactive") and it.flag("interactive"),
+        it.text("seat") if it.has("seat") else "",
+        it.text("agent") if it.has("agent") else "",
     ),
     "EvaluateGates": lambda it: EvaluateGates(it.whole("iteration")),
     "NotifyHuman": lambda it: NotifyHuman(it.choice("status", Status), it.text("why")),
-    "EndSessions": lambda it: EndSessions(it.whole("upto") if it.has("upto") else 0),
+    "EndSessions": lambda it: EndSessions(
+        it.whole("upto") if it.has("upto") else 0,
+        it.choice("role", Role) if it.has("role") and it.text_or_none("role") else None,
+    ),
     "PublishChange": lambda _: PublishChange(),
     "ReleaseWorkspace": lambda _: ReleaseWorkspace(),
     "DiscardTask": lambda _: DiscardTask(),
@@ -109,18 +115,31 @@ def pinned_from_json(it: Fields) -> Pinned:
         base=it.text("base"),
         limits=_limits(it.inner("limits")),
         retry=_retry(it.inner("retry")),
-        gates=tuple(
-            GateRef(
-                at.text("name"),
-                at.choice("kind", GateKind),
-                at.has("fail_fast") and at.flag("fail_fast"),
-            )
-            for at in it.each("gates")
-        ),
+        gates=tuple(_gate(at) for at in it.each("gates")),
         respawn=it.flag("respawn"),
-        protect=tuple(str(at) for at in it.listed("protect")) if it.has("protect") else (),
+        protect=_texts(it, "protect"),
+        steps=_texts(it, "steps"),
         sandboxed=it.flag("sandboxed") if it.has("sandboxed") else True,
         budget=_budget(it.inner("budget")) if it.has("budget") else Budget(),
+    )
+
+
+def seats_to_json(seats: tuple[Seat, ...]) -> str:
+    return canonical([asdict(it) for it in seats])
+
+
+def seats_from_json(where: str, value: object) -> tuple[Seat, ...]:
+    found = [fields_of(where, it) for it in items_of(where, value)]
+    return tuple(
+        Seat(
+            gate=it.text("gate"),
+            dimension=it.text("dimension"),
+            generation=it.whole("generation"),
+            agent=it.text("agent"),
+            said=it.text("said"),
+            lost=it.flag("lost"),
+        )
+        for it in found
     )
 
 
@@ -185,6 +204,23 @@ def _finding(it: Fields) -> Finding:
 
 def _location(it: Fields) -> Location:
     return Location(it.text("file"), it.whole_or_none("line"), it.whole_or_none("column"))
+
+
+def _gate(it: Fields) -> GateRef:
+    return GateRef(
+        it.text("name"),
+        it.choice("kind", GateKind),
+        it.has("fail_fast") and it.flag("fail_fast"),
+        it.has("serial") and it.flag("serial"),
+        _texts(it, "reviewers"),
+        _texts(it, "advisory"),
+        it.text("agent") if it.has("agent") else "",
+    )
+
+
+def _texts(it: Fields, name: str) -> tuple[str, ...]:
+    """None where the row is older than the name."""
+    return tuple(str(at) for at in it.listed(name)) if it.has(name) else ()
 
 
 def _limits(it: Fields) -> Limits:

@@ -2,133 +2,23 @@
 
 from dataclasses import asdict
 
-from lockgate.adapters.store.fields import Fields, Row, damaged, fields_of, object_of
-from lockgate.adapters.store.json_forms import (
-    approvals_from_json,
-    approvals_to_json,
-    effect_from_json,
-    effect_kind,
-    effect_to_json,
-    history_from_json,
-    history_to_json,
-    phase_from_json,
-    phase_to_json,
-    pinned_from_json,
-    pinned_to_json,
-)
+from lockgate.adapters.store.fields import Fields, Row, fields_of, object_of
+from lockgate.adapters.store.json_forms import effect_from_json, effect_kind, effect_to_json
 from lockgate.core.evaluation import SingleGateResult
 from lockgate.core.event_log import StoredEvent, canonical, event_hash
-from lockgate.core.model import (
-    Cause,
-    ProjectId,
-    Role,
-    Session,
-    SessionId,
-    Status,
-    Task,
-    TaskId,
-)
+from lockgate.core.model import ProjectId, Role, Session, SessionId, Task, TaskId
 from lockgate.errors import Refused
 from lockgate.ports import GateRecord, PendingEffect, Project
 
 Values = dict[str, str | int | float | None]
 
 
-def task_to_row(task: Task) -> Values:
-    return _storable(
-        {
-            "id": task.id,
-            "project": task.project,
-            "summary": task.summary,
-            "branch": task.branch,
-            "agent": task.agent,
-            "created": float(task.created),
-            "updated": float(task.updated),
-            "rev": task.rev,
-            "status": task.status.name,
-            "phase": None if task.phase is None else phase_to_json(task.phase),
-            "priority": task.priority,
-            "auto_start": int(task.auto_start),
-            "depends_on": canonical(task.depends_on),
-            "iteration": task.iteration,
-            "review_round": task.review_round,
-            "crash_count": task.crash_count,
-            "failed_attempts": task.failed_attempts,
-            "generation": task.generation,
-            "since": task.since,
-            "dead": int(task.dead),
-            "taken_over": int(task.taken_over),
-            "not_before": float(task.not_before),
-            "exhausted": int(task.exhausted),
-            "usd": float(task.usd),
-            "tokens": task.tokens,
-            "seconds": float(task.seconds),
-            "candidate": task.candidate,
-            "patch": task.patch,
-            "protected": canonical(task.protected),
-            "passed": canonical(task.passed),
-            "waiting": task.waiting,
-            "approvals": approvals_to_json(task.approvals),
-            "cause": None if task.cause is None else task.cause.value,
-            "directive": task.directive,
-            "history": history_to_json(task.history),
-            "spent": canonical(sorted(task.spent)),
-            "pinned": None if task.pinned is None else pinned_to_json(task.pinned),
-        }
-    )
-
-
-def task_from_row(row: Row) -> Task:
-    it = Fields(f"task {row.get('id')!r}", row)
-    return Task(
-        id=TaskId(it.text("id")),
-        project=ProjectId(it.text("project")),
-        summary=it.text("summary"),
-        branch=it.text("branch"),
-        agent=it.text("agent"),
-        created=it.real("created"),
-        updated=it.real("updated"),
-        rev=it.whole("rev"),
-        status=_status(it),
-        phase=None if it.text_or_none("phase") is None else phase_from_json(_inside(it, "phase")),
-        priority=it.whole("priority"),
-        auto_start=it.flag("auto_start"),
-        depends_on=tuple(TaskId(id) for id in it.texts("depends_on")),
-        iteration=it.whole("iteration"),
-        review_round=it.whole("review_round"),
-        crash_count=it.whole("crash_count"),
-        failed_attempts=it.whole("failed_attempts"),
-        generation=it.whole("generation"),
-        since=it.whole("since"),
-        dead=it.flag("dead"),
-        taken_over=it.flag("taken_over"),
-        not_before=it.real("not_before"),
-        exhausted=it.flag("exhausted"),
-        usd=it.real("usd"),
-        tokens=it.whole("tokens"),
-        seconds=it.real("seconds"),
-        candidate=it.text("candidate"),
-        patch=it.text("patch"),
-        protected=tuple(it.texts("protected")),
-        passed=tuple(it.texts("passed")),
-        waiting=it.text("waiting"),
-        approvals=approvals_from_json(f"{it.where}, approvals", it.json("approvals")),
-        cause=None if it.text_or_none("cause") is None else it.choice("cause", Cause),
-        directive=it.text("directive"),
-        history=history_from_json(f"{it.where}, history", it.json("history")),
-        spent=frozenset(it.texts("spent")),
-        pinned=(
-            None if it.text_or_none("pinned") is None else pinned_from_json(_inside(it, "pinned"))
-        ),
-    )
-
-
 def body_to_row(task: Task, text: str) -> Values:
-    return _storable({"task": task.id, "rev": task.rev, "text": text})
+    return storable({"task": task.id, "rev": task.rev, "text": text})
 
 
 def result_to_row(task: Task, n: int, result: SingleGateResult) -> Values:
-    return _storable(
+    return storable(
         {
             "task": task.id,
             "rev": task.rev,
@@ -153,7 +43,7 @@ def record_from_row(row: Row) -> GateRecord:
 
 
 def session_to_row(session: Session) -> Values:
-    return _storable(
+    return storable(
         {
             "id": session.id,
             "task": session.task,
@@ -169,6 +59,7 @@ def session_to_row(session: Session) -> Values:
             "interactive": int(session.interactive),
             "usd": float(session.usd),
             "tokens": session.tokens,
+            "seat": session.seat,
         }
     )
 
@@ -190,11 +81,12 @@ def session_from_row(row: Row) -> Session:
         interactive=it.flag("interactive"),
         usd=it.real("usd"),
         tokens=it.whole("tokens"),
+        seat=it.text("seat"),
     )
 
 
 def project_to_row(project: Project) -> Values:
-    return _storable(
+    return storable(
         {
             "id": project.id,
             "name": project.name,
@@ -215,7 +107,7 @@ def project_from_row(row: Row) -> Project:
 
 
 def effect_to_row(pending: PendingEffect) -> Values:
-    return _storable(
+    return storable(
         {
             **effect_key(pending.key),
             "kind": effect_kind(pending.effect),
@@ -234,13 +126,13 @@ def effect_key(key: str) -> Values:
 
 def effect_from_row(row: Row) -> PendingEffect:
     it = Fields(f"effect of {row.get('task')!r}", row)
-    effect = effect_from_json(it.text("kind"), _inside(it, "data"))
+    effect = effect_from_json(it.text("kind"), inside(it, "data"))
     task = TaskId(it.text("task"))
     return PendingEffect(f"{task}:{it.whole('rev')}:{it.whole('n')}", task, effect)
 
 
 def event_to_row(event: StoredEvent) -> Values:
-    return _storable(
+    return storable(
         {
             "seq": event.seq,
             "time": event.time,
@@ -273,7 +165,7 @@ def can_be_stored(text: str) -> bool:
         return False
 
 
-def _storable(row: Values) -> Values:
+def storable(row: Values) -> Values:
     """The row, unless one of its texts would be refused by a database."""
     texts = {name: value for name, value in row.items() if isinstance(value, str)}
     if can_be_stored("".join(texts.values())):
@@ -286,13 +178,5 @@ def _storable(row: Values) -> Values:
     )
 
 
-def _status(it: Fields) -> Status:
-    """Stored by name, shown by value."""
-    name = it.text("status")
-    if name in Status.__members__:
-        return Status[name]
-    raise damaged(it.where, f"there is no status {name!r}")
-
-
-def _inside(it: Fields, name: str) -> Fields:
+def inside(it: Fields, name: str) -> Fields:
     return fields_of(f"{it.where}, {name}", it.json(name))

@@ -8,13 +8,13 @@ INSERT INTO tasks (
     id, project, summary, branch, agent, created, updated, rev, status, phase, priority, auto_start,
     depends_on, iteration, review_round, crash_count, failed_attempts, generation, since, dead,
     taken_over, not_before, exhausted, usd, tokens, seconds, candidate, patch, protected, passed,
-    waiting, approvals, cause, directive, history, spent, pinned
+    waiting, approvals, seats, steps_passed, step_failures, cause, directive, history, spent, pinned
 ) VALUES (
     :id, :project, :summary, :branch, :agent, :created, :updated, :rev, :status, :phase, :priority,
     :auto_start, :depends_on, :iteration, :review_round, :crash_count, :failed_attempts,
     :generation, :since, :dead, :taken_over, :not_before, :exhausted, :usd, :tokens, :seconds,
-    :candidate, :patch, :protected, :passed, :waiting, :approvals, :cause, :directive, :history,
-    :spent, :pinned
+    :candidate, :patch, :protected, :passed, :waiting, :approvals, :seats, :steps_passed,
+    :step_failures, :cause, :directive, :history, :spent, :pinned
 ) ON CONFLICT (id) DO NOTHING RETURNING id
 """
 
@@ -28,8 +28,9 @@ UPDATE tasks SET
     since = :since, dead = :dead, taken_over = :taken_over, not_before = :not_before,
     exhausted = :exhausted, usd = :usd, tokens = :tokens, seconds = :seconds,
     candidate = :candidate, patch = :patch, protected = :protected, passed = :passed,
-    waiting = :waiting, approvals = :approvals, cause = :cause, directive = :directive,
-    history = :history, spent = :spent, pinned = :pinned
+    waiting = :waiting, approvals = :approvals, seats = :seats, steps_passed = :steps_passed,
+    step_failures = :step_failures, cause = :cause, directive = :directive, history = :history,
+    spent = :spent, pinned = :pinned
 WHERE id = :id AND rev = :rev - 1 RETURNING id
 """
 
@@ -107,14 +108,15 @@ SELECT * FROM gate_results WHERE task = :task AND rev > :since ORDER BY rev, n L
 PUT_SESSION = """
 INSERT INTO sessions (
     id, task, role, round, generation, token_hash, started, ended, directory, agent, native,
-    interactive, usd, tokens
+    interactive, usd, tokens, seat
 ) VALUES (
     :id, :task, :role, :round, :generation, :token_hash, :started, :ended, :directory, :agent,
-    :native, :interactive, :usd, :tokens
+    :native, :interactive, :usd, :tokens, :seat
 ) ON CONFLICT (id) DO UPDATE SET
     task = :task, role = :role, round = :round, generation = :generation,
     token_hash = :token_hash, started = :started, ended = :ended, directory = :directory,
-    agent = :agent, native = :native, interactive = :interactive, usd = :usd, tokens = :tokens
+    agent = :agent, native = :native, interactive = :interactive, usd = :usd, tokens = :tokens,
+    seat = :seat
 """
 SESSION = "SELECT * FROM sessions WHERE id = :id"
 SESSIONS_ALIVE = "SELECT * FROM sessions WHERE ended IS NULL ORDER BY id"

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from lockgate.adapters.store import chain, rows, sql
+from lockgate.adapters.store import chain, rows, sql, task_rows
 from lockgate.adapters.store.database import Database, Run
 from lockgate.adapters.store.fields import Fields, Row
 from lockgate.adapters.store.rows import Values
@@ -23,7 +23,7 @@ class SqlStore:
         self._database = database
 
     def create(self, decision: Decision) -> None:
-        task = rows.task_to_row(decision.task)
+        task = task_rows.task_to_row(decision.task)
 
         def work(run: Run) -> None:
             head = chain.take_numbers(run, decision)
@@ -37,7 +37,7 @@ class SqlStore:
         self._database.write(work)
 
     def commit(self, decision: Decision) -> None:
-        task = rows.task_to_row(decision.task)
+        task = task_rows.task_to_row(decision.task)
 
         def work(run: Run) -> None:
             head = chain.take_numbers(run, decision)
@@ -72,7 +72,7 @@ class SqlStore:
 
     def find(self, id: TaskId) -> Task | None:
         row = self._row(sql.TASK, {"id": id})
-        return None if row is None else rows.task_from_row(row)
+        return None if row is None else task_rows.task_from_row(row)
 
     def named(self, prefix: str) -> tuple[TaskId, ...]:
         values: Values = {"prefix": prefix, "end": prefix + _AFTER_ANY_PREFIX}
@@ -92,7 +92,7 @@ class SqlStore:
             "limit": limit + 1,  # one more tells whether a next page is there
         }
         found = sorted(self._newest(which, begin), key=_age, reverse=True)
-        tasks = tuple(rows.task_from_row(row) for row in found[:limit])
+        tasks = tuple(task_rows.task_from_row(row) for row in found[:limit])
         return Page(tasks, tasks[-1].id if tasks and len(found) > limit else None)
 
     def events(self, task: TaskId | None, since: int, limit: int) -> tuple[StoredEvent, ...]:
