@@ -19,6 +19,7 @@ from lockgate.core.model import (
     Task,
     TaskId,
 )
+from lockgate.core.seating import next_reviews, opening
 
 NOW = 1_800_000_000.0
 ID = TaskId("fix-login-3f9a")
@@ -62,7 +63,11 @@ FAIL = "## Review\n\nFAIL\n\nThe redirect loops.\n"
 
 
 def a_task(status: Status = Status.WORKING, **fields: object) -> Task:
-    return replace(TASK, status=status, **fields)  # type: ignore[arg-type]  # checked at run time
+    """Where its review is due, its reviewers have their seats."""
+    task = replace(TASK, status=status, **fields)  # type: ignore[arg-type]  # checked at run time
+    if status is not Status.AGENT_REVIEW or "seats" in fields or task.pinned is None:
+        return task
+    return replace(task, seats=opening(next_reviews(task.pinned.gates, task.passed), task.since))
 
 
 def evidence(
@@ -87,6 +92,7 @@ def a_session(role: Role = Role.WORKER, **fields: object) -> Session:
         generation=3,
         token_hash="0" * 64,
         started=NOW,
+        seat="review.general" if role is Role.REVIEWER else "",
     )
     return replace(session, **fields)  # type: ignore[arg-type]  # checked at run time
 

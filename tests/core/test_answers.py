@@ -107,7 +107,7 @@ def test_a_yes_is_kept_as_a_gates_pass_on_the_commit_that_was_judged(comment, to
     ("behind", "effect"),
     [
         (GateRef("lint", GateKind.COMMAND), EvaluateGates(1)),
-        (REVIEW_GATE, SpawnAgent(Role.REVIEWER, 8)),
+        (REVIEW_GATE, SpawnAgent(Role.REVIEWER, 8, seat="review.general")),
         (SECOND_GATE, EvaluateGates(1)),
     ],
     ids=["a command", "a review", "another human"],

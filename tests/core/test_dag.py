@@ -24,6 +24,13 @@ def a_dag(after: dict[str, tuple[str, ...]]) -> TaskDAG[str]:
     return dag
 
 
+def test_a_line_has_each_node_after_the_one_before_it() -> None:
+    dag = TaskDAG.line(("red", "green", "verify"))
+
+    assert dag == a_dag({"red": (), "green": ("red",), "verify": ("green",)})
+    assert [dag.next_after(node) for node in dag.order] == ["green", "verify", None]
+
+
 @pytest.mark.req("R18")
 def test_each_node_comes_after_those_it_names() -> None:
     dag = a_dag({"verify": ("green",), "red": (), "green": ("red",)})

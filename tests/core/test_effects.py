@@ -25,7 +25,7 @@ from tests.given import RULES, a_task
 
 S = Status
 WORKER = SpawnAgent(Role.WORKER, 3)
-REVIEWER = SpawnAgent(Role.REVIEWER, 5)
+REVIEWER = SpawnAgent(Role.REVIEWER, 4, seat="review.general")
 
 
 @pytest.mark.parametrize(
@@ -70,13 +70,22 @@ def test_every_effect_is_asked_whether_it_is_still_wanted() -> None:
     assert all(overtaken(it, a_task()) in {True, False} for it in one_of_each)
 
 
-@pytest.mark.parametrize(("generation", "wanted"), [(4, False), (5, True), (6, True), (9, True)])
-def test_a_reviewer_is_wanted_only_in_the_evaluation_it_was_asked_for_in(
-    generation, wanted
+@pytest.mark.parametrize(
+    ("generation", "seat", "wanted"),
+    [
+        (5, "review.general", True),
+        (4, "review.general", False),
+        (6, "review.general", False),
+        (5, "review.style", False),
+        (5, "", False),
+    ],
+)
+def test_a_reviewer_is_wanted_only_in_the_seat_that_it_was_asked_for(
+    generation, seat, wanted
 ) -> None:
     task = a_task(S.AGENT_REVIEW, since=5)
 
-    assert overtaken(SpawnAgent(Role.REVIEWER, generation), task) is not wanted
+    assert overtaken(SpawnAgent(Role.REVIEWER, generation, seat=seat), task) is not wanted
 
 
 @pytest.mark.parametrize("interactive", [False, True])

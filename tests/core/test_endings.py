@@ -49,6 +49,9 @@ def counters(task: Task) -> tuple[int, int, int, int]:
     return task.crash_count, task.failed_attempts, task.iteration, task.review_round
 
 
+SEATS = {Role.WORKER: "", Role.REVIEWER: "review.general"}
+
+
 def kinds(decision: Decision) -> list[type]:
     return [type(event) for event in decision.events]
 
@@ -62,7 +65,7 @@ def test_an_interrupted_session_is_asked_for_again_and_no_counter_moves(status, 
     assert decision.task.status is status
     assert counters(decision.task) == counters(task)
     assert not decision.task.dead
-    assert decision.effects == (MirrorTask(), SpawnAgent(role, task.rev + 1))
+    assert decision.effects == (MirrorTask(), SpawnAgent(role, task.rev + 1, seat=SEATS[role]))
     assert kinds(decision) == [SessionInterrupted, SessionEnded]
 
 
@@ -83,7 +86,7 @@ def test_a_usage_limit_parks_the_task_and_is_neither_crash_nor_attempt(status, r
     assert decision.task.status is status
     assert counters(decision.task) == counters(task)
     assert decision.task.not_before == NOW + 9000
-    assert decision.effects == (MirrorTask(), SpawnAgent(role, task.rev + 1))
+    assert decision.effects == (MirrorTask(), SpawnAgent(role, task.rev + 1, seat=SEATS[role]))
     assert UsageLimited(a_session().id, NOW + 9000) in decision.events
 
 

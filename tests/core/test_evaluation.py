@@ -170,6 +170,10 @@ def test_gates_that_failed_together_give_one_feedback_with_all_findings() -> Non
 
     assert feedback.gate_name == "lint, review"
     assert [it.priority for it in feedback.findings] == [P0, P2, P2]
+    assert [it.issue for it in feedback.findings[:2]] == [
+        "review: review found P0",
+        "lint: lint found P2",
+    ]
     assert feedback.summary == "lint, review failed with 1 P0, 2 P2"
 
 
@@ -197,8 +201,11 @@ def test_no_finding_is_lost_on_the_way_to_the_agent(found: list[list[Priority]])
 
     feedback = feedback_from(failed)
 
-    assert sorted(map(str, feedback.findings)) == sorted(
-        str(finding) for result in failed for finding in result.findings
+    several = len(failed) > 1
+    assert sorted((it.issue, it.priority) for it in feedback.findings) == sorted(
+        (f"{result.gate}: {it.issue}" if several else it.issue, it.priority)
+        for result in failed
+        for it in result.findings
     )
 
 

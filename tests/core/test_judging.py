@@ -265,7 +265,9 @@ def test_a_review_that_is_reached_begins_its_round_and_asks_for_its_reviewer(kin
     decision = decided(task, ok(TESTS_GATE))
 
     assert decision.task.review_round == 1
-    assert decision.effects == (MirrorTask(), SpawnAgent(Role.REVIEWER, task.rev + 1))
+    first = "draft" if kind is GateKind.MULTIPASS_REVIEW else "general"
+    spawned = SpawnAgent(Role.REVIEWER, task.rev + 1, seat=f"review.{first}")
+    assert decision.effects == (MirrorTask(), spawned)
 
 
 @pytest.mark.req("R124", "R135", "R138", "R166", "R168", "R173")
@@ -413,7 +415,7 @@ def test_one_pass_of_a_reviewer_stands_for_every_review_gate() -> None:
     said = taken(move(evidence(task, PASS, Actor.REVIEWER), Move(S.REVIEWING)))
 
     assert said.task.passed == ("review", "deep")
-    assert said.effects[-1] == EvaluateGates(1)
+    assert said.effects[1:] == (EvaluateGates(1), EndSessions(task.rev, Role.REVIEWER))
 
 
 def test_a_verdict_that_was_heard_does_not_count_again() -> None:
@@ -509,7 +511,7 @@ def goes_on(decision: Decision, word: str, number: int) -> Decision:
     """What comes of the next word: a reviewer's, a human's, or the next gate's."""
     task, gate = decision.task, next_gate(decision.task)
     if gate and gate.kind in REVIEWS:
-        assert decision.effects[-1] == SpawnAgent(Role.REVIEWER, task.rev)
+        assert any(isinstance(it, SpawnAgent) for it in decision.effects)
         verdict = f"## Review\n\n{'PASS' if word == 'passed' else 'FAIL'}\n\n{number}\n"
         target = S.REVIEWING if word == "passed" else S.WORKING
         return taken(move(evidence(task, verdict, Actor.REVIEWER), Move(target)))

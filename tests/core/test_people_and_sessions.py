@@ -84,7 +84,7 @@ def test_a_reviewer_is_asked_for_anew_in_the_same_round() -> None:
 
     assert decision.task.review_round == 1
     assert decision.task.generation == task.generation
-    assert decision.effects == (MirrorTask(), SpawnAgent(Role.REVIEWER, 8))
+    assert decision.effects == (MirrorTask(), SpawnAgent(Role.REVIEWER, 8, seat="review.general"))
     assert decision.events == (AgentRespawned(Role.REVIEWER),)
 
 

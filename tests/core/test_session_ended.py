@@ -54,7 +54,9 @@ def test_a_worker_that_dies_after_its_handoff_goes_to_review() -> None:
 
     assert decision.task.status is S.AGENT_REVIEW
     assert (decision.task.crash_count, decision.task.dead) == (0, False)
-    assert _effects(decision, SpawnAgent) == [SpawnAgent(Role.REVIEWER, decision.task.rev)]
+    assert _effects(decision, SpawnAgent) == [
+        SpawnAgent(Role.REVIEWER, decision.task.rev, seat="review.general")
+    ]
     assert _events(decision, AutoAdvanced) == [
         AutoAdvanced(S.WORKING, S.AGENT_REVIEW, "the agent exited and its artifact is there")
     ]
@@ -137,7 +139,9 @@ def test_a_reviewer_that_dies_without_a_verdict_is_asked_for_again(body) -> None
     assert decision.task.status is S.AGENT_REVIEW
     assert (decision.task.crash_count, decision.task.dead) == (1, True)
     assert decision.task.review_round == 1
-    assert _effects(decision, SpawnAgent) == [SpawnAgent(Role.REVIEWER, task.rev + 1)]
+    assert _effects(decision, SpawnAgent) == [
+        SpawnAgent(Role.REVIEWER, task.rev + 1, seat="review.general")
+    ]
 
 
 @pytest.mark.req("R93", "R100")

@@ -23,12 +23,11 @@ from lockgate.core.gate_events import (
     TaskGatesPassed,
 )
 from lockgate.core.judging import (
-    budget_reached,
     dropped_from_train,
     evaluation_failed,
     evaluation_passed,
     gate_broken,
-    review_reached,
+    reviews_reached,
 )
 from lockgate.core.limits import ESCALATION_THRESHOLD, RetryConfig, Strategy
 from lockgate.core.model import (
@@ -135,7 +134,7 @@ def test_handing_on_begins_the_evaluation_with_a_review_round() -> None:
     assert decision.task.review_round == 1
     assert decision.task.phase == Evaluating(f"{task.id}.3", 1, 0)
     assert _kinds(decision.events) == [StatusChanged, GateEvaluationStarted]
-    assert decision.effects == (MirrorTask(), SpawnAgent(Role.REVIEWER, 8))
+    assert decision.effects == (MirrorTask(), SpawnAgent(Role.REVIEWER, 8, seat="review.general"))
 
 
 def test_with_no_gates_there_is_still_an_evaluation() -> None:
@@ -148,10 +147,10 @@ def test_with_no_gates_there_is_still_an_evaluation() -> None:
 
 
 def test_gates_before_the_review_that_pass_begin_the_round() -> None:
-    decision = review_reached(evidence(a_task(S.AGENT_REVIEW, review_round=1)))
+    decision = reviews_reached(evidence(a_task(S.AGENT_REVIEW, review_round=1, seats=())))
 
     assert decision.task.review_round == 2
-    assert decision.effects == (MirrorTask(), SpawnAgent(Role.REVIEWER, 8))
+    assert decision.effects == (MirrorTask(), SpawnAgent(Role.REVIEWER, 8, seat="review.general"))
 
 
 def test_when_all_gates_pass_the_task_is_ready_to_land() -> None:
@@ -296,15 +295,6 @@ def test_a_gate_that_could_not_judge_charges_nobody() -> None:
     assert decision.task.status is S.STUCK
     assert decision.task.cause is Cause.GATE_BROKEN
     assert (decision.task.failed_attempts, decision.task.iteration) == (0, 1)
-
-
-@pytest.mark.parametrize("status", [S.WORKING, S.AGENT_REVIEW])
-def test_a_spent_budget_is_stuck_and_charges_nobody(status) -> None:
-    decision = budget_reached(evidence(a_task(status)), "5.02 of 5.00 USD")
-
-    assert decision.task.status is S.STUCK
-    assert decision.task.cause is Cause.BUDGET
-    assert decision.task.failed_attempts == 0
 
 
 def test_a_change_dropped_from_the_train_starts_its_counters_anew_but_is_one_failed_attempt() -> (

@@ -5,11 +5,11 @@ from dataclasses import replace
 
 from lockgate.core.arrival import also, stay
 from lockgate.core.decision import Decision, Evidence, Refusal
-from lockgate.core.evaluation import Failed, Passed, Proof, Waiting
+from lockgate.core.evaluation import Failed, Passed, Proof, SingleGateResult, Waiting, proof_of
 from lockgate.core.findings import Finding, GateFeedback, Priority
 from lockgate.core.gate_events import GateCompleted, HumanCommented, HumanReviewCompleted
 from lockgate.core.gates import HumanGate
-from lockgate.core.judging import dropped_from_train, evaluation_failed, goes_on
+from lockgate.core.judging import dropped_from_train, evaluation_failed, goes_on, written
 from lockgate.core.model import Approval, Status, Task
 
 LONGEST = 20_000  # characters of what a human says
@@ -29,8 +29,9 @@ def approved(seen: Evidence, comment: str, patch: str) -> Decision | Refusal:
         HumanReviewCompleted(task.id, approved=True, comment=comment),
         GateCompleted(task.id, yes.gate, "passed", comment),
     )
-    result = Passed(yes.gate, said_yes(seen.task, comment))
-    return replace(decision, events=(*said, *decision.events), results=(result,))
+    results = (Passed(yes.gate, said_yes(seen.task, comment)),)
+    decision = replace(decision, events=(*said, *decision.events), results=results)
+    return written(decision, results)
 
 
 def rejected(
@@ -39,7 +40,7 @@ def rejected(
     """A gate's failure whose feedback is the comment; a change that waits to land goes back too."""
     lands = seen.task.status is Status.REVIEWING
     refusal = (
-        (None if lands else _not_asked(seen.task))
+        (_landing(seen.task) if lands else _not_asked(seen.task))
         or _another(seen.task, patch)
         or _silent(seen.task, comment)
         or _too_long(seen.task, comment, *(it.issue for it in findings))
@@ -56,7 +57,8 @@ def rejected(
     decision = evaluation_failed(heard, feedback, review=False)
     failed = GateCompleted(seen.task.id, gate, "failed", comment)
     results = (Failed(gate, feedback.findings),)
-    return replace(decision, events=(said, failed, *decision.events), results=results)
+    decision = replace(decision, events=(said, failed, *decision.events), results=results)
+    return written(decision, results)
 
 
 def commented(seen: Evidence, comment: str) -> Decision | Refusal:
@@ -71,29 +73,26 @@ def commented(seen: Evidence, comment: str) -> Decision | Refusal:
 
 
 def heard(task: Task, gate: HumanGate) -> Passed | Waiting:
+    touched = f" (protected: {', '.join(task.protected)})" if task.protected else ""
+    return _yes_to(task, gate.name) or Waiting(gate.name, f"{gate.prompt}{touched}")
+
+
+def consented(task: Task, result: SingleGateResult) -> SingleGateResult:
+    """What a gate asks has its answer where a human has said yes to this very change."""
+    return _yes_to(task, result.gate) or result if isinstance(result, Waiting) else result
+
+
+def _yes_to(task: Task, gate: str) -> Passed | None:
     """A yes holds for the patch it was given to, and for that one wherever it comes back."""
     for yes in task.approvals:
-        if yes.gate == gate.name and yes.patch == task.patch:
-            return Passed(gate.name, said_yes(task, yes.comment))
-    touched = f" (protected: {', '.join(task.protected)})" if task.protected else ""
-    return Waiting(gate.name, f"{gate.prompt}{touched}")
+        if yes.gate == gate and yes.patch == task.patch:
+            return Passed(gate, said_yes(task, yes.comment))
+    return None
 
 
 def said_yes(task: Task, comment: str) -> Proof:
     """What stands for a human's yes where other gates say what ran."""
     return proof_of(task, f"a human said yes: {comment}" if comment else "a human said yes")
-
-
-def proof_of(task: Task, said: str) -> Proof:
-    """Of a gate that runs nothing."""
-    return Proof(
-        ran=(said,),
-        commit=task.candidate,
-        tree="",
-        config_hash=task.pinned.config_hash if task.pinned else "",
-        sandbox="",
-        seconds=0.0,
-    )
 
 
 def _without_yes(task: Task) -> Task:
@@ -115,6 +114,13 @@ def _not_asked(task: Task) -> Refusal | None:
     if task.status is Status.AGENT_REVIEW and task.waiting:
         return None
     return _refusal(task, "no gate of it waits for a human", f"lockgate task why {task.id}")
+
+
+def _landing(task: Task) -> Refusal | None:
+    if not task.landed:
+        return None
+    why = f"it is landing at this moment, as {task.landed[:12]}"
+    return _refusal(task, why, f"lockgate task show {task.id}")
 
 
 def _another(task: Task, patch: str) -> Refusal | None:

@@ -2,11 +2,12 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 
 from lockgate.core.decision import Decision, Evidence
-from lockgate.core.effects import Effect, MirrorTask, reviews_first, worker
+from lockgate.core.effects import Effect, MirrorTask, worker
 from lockgate.core.escalation import EscalationGuard
-from lockgate.core.events import AttemptFailed, Escalation, Event, StatusChanged
+from lockgate.core.events import AgentCrashed, AttemptFailed, Escalation, Event, StatusChanged
 from lockgate.core.findings import GateFeedback
 from lockgate.core.gate_events import GateEvaluationStarted
 from lockgate.core.lifecycle import ARROWS
@@ -25,6 +26,7 @@ from lockgate.core.model import (
     TaskPhase,
     Working,
 )
+from lockgate.core.seating import next_reviews, opening
 
 S = Status
 
@@ -74,7 +76,7 @@ def arrive(seen: Evidence, task: Task, arrival: Arrival) -> Decision:
     return Decision(
         moved,
         events=(changed, *_opening(moved)),
-        effects=(MirrorTask(), *(make(moved) for make in makers)),
+        effects=(MirrorTask(), *(it for make in makers for it in make(moved))),
     )
 
 
@@ -85,6 +87,15 @@ def stay(seen: Evidence, task: Task, *effects: Effect) -> Decision:
 
 def also(decision: Decision, *events: Event) -> Decision:
     return replace(decision, events=(*decision.events, *events))
+
+
+def crashed(seen: Evidence, task: Task, reason: str) -> AgentCrashed:
+    return AgentCrashed(
+        timestamp=datetime.fromtimestamp(seen.now, UTC).isoformat(),
+        status=task.status,
+        crash_count=task.crash_count,
+        reason=reason,
+    )
 
 
 def charge(
@@ -119,28 +130,30 @@ def _counted(seen: Evidence, task: Task, target: Status) -> Task:
         case S.PENDING, S.WORKING | S.CLARIFICATION:
             return replace(task, pinned=seen.rules, iteration=1, history=())
         case S.STUCK, S.WORKING:
-            anew = replace(task, iteration=1, review_round=0, history=())
+            anew = replace(task, iteration=1, review_round=0, history=(), steps_passed=())
             return _refunded(anew) if seen.actor is Actor.HUMAN else anew
         case S.REVIEWING, S.WORKING:
-            return replace(task, iteration=1, review_round=0, history=())
+            anew = replace(task, iteration=1, review_round=0, history=())
+            return replace(anew, to_land=False, held="")
         case S.STUCK, S.AGENT_REVIEW:
-            return _reviewed(replace(task, iteration=1, review_round=0, history=()))
+            return _reviewed(seen, replace(task, iteration=1, review_round=0, history=()))
         case S.WORKING, S.AGENT_REVIEW:
-            return _reviewed(task)
+            return _reviewed(seen, task)
         case S.PAUSED_FOR_INTERVENTION, S.PENDING:
             anew = replace(task, failed_attempts=0, iteration=0, review_round=0, auto_start=True)
-            return _refunded(anew)
+            return _refunded(replace(anew, steps_passed=()))
         case _, S.DONE:
             return replace(task, failed_attempts=0)
         case _:
             return task
 
 
-def _reviewed(task: Task) -> Task:
+def _reviewed(seen: Evidence, task: Task) -> Task:
     """A round begins when an evaluation reaches a review: at once, where that comes first."""
-    more = 1 if reviews_first(task.pinned) else 0
+    seats = opening(next_reviews(seen.rules.gates, ()), seen.task.rev + 1)
     judged = replace(task, candidate="", patch="", protected=(), passed=(), waiting="")
-    return replace(judged, review_round=task.review_round + more, taken_over=False)
+    rounds = task.review_round + (1 if seats else 0)
+    return replace(judged, review_round=rounds, seats=seats, taken_over=False)
 
 
 def _refunded(task: Task) -> Task:

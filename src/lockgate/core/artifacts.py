@@ -2,6 +2,7 @@
 
 import hashlib
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -123,6 +124,11 @@ def merge_sections(canonical: str, incoming: str, names: frozenset[str]) -> str:
     for title, text in carried.items():
         merged = _put(merged, title, text)
     return canonical if merged == canonical else merged.rstrip("\n") + "\n"
+
+
+def only_sections(body: str, names: Collection[str]) -> str:
+    """These sections, and nothing else of the text."""
+    return "\n".join(_rendered(it.title, it.text) for it in sections(body) if it.title in names)
 
 
 def replace_section(body: str, title: str, text: str) -> str:

@@ -27,7 +27,7 @@ class UnknownNode(Generic[Node]):
 
 @dataclass(frozen=True, slots=True)
 class TaskDAG(Generic[Node]):
-    """Built by `TaskDAG.of`; every view of it is read-only."""
+    """Built by `TaskDAG.of` or `line`; every view of it is read-only."""
 
     order: tuple[Node, ...]
     after: Mapping[Node, tuple[Node, ...]]
@@ -47,6 +47,14 @@ class TaskDAG(Generic[Node]):
         if len(order) < len(edges):
             return Cycle(_cycle(edges, frozenset(order)))
         following = dict(pairwise(order))
+        return TaskDAG(order, MappingProxyType(edges), MappingProxyType(following))
+
+    @staticmethod
+    def line(nodes: Iterable[Node]) -> "TaskDAG[Node]":
+        """The graph in which each node comes after the one given before it."""
+        order = tuple(dict.fromkeys(nodes))
+        following = dict(pairwise(order))
+        edges = dict.fromkeys(order, ()) | {node: (named,) for named, node in following.items()}
         return TaskDAG(order, MappingProxyType(edges), MappingProxyType(following))
 
     def next_after(self, node: Node) -> Node | None:

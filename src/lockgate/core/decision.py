@@ -34,6 +34,7 @@ class Decision:
     session: Session | None = None  # a session that begins or ends with this turn
     results: tuple[SingleGateResult, ...] = ()  # what gates said, kept with it
     body: str | None = None  # the text of TASK.md that it was made on
+    review: str | None = None  # what Lockgate writes below `## Review`
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

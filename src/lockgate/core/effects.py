@@ -1,9 +1,11 @@
 """Effects: what the world is asked to do once a decision is on disk; each is safe to do twice."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from lockgate.core.iterations import RetryController
-from lockgate.core.model import REVIEWS, Pinned, Role, Status, Task
+from lockgate.core.model import Role, Status, Task
+from lockgate.core.seats import Seat
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,38 +86,46 @@ Effect = (
 )
 
 
+Effects = tuple[Effect, ...]
+
 # What the rows of the map set off, made for the task as it arrives.
 
 
-def prepare(_task: Task) -> Effect:
-    return PrepareWorkspace()
+def prepare(_task: Task) -> Effects:
+    return (PrepareWorkspace(),)
 
 
-def worker(task: Task) -> Effect:
-    return SpawnAgent(Role.WORKER, task.rev, fresh=wants_fresh(task))
+def worker(task: Task) -> Effects:
+    return (SpawnAgent(Role.WORKER, task.rev, fresh=wants_fresh(task)),)
 
 
-def judges(task: Task) -> Effect:
-    """The evaluation: straight to the reviewer where the first gate is a review."""
-    if reviews_first(task.pinned):
-        return SpawnAgent(Role.REVIEWER, task.rev)
-    return EvaluateGates(task.iteration)
+def judges(task: Task) -> Effects:
+    """The evaluation: straight to the reviewers where the first gate is a review."""
+    return reviewers(task.seats) if task.seats else (EvaluateGates(task.iteration),)
 
 
-def human(task: Task) -> Effect:
-    return NotifyHuman(task.status, f"{task.status}: {task.cause}" if task.cause else task.status)
+def human(task: Task) -> Effects:
+    why = f"{task.status}: {task.cause}" if task.cause else task.status
+    return (NotifyHuman(task.status, why),)
 
 
-def end(task: Task) -> Effect:
-    return EndSessions(task.rev)
+def end(task: Task) -> Effects:
+    return (EndSessions(task.rev),)
 
 
-def publish(_task: Task) -> Effect:
-    return PublishChange()
+def publish(_task: Task) -> Effects:
+    return (PublishChange(),)
 
 
-def release(_task: Task) -> Effect:
-    return ReleaseWorkspace()
+def release(_task: Task) -> Effects:
+    return (ReleaseWorkspace(),)
+
+
+def reviewers(seats: Iterable[Seat]) -> tuple[SpawnAgent, ...]:
+    return tuple(
+        SpawnAgent(Role.REVIEWER, seat.generation, seat=seat.name, agent=seat.agent)
+        for seat in seats
+    )
 
 
 def overtaken(effect: Effect, task: Task) -> bool:
@@ -138,7 +148,8 @@ def overtaken(effect: Effect, task: Task) -> bool:
 def _wanted(spawn: SpawnAgent, task: Task) -> bool:
     """The newest worker asked for, and a reviewer of this evaluation; in stuck, a human's own."""
     if spawn.role is Role.REVIEWER:
-        return task.status is Status.AGENT_REVIEW and spawn.generation >= task.since
+        sits = any(spawn.generation == it.generation for it in task.seats if it.name == spawn.seat)
+        return task.status is Status.AGENT_REVIEW and sits
     if spawn.generation != task.generation:
         return False
     fresh = task.status is Status.STUCK and spawn.generation >= task.since
@@ -147,10 +158,6 @@ def _wanted(spawn: SpawnAgent, task: Task) -> bool:
 
 _ENDED = frozenset({Status.DONE, Status.CANCELLED})
 _WORKED_ON = frozenset({Status.WORKING, Status.CLARIFICATION})
-
-
-def reviews_first(rules: Pinned | None) -> bool:
-    return bool(rules and rules.gates and rules.gates[0].kind in REVIEWS)
 
 
 def wants_fresh(task: Task) -> bool:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from lockgate.core.findings import Finding, GateFeedback
+from lockgate.core.model import Task
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,3 +80,15 @@ class GateError:
 
 GateResult = AllPassed | EvaluationFailed
 Evaluation = GateResult | Waiting | GateError
+
+
+def proof_of(task: Task, said: str) -> Proof:
+    """Of a gate that runs nothing."""
+    return Proof(
+        ran=(said,),
+        commit=task.candidate,
+        tree="",
+        config_hash=task.pinned.config_hash if task.pinned else "",
+        sandbox="",
+        seconds=0.0,
+    )

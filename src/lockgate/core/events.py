@@ -12,10 +12,20 @@ from lockgate.core.gate_events import (
     HumanCommented,
     HumanReviewCompleted,
     HumanReviewRequested,
+    ReviewSubmitted,
     TaskCompletionSignaled,
     TaskGatesPassed,
 )
 from lockgate.core.model import Actor, Cause, Role, Status, TaskId
+from lockgate.core.step_events import (
+    STEP_KEYS,
+    StepEvent,
+    StepFailed,
+    StepPassed,
+    StepsEscalated,
+    UserEscalated,
+)
+from lockgate.core.train_events import ChangeLanded, LandingApproved, LandingHeld
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,6 +135,15 @@ class TaskHandedBack:
     """The human is done; the work is judged like any other."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskRepinned:
+    """A human gave it the rules of its base as it is now; `before` is the old ones' hash."""
+
+    base_commit: str
+    config_hash: str
+    before: str
+
+
 @dataclass(frozen=True, slots=True)
 class ArtifactTampered:
     """TASK.md's frontmatter said something else than the row; it was put back."""
@@ -180,9 +199,11 @@ Event = (
     | AgentRespawned
     | TaskTakenOver
     | TaskHandedBack
+    | TaskRepinned
     | ArtifactTampered
     | GateEvaluationStarted
     | GateCompleted
+    | ReviewSubmitted
     | HumanReviewRequested
     | HumanReviewCompleted
     | HumanCommented
@@ -194,6 +215,10 @@ Event = (
     | Escalation
     | Resumed
     | TaskDeleted
+    | StepEvent
+    | LandingApproved
+    | LandingHeld
+    | ChangeLanded
 )
 
 # The word each event is known by outside; a source's own name where a source names it.
@@ -214,9 +239,11 @@ TYPES: dict[type[Event], str] = {
     AgentRespawned: "agent.respawned",
     TaskTakenOver: "task.taken-over",
     TaskHandedBack: "task.handed-back",
+    TaskRepinned: "task.repinned",
     ArtifactTampered: "artifact.tampered",
     GateEvaluationStarted: "GateEvaluationStarted",
     GateCompleted: "GateCompleted",
+    ReviewSubmitted: "review.submitted",
     HumanReviewRequested: "HumanReviewRequested",
     HumanReviewCompleted: "HumanReviewCompleted",
     HumanCommented: "human.commented",
@@ -228,6 +255,13 @@ TYPES: dict[type[Event], str] = {
     Escalation: "escalation",
     Resumed: "task.resumed",
     TaskDeleted: "task.deleted",
+    StepPassed: "step.passed",
+    StepFailed: "GATE_FAILED",
+    StepsEscalated: "ESCALATION_TRIGGERED",
+    UserEscalated: "USER_ESCALATION",
+    LandingApproved: "landing.approved",
+    LandingHeld: "landing.held",
+    ChangeLanded: "change.landed",
 }
 
 # Python's words on the left, the sources' on the right.
@@ -236,6 +270,10 @@ _SPELLING: dict[type[Event], dict[str, str]] = {
     MoveForced: {"target": "to"},
     AutoAdvanced: {"source": "from", "target": "to"},
     Escalation: {"task_id": "taskId", "attempt_count": "attemptCount"},
+    StepPassed: STEP_KEYS,
+    StepFailed: STEP_KEYS,
+    StepsEscalated: STEP_KEYS,
+    UserEscalated: STEP_KEYS,
 }
 
 

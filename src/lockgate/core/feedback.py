@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 
 from lockgate.core.artifacts import Verdict
 from lockgate.core.findings import Finding, GateFeedback, Location, Priority, blocks
+from lockgate.core.progress import Progress, progress, text_lines
 
 HEADINGS = {
     Priority.P0_CRITICAL: "P0 Critical",
@@ -13,10 +14,14 @@ HEADINGS = {
     Priority.P3_SUGGESTION: "P3 Suggestion",
 }
 
+MOST_LISTED = 20  # of what is no longer there
+
 # What begins a list, a heading, a fence, a quote or HTML; `__init__.py` and `#12` begin nothing.
 _OPENING = re.compile(
     r"\A(\d+(?=[.)](?: |\Z))|(?=[*+-](?: |\Z)|#{1,6}(?: |\Z)|```|~~~|>|<[A-Za-z/!?]))"
 )
+_COLOURS = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
+_TICKS = re.compile(r"`+")
 
 
 def verdict_of(findings: Iterable[Finding], *, all_passed: bool) -> Verdict:
@@ -25,12 +30,12 @@ def verdict_of(findings: Iterable[Finding], *, all_passed: bool) -> Verdict:
     return Verdict.PASS if all_passed and not blocked else Verdict.FAIL
 
 
-def same_agent_message(feedback: GateFeedback) -> str:
-    """For the agent that did the work and still knows it."""
+def same_agent_message(feedback: GateFeedback, before: GateFeedback | None = None) -> str:
+    """For the agent that did the work and still knows it. `before` is the feedback before this."""
     return "\n\n".join(
         (
             "Gate evaluation found issues that need fixing:",
-            *_feedback_blocks(feedback),
+            *_feedback_blocks(feedback, before),
             "Please fix these issues. The workspace is unchanged: continue where you left off.",
         )
     )
@@ -42,6 +47,7 @@ def fresh_agent_prompt(
     feedback: GateFeedback,
     files_modified: Sequence[str],
     diff_command: str,
+    before: GateFeedback | None = None,
 ) -> str:
     """For an agent that knows nothing yet, in the workspace of the one before it."""
     return "\n\n".join(
@@ -49,7 +55,7 @@ def fresh_agent_prompt(
             f"Continue task: {one_line(title)}",
             f"Previous work summary:\n{_quoted(work_summary)}",
             "Gate evaluation found issues:",
-            *_feedback_blocks(feedback),
+            *_feedback_blocks(feedback, before),
             "Files modified so far:\n" + _listed(files_modified),
             "Please fix the issues identified above.",
             f"Review the current state with: {diff_command}",
@@ -57,44 +63,94 @@ def fresh_agent_prompt(
     )
 
 
-def findings_by_priority(findings: Sequence[Finding]) -> tuple[str, ...]:
+def findings_by_priority(findings: Sequence[Finding], marks: Sequence[str] = ()) -> tuple[str, ...]:
     """One block a priority that occurs: its heading, then one list item a finding."""
+    marked = list(zip(findings, marks or [""] * len(findings), strict=True))
     grouped = {
-        heading: [finding for finding in findings if finding.priority is priority]
+        heading: [_item(finding, mark) for finding, mark in marked if finding.priority is priority]
         for priority, heading in HEADINGS.items()
     }
     return tuple(
-        f"### {heading}\n" + "\n".join(_item(finding) for finding in group)
-        for heading, group in grouped.items()
-        if group
+        f"### {heading}\n" + "\n".join(items) for heading, items in grouped.items() if items
     )
 
 
 def one_line(text: str) -> str:
     """The text with no line break, no control character and no way to open a comment."""
-    kept = (it for it in text if it.isprintable() or it.isspace())
+    kept = (it for it in _COLOURS.sub("", text) if it.isprintable() or it.isspace())
     return " ".join("".join(kept).split()).replace("<!--", "&lt;!--") or "(no text)"
 
 
-def _feedback_blocks(feedback: GateFeedback) -> tuple[str, ...]:
+def place(location: Location) -> str:
+    numbers = [location.line] if location.column is None else [location.line, location.column]
+    known = [str(number) for number in numbers if number is not None]
+    return ":".join((one_line(location.file), *known))
+
+
+def _feedback_blocks(feedback: GateFeedback, before: GateFeedback | None) -> tuple[str, ...]:
+    since = progress(before, feedback) if before else None
     return (
         f"## Failed Gate: {one_line(feedback.gate_name)}",
         _inert(feedback.summary),
-        *findings_by_priority(feedback.findings),
+        *findings_by_priority(feedback.findings, _marks(since) if since else ()),
+        *(_since(since) if since else ()),
         f"Suggested action: {one_line(feedback.suggested_action)}",
     )
 
 
-def _item(finding: Finding) -> str:
-    where = f"{_place(finding.location)} - " if finding.location else ""
+def _marks(since: Progress) -> list[str]:
+    return ["still there" if stayed else "new" for stayed in since.still_there]
+
+
+def _since(since: Progress) -> Iterable[str]:
+    """What became of the findings before these."""
+    still = sum(since.still_there)
+    yield (
+        f"Since the evaluation before: {len(since.fixed)} fixed, {still} still there,"
+        f" {len(since.still_there) - still} new."
+    )
+    if since.fixed:
+        yield "Fixed:\n" + _short(since.fixed)
+    for gate, findings in since.elsewhere:
+        yield (
+            f"Found then by {one_line(gate)}, which has passed now or has yet to judge again:\n"
+            + _short(findings)
+        )
+
+
+def _short(findings: Sequence[Finding]) -> str:
+    """One line a finding, and how many more there are."""
+    lines = [f"- {_head(finding)}" for finding in findings[:MOST_LISTED]]
+    more = len(findings) - len(lines)
+    return "\n".join([*lines, f"- and {more} more"] if more else lines)
+
+
+def _item(finding: Finding, mark: str) -> str:
     hint = f" → {one_line(finding.suggestion)}" if finding.suggestion else ""
-    return f"- {_inert(where + one_line(finding.issue))}{hint}"
+    noted = f" ({mark})" if mark else ""
+    _, *rest = text_lines(finding.issue)
+    return "\n".join((f"- {_head(finding)}{hint}{noted}", *_fenced(rest)))
 
 
-def _place(location: Location) -> str:
-    numbers = [location.line] if location.column is None else [location.line, location.column]
-    known = [str(number) for number in numbers if number is not None]
-    return ":".join((one_line(location.file), *known))
+def _head(finding: Finding) -> str:
+    where = f"{place(finding.location)} - " if finding.location else ""
+    return _inert(where + one_line(text_lines(finding.issue)[0]))
+
+
+def _fenced(lines: Sequence[str]) -> tuple[str, ...]:
+    """The lines as they are, inside the list item, behind a fence longer than any in them."""
+    shown = [_visible(line) for line in lines]
+    if not any(shown):
+        return ()
+    longest = max((len(it) for line in shown for it in _TICKS.findall(line)), default=0)
+    fence = "  " + "`" * max(3, longest + 1)
+    return fence, *(f"  {line}".rstrip() for line in shown), fence
+
+
+def _visible(line: str) -> str:
+    kept = (" " if it.isspace() else it for it in _COLOURS.sub("", line).expandtabs(4))
+    shown = "".join(it for it in kept if it.isprintable()).rstrip()
+    return shown.replace("<!--", "&lt;!--")
 
 
 def _inert(text: str) -> str:

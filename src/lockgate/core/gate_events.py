@@ -39,6 +39,14 @@ class GateCompleted:
 
 
 @dataclass(frozen=True, slots=True)
+class ReviewSubmitted:
+    """A reviewer handed in what it found."""
+
+    gate: str
+    dimension: str
+
+
+@dataclass(frozen=True, slots=True)
 class HumanReviewRequested:
     """S3: a gate waits for a human."""
 

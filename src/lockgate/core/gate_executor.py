@@ -16,6 +16,7 @@ from lockgate.core.evaluation import (
 )
 from lockgate.core.findings import Finding, GateFeedback, blocks, by_priority
 from lockgate.core.model import GateRef, TaskId
+from lockgate.core.progress import APART, prefixed
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +52,16 @@ def conclude(gates: Sequence[str], results: Sequence[SingleGateResult]) -> Evalu
 
 
 def feedback_from(failed: Sequence[Failed]) -> GateFeedback:
-    """All that the failed gates of one evaluation found, the worst first, as one feedback."""
-    names = ", ".join(result.gate for result in failed)
-    findings = by_priority(finding for result in failed for finding in result.findings)
+    """All that the failed gates of one evaluation found, the worst first, as one feedback.
+
+    Where several failed, each finding names its gate.
+    """
+    names = APART.join(result.gate for result in failed)
+    findings = by_priority(
+        prefixed(result.gate, finding) if len(failed) > 1 else finding
+        for result in failed
+        for finding in result.findings
+    )
     return GateFeedback(
         gate_name=names,
         findings=findings,

@@ -4,9 +4,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from lockgate.core.arrival import Arrival, also, arrive, charge, stay
+from lockgate.core.artifacts import Verdict, digest
 from lockgate.core.charging import limit_reached, recorded, within_budget
 from lockgate.core.decision import Decision, Evidence, Refusal
-from lockgate.core.effects import EvaluateGates, NotifyHuman, SpawnAgent
+from lockgate.core.effects import EndSessions, EvaluateGates, NotifyHuman, reviewers
 from lockgate.core.evaluation import (
     AllPassed,
     Broken,
@@ -16,6 +17,7 @@ from lockgate.core.evaluation import (
     Passed,
     SingleGateResult,
     Waiting,
+    proof_of,
 )
 from lockgate.core.findings import Finding, GateFeedback, Priority
 from lockgate.core.gate_events import (
@@ -36,6 +38,8 @@ from lockgate.core.model import (
     TaskId,
 )
 from lockgate.core.needs import gates_of
+from lockgate.core.review_text import rendered
+from lockgate.core.seating import next_reviews, opening
 
 S = Status
 Outcome = GateFailedMaxIterations | GateFailedRetrying
@@ -54,9 +58,18 @@ def judged(seen: Evidence, results: Sequence[SingleGateResult], since: int) -> D
     waiting = {result.gate for result in results if isinstance(result, Waiting)}
     if not waiting.isdisjoint(seen.task.passed):
         return over(seen, "a human has answered meanwhile")
+    return concluded(seen, results)
+
+
+def concluded(
+    seen: Evidence, results: Sequence[SingleGateResult], *, review: bool = False
+) -> Decision:
+    """What these gates say together, kept with what follows from it."""
+    passed = [result.gate for result in results if isinstance(result, Passed)]
     completed = tuple(_completed(seen.task.id, result) for result in results)
-    decision = _concluded(_passing(seen, [result.gate for result in passed]), results)
-    return replace(decision, events=(*completed, *decision.events), results=tuple(results))
+    decision = _following(_passing(seen, passed), results, review=review)
+    decision = replace(decision, events=(*completed, *decision.events), results=tuple(results))
+    return written(decision, results)
 
 
 def evaluation_passed(seen: Evidence) -> Decision:
@@ -93,19 +106,27 @@ def evaluation_failed(
     return within_budget(seen, charge(seen, task, there, goes_back))
 
 
-def review_reached(seen: Evidence) -> Decision:
-    """The gates before the first review passed: a round begins, and its reviewer is wanted."""
-    task = replace(seen.task, review_round=seen.task.review_round + 1)
-    return stay(seen, task, SpawnAgent(Role.REVIEWER, seen.task.rev + 1))
+def reviews_reached(seen: Evidence) -> Decision:
+    """The gates before the next reviews passed: their reviewers are wanted, once.
+
+    A round begins with an evaluation's first review; a second gate of it belongs to the same.
+    """
+    gates = next_reviews(gates_of(seen), seen.task.passed)
+    asked = {seat.gate for seat in seen.task.seats}
+    if any(gate.name in asked for gate in gates):
+        return stay(seen, seen.task)
+    seats = opening(gates, seen.task.rev + 1)
+    task = replace(
+        seen.task,
+        review_round=seen.task.review_round + (0 if asked else 1),
+        seats=(*seen.task.seats, *seats),
+    )
+    return stay(seen, task, *reviewers(seats))
 
 
 def gate_broken(seen: Evidence, why: str) -> Decision:
     """A gate could not judge: a human is asked, and nobody is charged."""
     return arrive(seen, seen.task, Arrival(S.STUCK, why, Cause.GATE_BROKEN))
-
-
-def budget_reached(seen: Evidence, why: str) -> Decision:
-    return arrive(seen, seen.task, Arrival(S.STUCK, why, Cause.BUDGET))
 
 
 def dropped_from_train(seen: Evidence, feedback: GateFeedback) -> Decision:
@@ -114,11 +135,11 @@ def dropped_from_train(seen: Evidence, feedback: GateFeedback) -> Decision:
     return charge(seen, seen.task, there, lambda charged: arrive(seen, charged, there))
 
 
-def _concluded(seen: Evidence, results: Sequence[SingleGateResult]) -> Decision:
+def _following(seen: Evidence, results: Sequence[SingleGateResult], *, review: bool) -> Decision:
     match conclude([result.gate for result in results], results):
         case EvaluationFailed(gate, feedback, _):
             fast = gate in {it.name for it in seen.rules.gates if it.fail_fast}
-            return evaluation_failed(seen, feedback, review=False, fail_fast=fast)
+            return evaluation_failed(seen, feedback, review=review, fail_fast=fast)
         case GateError(gate, why):
             return gate_broken(seen, f"gate {gate} could not judge: {why}")
         case Waiting(gate, prompt):
@@ -141,7 +162,7 @@ def review_passed(seen: Evidence) -> Decision:
     reviews = _reviews(seen)
     completed = tuple(GateCompleted(seen.task.id, gate, "passed") for gate in reviews)
     decision = goes_on(_passing(seen, reviews))
-    return replace(decision, events=(*completed, *decision.events))
+    return _alone(seen, replace(decision, events=(*completed, *decision.events)))
 
 
 def review_failed(seen: Evidence) -> Decision:
@@ -151,7 +172,15 @@ def review_failed(seen: Evidence) -> Decision:
         GateCompleted(seen.task.id, gate, "failed", "the review's verdict is FAIL")
         for gate in _reviews(seen)
     )
-    return replace(decision, events=(*failed, *decision.events))
+    return _alone(seen, replace(decision, events=(*failed, *decision.events)))
+
+
+def _alone(seen: Evidence, decision: Decision) -> Decision:
+    """A human has spoken for the reviewers: whoever still sits is sent home."""
+    if all(seat.said for seat in seen.task.seats):
+        return decision
+    end = EndSessions(seen.task.rev, Role.REVIEWER)
+    return replace(decision, effects=(*decision.effects, end))
 
 
 def _reviews(seen: Evidence) -> list[str]:
@@ -164,7 +193,7 @@ def goes_on(seen: Evidence) -> Decision:
     if not left:
         return evaluation_passed(seen)
     if left[0].kind in REVIEWS:
-        return review_reached(seen)
+        return reviews_reached(seen)
     return stay(seen, spend(seen), EvaluateGates(seen.task.iteration))
 
 
@@ -197,6 +226,19 @@ def _as_feedback(review: str) -> GateFeedback:
         summary="the review's verdict is FAIL",
         suggested_action="read '## Review' in TASK.md and fix each issue it raises",
     )
+
+
+def written(decision: Decision, results: Sequence[SingleGateResult]) -> Decision:
+    """Lockgate's own `## Review` says how an evaluation ended, and moves nothing by itself."""
+    task = decision.task
+    if task.status is S.AGENT_REVIEW:
+        return decision
+    verdict = Verdict.PASS if task.status is S.REVIEWING else Verdict.FAIL
+    named = {result.gate for result in results}
+    before = (it for it in task.passed if it not in named)
+    text = rendered(verdict, (*(Passed(it, proof_of(task, "")) for it in before), *results))
+    kept = replace(task, spent=task.spent | {digest(text)})
+    return replace(decision, task=kept, review=text)
 
 
 def spend(seen: Evidence) -> Task:

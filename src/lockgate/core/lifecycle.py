@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from lockgate.core import needs
 from lockgate.core.decision import Evidence, Refusal
-from lockgate.core.effects import Effect, end, human, judges, prepare, publish, release, worker
+from lockgate.core.effects import Effects, end, human, judges, prepare, publish, release, worker
 from lockgate.core.model import Actor, Role, Status, Task
 from lockgate.core.needs import Missing, Need
 
@@ -30,7 +30,7 @@ class Rule:
     source: Status
     target: Status
     by: frozenset[Actor]
-    sets_off: tuple[Callable[[Task], Effect], ...] = ()
+    sets_off: tuple[Callable[[Task], Effects], ...] = ()
     need: Need | None = None
     proof: Need | None = None
 
@@ -41,7 +41,7 @@ RULES = (
     Rule(S.PENDING, S.CANCELLED, HUMAN, (end, release)),
     Rule(S.CLARIFICATION, S.WORKING, WORKER, (worker,)),
     Rule(S.CLARIFICATION, S.CANCELLED, HUMAN, (end, release)),
-    Rule(S.WORKING, S.AGENT_REVIEW, WORKER, (judges,), needs.handoff),
+    Rule(S.WORKING, S.AGENT_REVIEW, WORKER, (judges,), needs.handoff, needs.stepped_through),
     Rule(S.WORKING, S.CLARIFICATION, WORKER, (human,)),
     Rule(S.WORKING, S.STUCK, HUMAN, (end, human)),
     Rule(S.WORKING, S.CANCELLED, HUMAN, (end, release)),
@@ -92,7 +92,7 @@ def unmet(seen: Evidence, rule: Rule, *, force: bool = False) -> Missing | None:
 
 def unheard(seen: Evidence) -> Missing | None:
     """Why the session that asks has no say any more; None where it has, or where none asks."""
-    session = seen.session
+    session, seats = seen.session, seen.task.seats
     if session is None:
         return None
     if session.ended is not None:
@@ -108,6 +108,8 @@ def unheard(seen: Evidence) -> Missing | None:
             f"this session reviewed round {session.round}, the task is in {seen.task.review_round}",
             f"lockgate task show {seen.task.id}",
         )
+    if any(it.name == session.seat != "" and it.generation > session.generation for it in seats):
+        return Missing("another reviewer has its seat", f"lockgate task show {seen.task.id}")
     return None
 
 

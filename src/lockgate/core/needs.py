@@ -81,6 +81,23 @@ def gates_passed(seen: Evidence) -> Missing | None:
     )
 
 
+def stepped_through(seen: Evidence) -> Missing | None:
+    """Every step of it has passed, where it has any. No flag skips this one."""
+    left = steps_left(seen.task)
+    if not left:
+        return None
+    return Missing(
+        f"these steps have not passed: {', '.join(left)}",
+        f"run the next one: lockgate step run {left[0]} {seen.task.id}",
+    )
+
+
+def steps_left(task: Task) -> tuple[str, ...]:
+    """The steps that have yet to pass, the next one first."""
+    names = task.pinned.steps if task.pinned else ()
+    return tuple(name for name in names if name not in task.steps_passed)
+
+
 ADDED = GateRef(PROTECTED, GateKind.HUMAN)
 
 

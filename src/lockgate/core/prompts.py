@@ -6,7 +6,7 @@ from lockgate.core.feedback import fresh_agent_prompt, same_agent_message
 from lockgate.core.findings import GateFeedback
 from lockgate.core.limits import Limits
 from lockgate.core.model import NeedsFixes, Role, Status, Task
-from lockgate.core.needs import last_round
+from lockgate.core.needs import last_round, steps_left
 
 DIFF = "git diff origin/HEAD...HEAD"
 
@@ -35,16 +35,24 @@ def opening(task: Task, role: Role, limits: Limits, before: Before, *, resumed: 
     """The first words of a session: news for an agent that is resumed, else the whole story."""
     feedback = _last_feedback(task)
     if role is Role.WORKER and resumed:
-        return _with_directive(task, _news(task, feedback))
+        return _with_directive(task, _news(task, feedback) + _steps(task, limits))
     if role is Role.WORKER and feedback and task.status is Status.WORKING:
-        told = fresh_agent_prompt(task.summary, before.work_summary, feedback, before.files, DIFF)
+        told = fresh_agent_prompt(
+            task.summary,
+            before.work_summary,
+            feedback,
+            before.files,
+            DIFF,
+            _feedback_before(task, feedback),
+        )
         return f"{told}\n\n{prompt_for(task, role, limits)}"
     return prompt_for(task, role, limits)
 
 
 def prompt_for(task: Task, role: Role, limits: Limits) -> str:
     """The text for a session that starts now, with the human's directive where there is one."""
-    return _with_directive(task, _text(task, role, limits))
+    steps = _steps(task, limits) if role is Role.WORKER else ""
+    return _with_directive(task, _text(task, role, limits) + steps)
 
 
 def worker_prompt(task: Task) -> str:
@@ -100,6 +108,9 @@ Instructions:
 5. Set the status:
    - PASS: {_update(Status.REVIEWING)}
    - FAIL: {_update(on_fail)}
+Or, instead of 4 and 5 and all at once: lockgate review submit --file FILE, where FILE holds
+{{"verdict": "FAIL", "summary": "...", "findings": [{{"priority": "P1", "file": "a.py", "line": 3,
+"issue": "...", "suggestion": "..."}}]}}; P0 and P1 mean FAIL.
 
 Rules:
 - You MUST write ## Review with a PASS or FAIL verdict first: the command fails without a verdict.
@@ -144,7 +155,8 @@ Instructions:
 def _news(task: Task, feedback: GateFeedback | None) -> str:
     """For an agent that still knows what it was at."""
     if isinstance(task.phase, NeedsFixes) and feedback:
-        return f"{same_agent_message(feedback)}\n\n{_AGAIN}"
+        told = same_agent_message(feedback, _feedback_before(task, feedback))
+        return f"{told}\n\n{_AGAIN}"
     if task.status is Status.CLARIFICATION:
         return clarification_prompt(task)
     if task.status is Status.STUCK:
@@ -152,10 +164,33 @@ def _news(task: Task, feedback: GateFeedback | None) -> str:
     return f"You were interrupted. The workspace is as you left it: go on.\n\n{_AGAIN}"
 
 
+def _steps(task: Task, limits: Limits) -> str:
+    """What is left of the task's steps, for whoever may run them."""
+    left = steps_left(task)
+    if not left or task.status not in {Status.WORKING, Status.CLARIFICATION}:
+        return ""
+    return f"""
+Steps still to pass, in this order: {", ".join(left)}
+- Run the next one: lockgate step run
+- It runs on a clean checkout of your work as it is then; its exit code alone decides.
+- lockgate step list shows each step's command, and whether it has to pass or to fail.
+- You cannot hand off before all of them have passed.
+- {limits.step_failures} failures in a row end your session, and another agent goes on.
+"""
+
+
 def _last_feedback(task: Task) -> GateFeedback | None:
     if isinstance(task.phase, NeedsFixes):
         return task.phase.feedback
     return task.history[-1].feedback if task.history else None
+
+
+def _feedback_before(task: Task, feedback: GateFeedback) -> GateFeedback | None:
+    """Of the evaluation before the one that gave this feedback."""
+    given = [it.feedback for it in task.history if it.feedback]
+    if given and given[-1] == feedback:
+        given.pop()
+    return given[-1] if given else None
 
 
 def _with_directive(task: Task, text: str) -> str:

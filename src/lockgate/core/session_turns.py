@@ -1,15 +1,13 @@
 """The turns of a session: it begins, it ends, a human asks for another or sits down itself."""
 
 from dataclasses import replace
-from datetime import UTC, datetime
 
 from lockgate.core.agents import End, Ending
-from lockgate.core.arrival import Arrival, also, arrive, charge, session_id, stay
+from lockgate.core.arrival import Arrival, also, arrive, charge, crashed, session_id, stay
 from lockgate.core.charging import within_budget
 from lockgate.core.decision import Decision, Evidence, Refusal
 from lockgate.core.effects import EndSessions, SpawnAgent, wants_fresh
 from lockgate.core.events import (
-    AgentCrashed,
     AgentRespawned,
     AutoAdvanced,
     SessionEnded,
@@ -19,8 +17,14 @@ from lockgate.core.events import (
     TaskTakenOver,
     UsageLimited,
 )
-from lockgate.core.lifecycle import OWNERS, RULES, Rule, unheard
+from lockgate.core.lifecycle import OWNERS, RULES, Rule, unheard, unmet
 from lockgate.core.model import REVIEWS, Cause, Role, Session, Status, Task, Working
+from lockgate.core.review_turns import (
+    asked_for_again,
+    left_without_verdict,
+    open_seats,
+    seat_of,
+)
 from lockgate.core.turns import Move, move, take, with_a_worker
 
 S = Status
@@ -41,7 +45,7 @@ def session_started(
     if worker and spawn.generation != task.generation:
         return _stays(seen, "a newer worker has been asked for since")
     session = Session(
-        id=session_id(task.id, spawn.generation),
+        id=session_id(task.id, spawn.generation, spawn.seat),
         task=task.id,
         role=spawn.role,
         round=task.review_round,
@@ -49,14 +53,15 @@ def session_started(
         token_hash=token_hash,
         started=seen.now,
         directory=directory,
-        agent=task.agent,
+        agent=spawn.agent or task.agent,
         native=native,
         interactive=spawn.interactive,
+        seat=spawn.seat,
     )
     if worker and task.status is S.WORKING:
         task = replace(task, phase=Working(session.id, task.iteration))
     if worker:
-        task = replace(task, directive="", exhausted=False)
+        task = replace(task, directive="", exhausted=False, step_failures=0)
     started = SessionStarted(
         session=session.id,
         role=session.role,
@@ -96,8 +101,11 @@ def respawned(seen: Evidence, *, alive: bool, directive: str = "") -> Decision |
     if task.taken_over:
         return _stays(seen, "a human has taken it over", f"lockgate handback {task.id}")
     if task.status is S.AGENT_REVIEW:
-        wanted = SpawnAgent(Role.REVIEWER, task.rev + 1)
-        return also(stay(seen, task, wanted), AgentRespawned(Role.REVIEWER))
+        names = [seat.name for seat in open_seats(task.seats)]
+        if not names:
+            why = "no reviewer is asked for now: its other gates judge it"
+            return _stays(seen, why, f"lockgate task show {task.id}")
+        return also(asked_for_again(seen, names), AgentRespawned(Role.REVIEWER))
     if task.status not in ATTENDED:
         return _stays(seen, f"no agent works on a task that is {task.status}")
     asked = with_a_worker(seen, replace(task, directive=directive or task.directive, not_before=0))
@@ -156,7 +164,8 @@ def _after_its_end(seen: Evidence, end: End) -> Decision:
     missing: list[str] = []
     for rule in RULES:
         if rule.source is status and rule.need:
-            lacks = rule.need(seen)
+            # A worker shows its steps itself; what a verdict waits for is not its reviewer's.
+            lacks = unmet(seen, rule) if status is S.WORKING else rule.need(seen)
             if lacks is None:
                 return _advanced(seen, rule)
             missing.append(lacks.why)
@@ -165,6 +174,9 @@ def _after_its_end(seen: Evidence, end: End) -> Decision:
 
 def _has_spoken(seen: Evidence) -> bool:
     """A reviewer whose verdict was taken only leaves; the gates behind its own still judge."""
+    if seen.session and seen.session.seat:
+        seat = seat_of(seen)
+        return seat is None or bool(seat.said)
     reviews = {gate.name for gate in seen.rules.gates if gate.kind in REVIEWS}
     return seen.task.status is S.AGENT_REVIEW and not reviews.isdisjoint(seen.task.passed)
 
@@ -198,32 +210,26 @@ def _advanced(seen: Evidence, rule: Rule) -> Decision:
 
 def _crash(seen: Evidence, reason: str) -> Decision:
     """The second crash in one status is a human's; a worker's crash is a failed attempt too."""
+    if seen.task.status is S.AGENT_REVIEW:
+        return left_without_verdict(seen, reason)
     task = replace(seen.task, crash_count=seen.task.crash_count + 1)
-    crashed = AgentCrashed(
-        timestamp=datetime.fromtimestamp(seen.now, UTC).isoformat(),
-        status=task.status,
-        crash_count=task.crash_count,
-        reason=reason,
-    )
     stuck = Arrival(S.STUCK, reason, Cause.CRASH_THRESHOLD)
 
     def stays_or_sticks(counted: Task) -> Decision:
         if counted.crash_count >= seen.rules.limits.crashes:
             return arrive(seen, counted, stuck)
         dead = replace(counted, dead=True)
-        if counted.status is S.AGENT_REVIEW or seen.rules.respawn:
-            return _again(seen, dead)
-        return stay(seen, dead)
+        return _again(seen, dead) if seen.rules.respawn else stay(seen, dead)
 
-    if task.status is S.WORKING:
-        return also(charge(seen, task, stuck, stays_or_sticks), crashed)
-    return also(stays_or_sticks(task), crashed)
+    return also(charge(seen, task, stuck, stays_or_sticks), crashed(seen, task, reason))
 
 
 def _again(seen: Evidence, task: Task) -> Decision:
     """The agent whose turn it was is asked for once more."""
     if task.status is S.AGENT_REVIEW:
-        return stay(seen, task, SpawnAgent(Role.REVIEWER, seen.task.rev + 1))
+        seat = seat_of(seen)
+        names = [seat.name] if seat else [it.name for it in open_seats(task.seats)]
+        return asked_for_again(replace(seen, task=task), names)
     return with_a_worker(seen, task, fresh=task.exhausted and wants_fresh(task))
 
 

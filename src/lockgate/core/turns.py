@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 
 from lockgate.core.arrival import Arrival, also, arrive, charge, stay
+from lockgate.core.artifacts import Verdict
 from lockgate.core.charging import within_budget
 from lockgate.core.decision import Decision, Evidence, Refusal
 from lockgate.core.effects import SpawnAgent
@@ -12,6 +13,7 @@ from lockgate.core.judging import over, review_failed, review_passed, spend
 from lockgate.core.lifecycle import ARROWS, validate_transition
 from lockgate.core.model import Actor, Checkpoint, Role, Status, Task
 from lockgate.core.paths import matching
+from lockgate.core.review_turns import seat_of, verdict_given
 
 S = Status
 
@@ -82,6 +84,7 @@ def change_taken(
         protected=matching(files, seen.rules.protect),
         passed=task.passed if same else (),
         waiting=task.waiting if same else "",
+        seats=task.seats if same or not task.candidate else (),
     )
     return also(stay(seen, taken), ChangeTaken(commit, files))
 
@@ -90,9 +93,11 @@ def take(seen: Evidence, asked: Move) -> Decision:
     """An arrow whose needs are met. A verdict ends its gate; every other is taken as asked."""
     match seen.task.status, asked.target:
         case S.AGENT_REVIEW, S.REVIEWING:
-            return review_passed(seen)
+            seat = seat_of(seen)
+            return verdict_given(seen, seat, Verdict.PASS) if seat else review_passed(seen)
         case S.AGENT_REVIEW, S.WORKING | S.STUCK:
-            return review_failed(seen)
+            seat = seat_of(seen)
+            return verdict_given(seen, seat, Verdict.FAIL) if seat else review_failed(seen)
         case S.WORKING, S.AGENT_REVIEW:
             return _handed_off(seen, asked)
         case _:

@@ -6,8 +6,7 @@ from datetime import UTC, datetime
 from typing import cast
 
 from lockgate.core.event_log import StoredEvent
-from lockgate.core.model import Status, Task
-from lockgate.services.initialise import Initialised
+from lockgate.core.model import Pinned, Status, Task
 from lockgate.services.views import (
     Board,
     GateView,
@@ -88,6 +87,7 @@ def task_text(view: TaskView, where: str) -> str:
         ("depends on", ", ".join(task.depends_on) or "nothing"),
         ("counters", _counters(task)),
         ("file", where),
+        *((("rules", _rules(task.pinned)),) if task.pinned else ()),
         *((("trouble", one_line(view.trouble)),) if view.trouble else ()),
         *((("directive", one_line(task.directive)),) if task.directive else ()),
         *(("gate", _judged(it)) for it in view.gates),
@@ -127,6 +127,7 @@ def status_text(pid: int | None, seen: Overview, troubles: Mapping[str, str]) ->
 
 def why_text(task: Task, rows: Iterable[WhyRow]) -> str:
     lines = [f"{task.id} is {_standing(task)}."]
+    lines += [f"It is judged by {_rules(task.pinned)}"] if task.pinned else []
     if asked := needs_human(task):
         lines.append(f"It needs a human: {one_line(asked)}")
     for row in rows:
@@ -172,6 +173,7 @@ _STORIES = {
     "usage.limited": "its agent's plan is used up for now; it goes on by itself",
     "agent.crashed": "its agent crashed, crash {crash_count} in this status: {reason}",
     "GateEvaluationStarted": "handed on; gates judge iteration {iteration} on a clean checkout",
+    "review.submitted": "gate {gate}: its {dimension} reviewer has handed in",
     "human.commented": "a human says: {comment}",
     "AllGatesPassed": "all gates passed; it waits for a human",
     "GateFailedMaxIterations": "failed {iterations} times, which is the limit",
@@ -179,6 +181,7 @@ _STORIES = {
     "task.resumed": "a human resumed it {directive}",
     "task.taken-over": "a human took it over",
     "task.handed-back": "the human handed it back",
+    "task.repinned": "a human gave it the rules that its base has now",
     "agent.respawned": "a human asked for a new {role}",
     "artifact.tampered": "somebody edited TASK.md's frontmatter; it was put back",
     "move.forced": "a human skipped what was missing ({missing}): {reason}",
@@ -227,19 +230,6 @@ def event_facts(event: StoredEvent) -> dict[str, object]:
     }
 
 
-def initialised_text(made: Initialised) -> str:
-    lines = [f"wrote {made.path}"]
-    lines += [f"  {key}: {one_line(value)}" for key, value in made.found.items()]
-    if made.branch is None:
-        lines.append(f"commit it on {made.base}: it counts once it is there")
-    elif made.branch != made.base:
-        lines.append(f"committed on {made.branch}; it counts once it is on {made.base}")
-    else:
-        lines.append(f"committed on {made.branch}")
-    lines.append('next: lockgate run "what to do"')
-    return "\n".join(lines)
-
-
 def moved_text(task: Task) -> str:
     return f"{task.id} is {_standing(task)}"
 
@@ -274,6 +264,11 @@ def _feedback(task: Task) -> list[str]:
         f"iteration {iteration}, gate {one_line(it.gate_name)}: {one_line(it.summary)[:GIST]}"
         for iteration, it in told
     ]
+
+
+def _rules(rules: Pinned) -> str:
+    told = f"configuration {rules.config_hash[:SHORT]} of {one_line(rules.base)}"
+    return f"{told} at {rules.base_commit[:SHORT]}"
 
 
 def _counters(task: Task) -> str:

@@ -5,9 +5,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lockgate.core.arrival import session_id
+from lockgate.core.artifacts import only_sections
 from lockgate.core.effects import SpawnAgent
 from lockgate.core.mirror import frontmatter
 from lockgate.core.model import Role, SessionId, Task
+from lockgate.core.seat_prompts import sees_no_story
 from lockgate.core.settings import Settings
 from lockgate.core.task_text import Readable
 from lockgate.ports import Desk, Project, Store, TaskFiles, Workspaces
@@ -21,23 +23,27 @@ class Desks:
     files: TaskFiles
 
     def make(self, project: Project, task: Task, spawn: SpawnAgent, settings: Settings) -> Desk:
-        papers = self._papers(task)
+        blind = sees_no_story(task, spawn.seat)
         if spawn.role is Role.WORKER:
             desk = Desk(directory=self.workspaces.prepare(project, task))
             self.workspaces.set_up(project, task, settings)
         else:
-            desk = self._review_desk(project, task, session_id(task.id, spawn.generation))
-        self.workspaces.write(desk.directory, papers)
+            id = session_id(task.id, spawn.generation, spawn.seat)
+            desk = self._review_desk(project, task, id, blind=blind)
+        self.workspaces.write(desk.directory, self._papers(task, blind=blind))
         return desk
 
-    def _review_desk(self, project: Project, task: Task, id: SessionId) -> Desk:
-        place = self.home / "reviews" / task.id / id
-        self.workspaces.checkout(project, task, task.candidate, place / "checkout")
+    def _review_desk(self, project: Project, task: Task, id: SessionId, *, blind: bool) -> Desk:
+        place, commit = self.home / "reviews" / task.id / id, task.candidate
+        if blind:
+            commit = self.workspaces.squashed(project, task, commit)
+        self.workspaces.checkout(project, task, commit, place / "checkout")
         return Desk(directory=place / "desk", checkout=place / "checkout")
 
-    def _papers(self, task: Task) -> dict[str, str]:
+    def _papers(self, task: Task, *, blind: bool) -> dict[str, str]:
         text = self.files.read(task.id)
         body = text.body if isinstance(text, Readable) else self.store.body(task.id) or ""
+        body = only_sections(body, {"Context"}) if blind else body
         facts = frontmatter(task)
         pinned = task.pinned
         more = {"base": pinned.base, "base_commit": pinned.base_commit} if pinned else {}

@@ -74,11 +74,12 @@ class Witness:
             return Pinned(base_commit="", config_hash=""), str(error)
 
     def _agent_missing(self, task: Task, project: Project, rules: Pinned) -> str | None:
-        """An agent that nobody knows is the spawner's to tell of."""
+        """Of its worker and its reviewers; one that nobody knows is the spawner's to tell of."""
         settings = self.configuration.settings_at(project, rules.base_commit)
-        if task.agent not in known_agents(settings):
-            return None
-        return self.harnesses.missing(task.agent, settings)
+        named = (task.agent, *(gate.agent for gate in rules.gates if gate.agent))
+        known = [it for it in named if it in known_agents(settings)]
+        missing = (self.harnesses.missing(it, settings) for it in known)
+        return next((how for how in missing if how), None)
 
     def _artifacts(
         self, canonical: TaskText, session: Session | None

@@ -68,8 +68,8 @@ class Hands:
                 self.workspaces.set_up(project, task, settings)
             case SpawnAgent():
                 return self._spawn(effect, task)
-            case EndSessions(upto):
-                self._end(task, upto)
+            case EndSessions():
+                self._end(task, effect)
             case PublishChange() if task.candidate:
                 self._publish(project, task)
             case ReleaseWorkspace():
@@ -94,14 +94,16 @@ class Hands:
                 fix=f"see the change: lockgate diff {task.id}",
             )
 
-    def _end(self, task: Task, upto: int) -> None:
+    def _end(self, task: Task, which: EndSessions) -> None:
         for session in self.store.sessions(task.id):
-            if session.ended is None and session.generation <= upto:
+            meant = which.role in {None, session.role} and session.generation <= which.upto
+            if session.ended is None and meant:
                 self.sessions.end(session.id, GRACE)
 
     def _drop(self, effect: Effect, task: Task) -> None:
         """A session that was written down but is wanted no more never starts."""
         if isinstance(effect, SpawnAgent):
-            session = self.store.session(session_id(task.id, effect.generation))
+            id = session_id(task.id, effect.generation, effect.seat)
+            session = self.store.session(id)
             if session and session.ended is None and not self.sessions.started(session.id):
                 self.sessions.end(session.id, GRACE)

@@ -10,6 +10,7 @@ from lockgate.core.arrival import session_id
 from lockgate.core.effects import SpawnAgent
 from lockgate.core.model import Role, Session, Task
 from lockgate.core.prompts import Before, opening
+from lockgate.core.seat_prompts import seat_prompt
 from lockgate.core.settings import SandboxLevel, Settings
 from lockgate.errors import Refused
 from lockgate.ports import (
@@ -56,7 +57,7 @@ class Spawner:
 
     def spawn(self, task: Task, spawn: SpawnAgent) -> float:
         """Nought once it runs, or has run; else when to look again."""
-        id = session_id(task.id, spawn.generation)
+        id = session_id(task.id, spawn.generation, spawn.seat)
         known = self.store.session(id)
         if known and (known.ended is not None or self.sessions.started(id)):
             return 0.0
@@ -65,7 +66,7 @@ class Spawner:
             return again
         project = self.store.project(task.project)
         settings = self.settings_of(task, project)
-        self._must_be_there(task, settings)
+        self._must_be_there(_agent(task, spawn), settings)
         if self._ended_older(task, spawn):
             return self.clock.now() + MOMENT
         native = self._native(task, spawn, settings)
@@ -107,11 +108,11 @@ class Spawner:
         of_project = [it for it in alive if self.store.load(it.task).project == task.project]
         return len(of_project) < slots
 
-    def _must_be_there(self, task: Task, settings: Settings) -> None:
-        how = self.harnesses.missing(task.agent, settings)
+    def _must_be_there(self, agent: str, settings: Settings) -> None:
+        how = self.harnesses.missing(agent, settings)
         if how:
             raise Refused(
-                f"agent {task.agent} was not started", why="its program is not installed", fix=how
+                f"agent {agent} was not started", why="its program is not installed", fix=how
             )
 
     def _ended_older(self, task: Task, spawn: SpawnAgent) -> bool:
@@ -129,7 +130,10 @@ class Spawner:
         return tuple(
             it
             for it in self.store.sessions(task.id)
-            if it.role is spawn.role and it.generation < spawn.generation and it.ended is None
+            if it.role is spawn.role
+            and it.seat == spawn.seat
+            and it.generation < spawn.generation
+            and it.ended is None
         )
 
     def _native(self, task: Task, spawn: SpawnAgent, settings: Settings) -> str:
@@ -141,26 +145,33 @@ class Spawner:
         return _last_native(self.store.sessions(task.id), task.agent)
 
     def _job(self, task: Task, spawn: SpawnAgent, native: str, settings: Settings) -> Job:
-        limits = task.pinned.limits if task.pinned else settings.limits
-        names = self.harnesses.variables(task.agent, settings)
+        agent = _agent(task, spawn)
+        names = self.harnesses.variables(agent, settings)
         command = f"{DOOR}/bin/lockgate" if _sandboxed(settings) else "lockgate"
         stop = (command, "checkpoint", "--task-id", task.id, "--done")
         return Job(
-            prompt=opening(task, spawn.role, limits, self._before(task), resumed=bool(native)),
+            prompt=self._prompt(task, spawn, settings, resumed=bool(native)),
             role=spawn.role,
             task=task.id,
-            session=session_id(task.id, spawn.generation),
-            environ=self.credentials.of(task.agent, names),
+            session=session_id(task.id, spawn.generation, spawn.seat),
+            environ=self.credentials.of(agent, names),
             native=native,
             interactive=spawn.interactive,
             stop_command=stop if spawn.role is Role.WORKER else (),
         )
 
+    def _prompt(self, task: Task, spawn: SpawnAgent, settings: Settings, *, resumed: bool) -> str:
+        limits = task.pinned.limits if task.pinned else settings.limits
+        if spawn.seat:
+            return seat_prompt(task, spawn.seat, limits)
+        return opening(task, spawn.role, limits, self._before(task), resumed=resumed)
+
     def _home(self, task: Task, spawn: SpawnAgent) -> Path:
         """A reviewer's own: it must not find the author's story."""
         if spawn.role is Role.WORKER:
             return self.home / "homes" / task.id
-        return self.home / "reviews" / task.id / session_id(task.id, spawn.generation) / "home"
+        id = session_id(task.id, spawn.generation, spawn.seat)
+        return self.home / "reviews" / task.id / id / "home"
 
     def _before(self, task: Task) -> Before:
         last = self.files.last_checkpoint(task.id) or {}
@@ -172,15 +183,15 @@ class Spawner:
     def _start(
         self, task: Task, spawn: SpawnAgent, desk: Desk, settings: Settings, job: Job
     ) -> Start:
-        id = session_id(task.id, spawn.generation)
+        id, agent = session_id(task.id, spawn.generation, spawn.seat), _agent(task, spawn)
         return Start(
             session=id,
             token=self.sessions.token(id) or self.chance.token(),
-            launch=self.harnesses.launch(task.agent, settings, job),
+            launch=self.harnesses.launch(agent, settings, job),
             desk=desk,
             home=self._home(task, spawn),
             base=self.workspaces.base(self.store.project(task.project)),
-            read=(*self.harnesses.paths(task.agent, settings), *settings.sandbox.read),
+            read=(*self.harnesses.paths(agent, settings), *settings.sandbox.read),
             sandboxed=_sandboxed(settings),
             interactive=spawn.interactive,
             wall_seconds=NO_LIMIT if spawn.interactive else self._seconds_left(task),
@@ -191,6 +202,10 @@ class Spawner:
         minutes = task.pinned.budget.minutes if task.pinned else 0
         left = max(LEAST, minutes * 60 - task.seconds) if minutes else NO_LIMIT
         return min(left, self.wall_seconds)
+
+
+def _agent(task: Task, spawn: SpawnAgent) -> str:
+    return spawn.agent or task.agent
 
 
 def _last_native(sessions: Iterable[Session], agent: str) -> str:

@@ -10,6 +10,7 @@ from typing import BinaryIO
 
 from lockgate.adapters.workspaces.hardened_git import (
     commit_at,
+    commit_made,
     fetched,
     git,
     is_ancestor,
@@ -31,7 +32,7 @@ def change_of(repos: Repositories, task: Task, commit: str) -> Change:
     """A file that was renamed counts under both its names."""
     what = f"the files of {commit} were not listed"
     names = ("diff", "--name-only", "-z", "--no-renames", *_PLAIN)
-    fork = _fork(repos, task, commit)
+    fork = fork_of(repos, task, commit)
     listed = told(what, repos.judge, *names, fork, commit, "--")
     return Change(commit, tuple(listed.split("\0")[:-1]), _patch(repos, fork, commit))
 
@@ -51,9 +52,16 @@ def tree_of(repos: Repositories, commit: str) -> str:
     return told(what, repos.judge, "rev-parse", "--verify", f"{commit}^{{tree}}").strip()
 
 
+def squashed(repos: Repositories, task: Task, commit: str) -> str:
+    """The same change as one commit, which tells nothing of how it came about."""
+    what = f"the change {commit} was not made one commit"
+    fork = fork_of(repos, task, commit)
+    return commit_made(what, repos.judge, tree_of(repos, commit), (fork,), task.summary)
+
+
 def diff_of(repos: Repositories, task: Task, commit: str) -> str:
     """It says so where it is cut."""
-    with _diff(repos, _fork(repos, task, commit), commit) as file:
+    with _diff(repos, fork_of(repos, task, commit), commit) as file:
         text = file.read(LARGEST_DIFF).decode("utf-8", "replace")
         left = os.fstat(file.fileno()).st_size - LARGEST_DIFF
     return f"{text}\n… {left} bytes of this diff are left out …\n" if left > 0 else text
@@ -110,7 +118,7 @@ def published(repos: Repositories, project: Project, task: Task, commit: str) ->
         return None if done.code == 0 else f"{task.branch} was not set: {words_of(done)}"
 
 
-def _fork(repos: Repositories, task: Task, commit: str) -> str:
+def fork_of(repos: Repositories, task: Task, commit: str) -> str:
     """Where the change left its base; the base itself where they have nothing in common."""
     base = rules_of(task).base_commit
     return git(repos.judge, "merge-base", base, commit).out.strip() or base

@@ -19,10 +19,14 @@ COMMANDS = {
     "demo": "lockgate.faces.cli.demo:demo",
     "diff": "lockgate.faces.cli.people:diff",
     "doctor": "lockgate.faces.cli.doctor:doctor",
+    "gate": "lockgate.faces.cli.gate:gate",
     "handback": "lockgate.faces.cli.people:handback",
     "init": "lockgate.faces.cli.init:init",
     "open": "lockgate.faces.cli.people:open_change",
+    "queue": "lockgate.faces.cli.queue:queue",
+    "review": "lockgate.faces.cli.review:review",
     "run": "lockgate.faces.cli.run:run",
+    "step": "lockgate.faces.cli.step:step",
     "takeover": "lockgate.faces.cli.people:takeover",
     "task": "lockgate.faces.cli.task:task",
     "reject": "lockgate.faces.cli.approving:reject",
@@ -53,8 +57,8 @@ def root(ctx: click.Context, *, as_json: bool) -> None:
 
 # What leaves something for the orchestrator to do.
 ACTING = frozenset(
-    {"answer", "approve", "checkpoint", "handback", "reject", "resume", "takeover"}
-) | {f"task {it}" for it in ("cancel", "complete", "create", "respawn", "start", "update")}
+    {"answer", "approve", "checkpoint", "handback", "reject", "resume", "review", "takeover"}
+) | {f"task {it}" for it in ("cancel", "complete", "create", "repin", "respawn", "start", "update")}
 IDLE_SECONDS = 60.0
 
 

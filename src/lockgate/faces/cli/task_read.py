@@ -2,7 +2,7 @@
 
 import click
 
-from lockgate.core.model import Status
+from lockgate.core.model import Actor, Status, Task
 from lockgate.faces import words
 from lockgate.faces.cli.choices import StatusChoice
 from lockgate.faces.cli.output import app, here, json_option, named, show
@@ -48,6 +48,9 @@ def show_task(*, name: str | None, as_json: bool) -> None:
     """Show a task: status, phase, counters, gates, sessions, what is still to be done for it."""
     it = app()
     view = it.views.task(named(it, name))
+    if it.caller.actor is Actor.REVIEWER:
+        _show_little(view.task, as_json=as_json)
+        return
     where = it.views.files.place(view.task.id)
     facts = {
         **task_facts(view.task),
@@ -58,6 +61,14 @@ def show_task(*, name: str | None, as_json: bool) -> None:
         "gates": [gate_facts(gate) for gate in view.gates],
     }
     show(facts, words.task_text(view, where), as_json=as_json)
+
+
+def _show_little(task: Task, *, as_json: bool) -> None:
+    """A reviewer gets neither its author's story nor what other reviewers found."""
+    asked = ("id", "summary", "branch", "status", "review_round")
+    facts = {key: task_facts(task)[key] for key in asked}
+    text = "\n".join(f"{key}: {words.one_line(str(value))}" for key, value in facts.items())
+    show(facts, text, as_json=as_json)
 
 
 @click.command()

@@ -22,7 +22,7 @@ from lockgate.services.loop import Loop
 
 PATIENCE = 10.0
 STOPS = 60.0
-SERVED = {"checkpoint", "status", "task"}  # the commands that agents, hooks and people call often
+SERVED = {"checkpoint", "review", "status", "task"}  # what agents, hooks and people call often
 
 
 @click.command()

@@ -1,0 +1,44 @@
+"""Which reviewers the next reviews of a change ask for."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from itertools import takewhile
+
+from lockgate.core.model import REVIEWS, GateKind, GateRef
+from lockgate.core.seats import Seat
+
+GENERAL = "general"
+SYNTHESIS = "synthesis"
+PASSES = ("draft", "correctness", "clarity", "edge-cases", "excellence")
+
+
+def next_reviews(gates: Iterable[GateRef], passed: Sequence[str]) -> tuple[GateRef, ...]:
+    """Neighbours that are not serial are asked for together."""
+    left = (gate for gate in gates if gate.name not in passed)
+    reviews = tuple(takewhile(lambda gate: gate.kind in REVIEWS, left))
+    together = tuple(takewhile(lambda gate: not gate.serial, reviews))
+    return together or reviews[:1]
+
+
+def opening(gates: Iterable[GateRef], generation: int) -> tuple[Seat, ...]:
+    """The seats of these reviews as they begin."""
+    return tuple(
+        Seat(gate=gate.name, dimension=dimension, generation=generation, agent=gate.agent)
+        for gate in gates
+        for dimension in _first(gate)
+    )
+
+
+def asked_again(seats: Sequence[Seat], names: Iterable[str], generation: int) -> tuple[Seat, ...]:
+    """The seats with another session for those that are named."""
+    wanted = frozenset(names)
+    return tuple(
+        replace(seat, generation=generation, lost=False) if seat.name in wanted else seat
+        for seat in seats
+    )
+
+
+def _first(gate: GateRef) -> tuple[str, ...]:
+    if gate.kind is GateKind.MULTIPASS_REVIEW:
+        return PASSES[:1]
+    return gate.reviewers or (GENERAL,)
