@@ -1,4 +1,4 @@
-"""One orchestrator a home: a lock that the kernel gives back when its holder is gone."""
+"""One orchestrator a home, one step a task: locks that the kernel gives back with their holder."""
 
 import fcntl
 import os
@@ -22,6 +22,19 @@ def holding(home: Path) -> Generator[bool]:
         file.truncate(0)
         file.write(str(os.getpid()))
         file.flush()
+        yield True
+
+
+@contextmanager
+def alone(file: Path) -> Generator[bool]:
+    """Whether nobody else is in here with the same file; nobody waits for it."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with file.open("a", encoding="utf-8") as held:
+        try:
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield False
+            return
         yield True
 
 

@@ -1,6 +1,6 @@
 """A command gate: S1's attempts, each on the same tree, and what the last one's reports say."""
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -34,14 +34,14 @@ class Tries:
     gates: GateRuns
     gate: CommandGate
     run: GateRun
-    cancelled: Callable[[], bool]
+    patience: Patience
     made: list[Attempt] = field(default_factory=list[Attempt])
 
     async def execute(self, tool_call: ToolCall) -> ToolResult:  # noqa: ARG002 - the gate has it
         """A try that was called off ends the protocol, as our own time-out does."""
         if self.made:
             self.gates.read(self.made[-1], self.gate.report)  # what the last one left goes
-        attempt = self.gates.attempt(self.gate, self.run, self.cancelled)
+        attempt = self.gates.attempt(self.gate, self.run, self.patience.cancelled)
         self.made.append(attempt)
         over = attempt.cut in {Cut.DEADLINE, Cut.CANCELLED}
         return ToolResult(attempt.exit_code, attempt.out, timed_out=over)
@@ -57,13 +57,29 @@ def judge_command(
     limits: Limits,
     patience: Patience,
 ) -> SingleGateResult:
-    tries = Tries(gates, gate, run, patience.cancelled)
+    return _result(gates, gate, run, all_tries(Tries(gates, gate, run, patience), limits))
+
+
+def all_tries(
+    tries: Tries, limits: Limits, phase: AgentPhase = AgentPhase.VERIFY
+) -> tuple[Attempt, ...]:
+    """S1's protocol to its end: the last attempt is the one that counts."""
+    gate, run = tries.gate, tries.run
     options = RetryOptions(gate.attempts, limits.call_base_delay_ms, limits.call_backoff)
-    protocol = SandboxRetryProtocol(tries, tries, options, delay=patience.delay)
+    protocol = SandboxRetryProtocol(tries, tries, options, delay=tries.patience.delay)
     call = ToolCall(f"{run.commit}:{gate.name}", (gate.command,))
     with suppress(SandboxRetryExhaustedError):  # what the last attempt says is the gate's result
-        _to_its_end(ToolProxy(protocol).call(call, AgentPhase.VERIFY))
-    return _result(gates, gate, run, tries.made)
+        _to_its_end(ToolProxy(protocol).call(call, phase))
+    return tuple(tries.made)
+
+
+def unjudged(last: Attempt) -> str | None:
+    """Why an attempt says nothing about the work; None where it does."""
+    if last.cut not in {None, Cut.DEADLINE}:
+        return last.why
+    if last.exit_code in NOT_STARTED:
+        return f"its command cannot be started: {tail(last.err)}"
+    return None
 
 
 def _to_its_end(coroutine: Coroutine[None, None, ToolResult]) -> None:
@@ -73,16 +89,15 @@ def _to_its_end(coroutine: Coroutine[None, None, ToolResult]) -> None:
 
 
 def _result(
-    gates: GateRuns, gate: CommandGate, run: GateRun, made: list[Attempt]
+    gates: GateRuns, gate: CommandGate, run: GateRun, made: Sequence[Attempt]
 ) -> SingleGateResult:
     last = made[-1]
     read = gates.read(last, gate.report)
     if last.cut is Cut.DEADLINE:
         return Failed(gate.name, (_finding(last.why, last),))
-    if last.cut is not None:
-        return Broken(gate.name, last.why)
-    if last.exit_code in NOT_STARTED:
-        return Broken(gate.name, f"its command cannot be started: {_tail(last.err)}")
+    broken = unjudged(last)
+    if broken is not None:
+        return Broken(gate.name, broken)
     match believed(last.exit_code, read, expected_some=False):
         case Good(tests_passed, findings):
             proof = _proof(gate, run, last, tests_passed)
@@ -108,16 +123,16 @@ def _proof(
     )
 
 
-def _flaky(made: list[Attempt]) -> tuple[Finding, ...]:
+def _flaky(made: Sequence[Attempt]) -> tuple[Finding, ...]:
     if len(made) == 1:
         return ()
     return (Finding(Priority.P2_MINOR, f"FLAKY: it passed only in attempt {len(made)}"),)
 
 
 def _finding(how: str, last: Attempt) -> Finding:
-    said = _tail(f"{last.out}\n{last.err}")
-    return Finding(Priority.P1_MAJOR, f"{how}: {said}" if said else how)
+    said = tail(f"{last.out}\n{last.err}")
+    return Finding(Priority.P1_MAJOR, f"{how}:\n{said}" if said else how)
 
 
-def _tail(text: str) -> str:
+def tail(text: str) -> str:
     return text.strip()[-TAIL:]

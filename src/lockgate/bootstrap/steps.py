@@ -1,0 +1,20 @@
+"""Puts together what runs a task's steps."""
+
+from lockgate.adapters.clock import wait
+from lockgate.adapters.gate_commands import CommandGates
+from lockgate.adapters.lock import alone
+from lockgate.adapters.reports import read_reports
+from lockgate.bootstrap.app import App
+from lockgate.services.step_sandbox import StepSandbox
+from lockgate.services.steps import Steps
+
+
+def steps_of(it: App) -> Steps:
+    sandbox = StepSandbox(
+        home=it.home,
+        workspaces=it.workspaces,
+        gates=CommandGates(read_reports),
+        configuration=it.configuration,
+        delay=wait,
+    )
+    return Steps(home=it.home, coordinator=it.coordinator, sandbox=sandbox, alone=alone)
