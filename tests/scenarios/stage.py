@@ -9,7 +9,8 @@ from typing import Any
 from lockgate.bootstrap import open_app
 from lockgate.core import gates
 from lockgate.core.agents import Ending, Exit, Job, Launch, Report, Usage
-from lockgate.core.gates import CommandGate
+from lockgate.core.evaluation import SingleGateResult
+from lockgate.core.gates import CommandGate, DifferentialGate
 from lockgate.core.model import SessionId, Task, TaskId
 from lockgate.core.settings import Settings
 from lockgate.core.test_results import ReportRead, Unreadable
@@ -20,15 +21,21 @@ from lockgate.services.coordinator import Coordinator
 from lockgate.services.desks import Desks
 from lockgate.services.effector import Effector
 from lockgate.services.evidence import Witness
-from lockgate.services.gate_runner import GateRunner
+from lockgate.services.gate_runner import Evaluation, GateRunner
 from lockgate.services.hands import Hands
 from lockgate.services.housekeeping import Housekeeper
 from lockgate.services.judge import Judge
+from lockgate.services.landing import Lander
 from lockgate.services.loop import Loop
+from lockgate.services.merge_queue import MergeQueue
 from lockgate.services.monitor import Monitor
 from lockgate.services.spawner import Spawner
 from lockgate.services.starter import Starter
+from lockgate.services.train_tests import TrainTests
+from lockgate.services.train_view import TrainView
 from tests.scenarios.world import World
+
+Differential = Callable[[Evaluation, DifferentialGate, Callable[[], bool]], SingleGateResult]
 
 
 @dataclass
@@ -178,6 +185,9 @@ class FakeWorkspaces:
     def checkout(self, project: Project, task: Task, commit: str, directory: Path) -> None:
         directory.mkdir(parents=True)
 
+    def squashed(self, project: Project, task: Task, commit: str) -> str:
+        return f"squashed-{commit}"
+
     def tree(self, project: Project, commit: str) -> str:
         return "t" * 40
 
@@ -227,6 +237,12 @@ class FakeGates:
         return ReportRead(format=gates.Report.GENERIC)
 
 
+def no_differential(
+    it: Evaluation, gate: DifferentialGate, cancelled: Callable[[], bool]
+) -> SingleGateResult:
+    raise AssertionError("these gates compare nothing")
+
+
 async def no_wait(milliseconds: float) -> None:
     """Time is the test's own."""
 
@@ -249,6 +265,8 @@ class Stage:
         self.time, self.reports = Time(), list[str]()
         self.sessions, self.harnesses, self.gates = FakeSessions(), FakeHarnesses(), FakeGates()
         self.workspaces = FakeWorkspaces(self.world.home)
+        self.yard: Any = None
+        self.differential: Differential = no_differential
         self.restart()
 
     def restart(self) -> None:
@@ -276,6 +294,19 @@ class Stage:
         )
         self.loop = self._loop()
 
+    def _trains(self, runner: GateRunner) -> MergeQueue:
+        """Where nobody lets a change land, git is not asked."""
+        app = self.app
+        view = TrainView(app.store, app.store.train, self.yard, app.configuration)
+        return MergeQueue(
+            view=view,
+            lander=Lander(view, app.coordinator, self.time.now),
+            tests=TrainTests(self.workspaces, runner),
+            now=self.time.now,
+            stopping=lambda: False,
+            held={},
+        )
+
     def _loop(self) -> Loop:
         app = self.app
         runner = GateRunner(
@@ -284,6 +315,7 @@ class Stage:
             gates=self.gates,
             conditions=Always(),
             delay=no_wait,
+            differential=self.differential,
         )
         judge = Judge(
             store=app.store,
@@ -311,6 +343,7 @@ class Stage:
             judge=judge,
             monitor=Monitor(app.store, app.attendance, self.sessions, self.harnesses, self.spawner),
             housekeeper=Housekeeper(app.store, self.workspaces, 0),
+            trains=self._trains(runner),
             sessions=self.sessions,
             watch=self.watch,
             pool=AtOnce(),

@@ -14,10 +14,10 @@ from lockgate.adapters.harnesses import Registry
 from lockgate.adapters.sandbox import trouble
 from lockgate.adapters.sessions.process import ProcessSessions
 from lockgate.adapters.store import open_store
+from lockgate.adapters.store.sql_store import SqlStore
 from lockgate.adapters.task_file import TaskFiles
 from lockgate.adapters.workspaces import GitWorkspaces
 from lockgate.core.settings import Settings
-from lockgate.ports import Store
 from lockgate.services.approvals import Approvals
 from lockgate.services.attendance import Attendance
 from lockgate.services.callers import Caller, identify
@@ -42,7 +42,7 @@ class App:
     """The services, over one home."""
 
     home: Path
-    store: Store
+    store: SqlStore
     coordinator: Coordinator
     attendance: Attendance
     tasks: Tasks
@@ -78,7 +78,7 @@ def open_app(environ: Mapping[str, str] = os.environ) -> App:
     home = home_of(environ)
     store = open_store(environ.get("LOCKGATE_DATABASE") or str(home / "lockgate.db"))
     files, clock, repository = TaskFiles(home), SystemClock(), GitRepository()
-    configuration = BaseConfiguration(repository, _load_config, _config_hash)
+    configuration = base_configuration(repository)
     harnesses = Registry()
     witness = Witness(
         store=store,
@@ -114,6 +114,10 @@ def open_app(environ: Mapping[str, str] = os.environ) -> App:
         configuration=configuration,
         caller=identify(store, environ.get("LOCKGATE_TOKEN")),
     )
+
+
+def base_configuration(repository: GitRepository) -> BaseConfiguration:
+    return BaseConfiguration(repository, _load_config, _config_hash)
 
 
 def _tasks(

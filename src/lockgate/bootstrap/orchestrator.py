@@ -5,13 +5,15 @@ from collections.abc import Callable, Generator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Event
 
-from lockgate.adapters.clock import SystemChance, SystemClock, wait
+from lockgate.adapters.clock import SystemChance, SystemClock
 from lockgate.adapters.lock import holding
 from lockgate.adapters.orphans import sweep
 from lockgate.adapters.sessions.door import Answer, Door, Request
 from lockgate.adapters.sessions.watch import Watch
 from lockgate.bootstrap.app import App
+from lockgate.bootstrap.train import merge_queue
 from lockgate.ports import Answered, Call
 from lockgate.services.desks import Desks
 from lockgate.services.gate_runner import GateRunner
@@ -60,12 +62,12 @@ def orchestrating(
 
 
 def _loop(it: App, watch: Watch, pool: ThreadPoolExecutor, report: Callable[[str], None]) -> Loop:
-    clock, spawner = SystemClock(), _spawner(it)
+    clock, spawner, runner, stopping = SystemClock(), _spawner(it), _gate_runner(it), Event()
     judge = Judge(
         store=it.store,
         coordinator=it.coordinator,
         workspaces=it.workspaces,
-        runner=_gate_runner(it),
+        runner=runner,
         spawner=spawner,
     )
     return Loop(
@@ -89,6 +91,8 @@ def _loop(it: App, watch: Watch, pool: ThreadPoolExecutor, report: Callable[[str
         housekeeper=Housekeeper(
             it.store, it.workspaces, int(number_said(os.environ, "LOCKGATE_POOL_GB", 20) * 10**9)
         ),
+        trains=merge_queue(it, runner, stopping.is_set, it.troubles),
+        stopping=stopping,
         sessions=it.sessions,
         watch=watch,
         pool=pool,
@@ -100,17 +104,11 @@ def _loop(it: App, watch: Watch, pool: ThreadPoolExecutor, report: Callable[[str
 
 def _gate_runner(it: App) -> GateRunner:
     """Imported here because only an orchestrator judges."""
-    from lockgate.adapters.config.when import CelConditions
     from lockgate.adapters.gate_commands import CommandGates
     from lockgate.adapters.reports import read_reports
+    from lockgate.bootstrap.judging import gate_runner
 
-    return GateRunner(
-        home=it.home,
-        workspaces=it.workspaces,
-        gates=CommandGates(read_reports),
-        conditions=CelConditions(),
-        delay=wait,
-    )
+    return gate_runner(it.home, it.workspaces, CommandGates(read_reports))
 
 
 def _spawner(it: App) -> Spawner:

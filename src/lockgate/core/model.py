@@ -243,6 +243,9 @@ class Task:
     seats: tuple[Seat, ...] = ()  # the reviewers of this evaluation
     steps_passed: tuple[str, ...] = ()
     step_failures: int = 0  # in a row, of the worker that is at it now
+    to_land: bool = False  # a human said yes to landing it
+    held: str = ""  # why it is kept from landing
+    landed: str = ""  # the commit that brings it, once the target is about to be moved there
     cause: Cause | None = None
     directive: str = ""
     history: tuple[IterationRecord, ...] = ()  # since the iterations were last counted from one

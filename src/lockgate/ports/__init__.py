@@ -1,5 +1,15 @@
-"""Every door to the world, on two pages."""
+"""Every door to the world, on four pages."""
 
+from lockgate.ports.train import (
+    Arrived,
+    Elsewhere,
+    InTheWay,
+    Landing,
+    Load,
+    Target,
+    TrainLog,
+    Yard,
+)
 from lockgate.ports.truth import (
     Chance,
     Clock,
@@ -33,6 +43,7 @@ from lockgate.ports.work import (
 
 __all__ = [
     "Answered",
+    "Arrived",
     "Attempt",
     "Call",
     "Chance",
@@ -43,10 +54,14 @@ __all__ = [
     "Credentials",
     "Cut",
     "Desk",
+    "Elsewhere",
     "GateRecord",
     "GateRun",
     "GateRuns",
     "Harnesses",
+    "InTheWay",
+    "Landing",
+    "Load",
     "Page",
     "PendingEffect",
     "Project",
@@ -54,8 +69,11 @@ __all__ = [
     "Sessions",
     "Start",
     "Store",
+    "Target",
     "TaskFiles",
     "TaskFilter",
+    "TrainLog",
     "Watch",
     "Workspaces",
+    "Yard",
 ]

@@ -65,6 +65,10 @@ class Workspaces(Protocol):
         """A clean clone of that commit with its history, which only we have written."""
         ...
 
+    def squashed(self, project: Project, task: Task, commit: str) -> str:
+        """The same change as one commit, without its author's words."""
+        ...
+
     def tree(self, project: Project, commit: str) -> str: ...
     def discard(self, directory: Path) -> None:
         """Remove a checkout, whatever was done to it."""

@@ -35,6 +35,10 @@ class BaseConfiguration:
         base, commit, settings = self._trusted(project)
         return replace(pin(settings, commit, self.digest(settings)), base=base)
 
+    def rules_at(self, project: Project, commit: str, base: str) -> Pinned:
+        settings = self.settings_at(project, commit)
+        return replace(pin(settings, commit, self.digest(settings)), base=base)
+
     def _trusted(self, project: Project) -> tuple[str, str, Settings]:
         """The base branch, its commit and settings; a file there may name another branch."""
         usual = self.repository.base_branch(project)

@@ -4,6 +4,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
+from functools import partial
 from threading import Event
 
 from lockgate.core.effects import EvaluateGates, overtaken
@@ -13,6 +14,7 @@ from lockgate.ports import Clock, PendingEffect, Sessions, Store, Watch
 from lockgate.services.hands import Hands
 from lockgate.services.housekeeping import Housekeeper
 from lockgate.services.judge import Judge
+from lockgate.services.merge_queue import MergeQueue
 from lockgate.services.monitor import Monitor
 from lockgate.services.starter import Starter
 
@@ -32,6 +34,7 @@ class Loop:
     judge: Judge
     monitor: Monitor
     housekeeper: Housekeeper
+    trains: MergeQueue
     sessions: Sessions
     watch: Watch
     pool: Executor
@@ -72,6 +75,10 @@ class Loop:
         while self._changed:
             self.look_after(self.store.sessions(self._changed.popleft()))
         self.starter.start_ready(self._trouble)
+        for project in self.trains.due():
+            lane = f"train of {project.name}"
+            if now >= self._rests.get(lane, 0.0):
+                self._submit(lane, partial(self.trains.turn, project, self._submit))
         for pending in self.store.pending_effects(None, BATCH):
             self._dispatch(pending, now)
 

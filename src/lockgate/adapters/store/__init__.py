@@ -1,9 +1,9 @@
 """The truth: tasks, events, effects to do, sessions and projects, in SQLite or PostgreSQL."""
 
-from lockgate.ports import Store
+from lockgate.adapters.store.sql_store import SqlStore
 
 
-def open_store(location: str, *, wait_seconds: float = 5.0) -> Store:
+def open_store(location: str, *, wait_seconds: float = 5.0) -> SqlStore:
     """A `postgresql://` URL, or the path of an SQLite file, which is made where it is missing."""
     if location.startswith(("postgresql://", "postgres://")):
         from lockgate.adapters.store.postgres import PostgresStore  # noqa: PLC0415  an extra

@@ -8,13 +8,14 @@ INSERT INTO tasks (
     id, project, summary, branch, agent, created, updated, rev, status, phase, priority, auto_start,
     depends_on, iteration, review_round, crash_count, failed_attempts, generation, since, dead,
     taken_over, not_before, exhausted, usd, tokens, seconds, candidate, patch, protected, passed,
-    waiting, approvals, seats, steps_passed, step_failures, cause, directive, history, spent, pinned
+    waiting, approvals, seats, steps_passed, step_failures, to_land, held, landed, cause, directive,
+    history, spent, pinned
 ) VALUES (
     :id, :project, :summary, :branch, :agent, :created, :updated, :rev, :status, :phase, :priority,
     :auto_start, :depends_on, :iteration, :review_round, :crash_count, :failed_attempts,
     :generation, :since, :dead, :taken_over, :not_before, :exhausted, :usd, :tokens, :seconds,
     :candidate, :patch, :protected, :passed, :waiting, :approvals, :seats, :steps_passed,
-    :step_failures, :cause, :directive, :history, :spent, :pinned
+    :step_failures, :to_land, :held, :landed, :cause, :directive, :history, :spent, :pinned
 ) ON CONFLICT (id) DO NOTHING RETURNING id
 """
 
@@ -29,7 +30,8 @@ UPDATE tasks SET
     exhausted = :exhausted, usd = :usd, tokens = :tokens, seconds = :seconds,
     candidate = :candidate, patch = :patch, protected = :protected, passed = :passed,
     waiting = :waiting, approvals = :approvals, seats = :seats, steps_passed = :steps_passed,
-    step_failures = :step_failures, cause = :cause, directive = :directive, history = :history,
+    step_failures = :step_failures, to_land = :to_land, held = :held, landed = :landed,
+    cause = :cause, directive = :directive, history = :history,
     spent = :spent, pinned = :pinned
 WHERE id = :id AND rev = :rev - 1 RETURNING id
 """
@@ -122,6 +124,41 @@ SESSION = "SELECT * FROM sessions WHERE id = :id"
 SESSIONS_ALIVE = "SELECT * FROM sessions WHERE ended IS NULL ORDER BY id"
 SESSION_BY_TOKEN = "SELECT * FROM sessions WHERE token_hash = :token_hash"
 SESSIONS_OF_TASK = "SELECT * FROM sessions WHERE task = :task ORDER BY started, id"
+
+CANDIDATES = "SELECT * FROM train_candidates WHERE target = :target ORDER BY onto, changes"
+PUT_CANDIDATE = """
+INSERT INTO train_candidates (target, onto, changes, outcome)
+VALUES (:target, :onto, :changes, :outcome)
+ON CONFLICT (target, onto, changes) DO UPDATE SET outcome = :outcome
+"""
+DROP_CANDIDATE = """
+DELETE FROM train_candidates WHERE target = :target AND onto = :onto AND changes = :changes
+"""
+TRAIN_RESULTS = "SELECT * FROM train_results WHERE target = :target AND rules = :rules"
+TRAIN_TREES = "SELECT DISTINCT tree FROM train_results WHERE target = :target"
+PUT_TRAIN_RESULT = """
+INSERT INTO train_results (target, rules, tree, result, said, proof)
+VALUES (:target, :rules, :tree, :result, :said, :proof)
+ON CONFLICT (target, rules, tree) DO UPDATE SET result = :result, said = :said, proof = :proof
+"""
+DROP_TRAIN_RESULTS = "DELETE FROM train_results WHERE target = :target AND tree = :tree"
+FORGET_UNJUDGED = "DELETE FROM train_results WHERE target = :target AND result = 'broken'"
+INSERT_LANDING = """
+INSERT INTO landings (target, number, time, expected, commit_id, tree, tasks, changes, landed)
+SELECT :target, coalesce(max(number), 0) + 1, :time, :expected, :commit_id, :tree, :tasks,
+    :changes, NULL
+FROM landings WHERE target = :target RETURNING number
+"""
+SETTLE_LANDING = """
+UPDATE landings SET landed = :landed WHERE target = :target AND number = :number
+"""
+OPEN_LANDINGS = """
+SELECT * FROM landings WHERE target = :target AND landed IS NULL ORDER BY number
+"""
+LANDED = """
+SELECT coalesce(sum(changes), 0) AS n FROM landings
+WHERE target = :target AND landed = 1 AND time < :before
+"""
 
 INSERT_PROJECT = """
 INSERT INTO projects (id, name, common_dir, root) VALUES (:id, :name, :common_dir, :root)

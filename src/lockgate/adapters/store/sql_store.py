@@ -6,6 +6,7 @@ from lockgate.adapters.store import chain, rows, sql, task_rows
 from lockgate.adapters.store.database import Database, Run
 from lockgate.adapters.store.fields import Fields, Row
 from lockgate.adapters.store.rows import Values
+from lockgate.adapters.store.train_log import SqlTrainLog
 from lockgate.core.decision import Decision
 from lockgate.core.event_log import StoredEvent
 from lockgate.core.model import ProjectId, Session, SessionId, Status, Task, TaskId
@@ -21,6 +22,10 @@ class SqlStore:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+
+    @property
+    def train(self) -> SqlTrainLog:
+        return SqlTrainLog(self._database)
 
     def create(self, decision: Decision) -> None:
         task = task_rows.task_to_row(decision.task)

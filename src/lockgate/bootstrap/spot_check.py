@@ -1,0 +1,36 @@
+"""Puts together what judges a commit with no task, no agent and no database."""
+
+import os
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from lockgate.adapters.gate_commands import CommandGates
+from lockgate.adapters.reports import read_reports
+from lockgate.adapters.workspaces import GitWorkspaces
+from lockgate.adapters.workspaces.lending import lend
+from lockgate.adapters.workspaces.throw_away import throw_away_home
+from lockgate.bootstrap.app import home_of
+from lockgate.bootstrap.judging import gate_runner
+from lockgate.core.model import Task
+from lockgate.ports import Project
+from lockgate.services.spot_check import Noted, SpotCheck
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """Where it is judged, for as long as it is."""
+
+    check: SpotCheck
+    noted: Noted
+
+
+@contextmanager
+def spot_checking(
+    project: Project, task: Task, environ: Mapping[str, str] = os.environ
+) -> Generator[Bench]:
+    with throw_away_home(home_of(environ)) as home:
+        if task.pinned:
+            lend(home, project, task.pinned.base, task.pinned.base_commit)
+        noted, workspaces = Noted(CommandGates(read_reports)), GitWorkspaces(home)
+        yield Bench(SpotCheck(workspaces, gate_runner(home, workspaces, noted)), noted)

@@ -1,0 +1,40 @@
+"""Puts the merge train together."""
+
+from collections.abc import Callable
+
+from lockgate.adapters.clock import SystemClock
+from lockgate.adapters.train import GitYard
+from lockgate.bootstrap.app import App
+from lockgate.services.gate_runner import GateRunner
+from lockgate.services.landing import Lander
+from lockgate.services.merge_queue import MergeQueue
+from lockgate.services.queueing import Queueing
+from lockgate.services.train_tests import TrainTests
+from lockgate.services.train_view import TrainView
+
+
+def queueing(it: App) -> Queueing:
+    """The queue for people, who look at it and steer it."""
+    return Queueing(_view(it), it.coordinator)
+
+
+def merge_queue(
+    it: App,
+    runner: GateRunner,
+    stopping: Callable[[], bool],
+    held: dict[str, str],
+) -> MergeQueue:
+    """The train for the orchestrator, which alone acts."""
+    view, now = _view(it), SystemClock().now
+    return MergeQueue(
+        view=view,
+        lander=Lander(view, it.coordinator, now),
+        tests=TrainTests(it.workspaces, runner),
+        now=now,
+        stopping=stopping,
+        held=held,
+    )
+
+
+def _view(it: App) -> TrainView:
+    return TrainView(it.store, it.store.train, GitYard(it.home), it.configuration)

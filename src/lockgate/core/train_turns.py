@@ -1,0 +1,116 @@
+"""The turns of a change in the queue: a human lets it land or keeps it, it lands, it goes back."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from lockgate.core.arrival import Arrival, also, arrive, stay
+from lockgate.core.decision import Decision, Evidence, Refusal
+from lockgate.core.effects import NotifyHuman
+from lockgate.core.findings import Finding, GateFeedback, Location, Priority
+from lockgate.core.judging import dropped_from_train
+from lockgate.core.model import Status, Task
+from lockgate.core.train_events import ChangeLanded, LandingApproved, LandingHeld
+from lockgate.core.train_model import Conflict, Red
+
+S = Status
+TRAIN = "merge train"
+
+
+def approved(seen: Evidence, patch: str = "") -> Decision | Refusal:
+    """For the change that was shown; another one has to be looked at again."""
+    if not seen.task.patch.startswith(patch):
+        why = "the change is another one since it was shown"
+        return _stays(seen, why, f"look again: lockgate diff {seen.task.id}")
+    refusal = _not_queued(seen)
+    if refusal:
+        return refusal
+    return also(stay(seen, replace(seen.task, to_land=True, held="")), LandingApproved())
+
+
+def held(seen: Evidence, why: str) -> Decision | Refusal:
+    refusal = _not_queued(seen) or _departing(seen)
+    if refusal:
+        return refusal
+    kept = replace(seen.task, held=why, to_land=False)
+    return also(stay(seen, kept, NotifyHuman(S.REVIEWING, why)), LandingHeld(why))
+
+
+def departs(seen: Evidence, commit: str, change: str) -> Decision | Refusal:
+    """The target is about to be moved: from here on nobody takes it off the train."""
+    refusal = _another(seen, change)
+    if refusal or seen.task.held:
+        return refusal or _stays(seen, f"it is held: {seen.task.held}", "lockgate queue list")
+    return stay(seen, replace(seen.task, landed=commit))
+
+
+def stays_here(seen: Evidence, commit: str) -> Decision | Refusal:
+    """The target was not moved after all."""
+    if seen.task.status is not S.REVIEWING or seen.task.landed != commit:
+        return _stays(seen, "it is not about to land", "lockgate queue list")
+    return stay(seen, replace(seen.task, landed=""))
+
+
+def landed(seen: Evidence, commit: str, change: str) -> Decision | Refusal:
+    """The target has it. Only the change that was put on the train is done by that."""
+    refusal = _another(seen, change)
+    if refusal:
+        return refusal
+    task = replace(seen.task, landed=commit, to_land=False, held="")
+    decision = arrive(seen, task, Arrival(S.DONE, f"landed as {commit[:12]}"))
+    return also(decision, ChangeLanded(commit, change))
+
+
+def sent_back(seen: Evidence, feedback: GateFeedback, change: str) -> Decision | Refusal:
+    """One failed attempt; what it met in the queue is what its agent hears."""
+    refusal = _another(seen, change) or _departing(seen)
+    if refusal:
+        return refusal
+    return dropped_from_train(seen, feedback)
+
+
+def met(reason: Conflict | Red, others: Sequence[Task]) -> GateFeedback:
+    """What a change met on the target, for the agent that wrote it."""
+    match reason:
+        case Red(evidence):
+            return GateFeedback(
+                gate_name=TRAIN,
+                findings=(Finding(Priority.P1_MAJOR, evidence),),
+                summary="it passed alone and fails on the target as it is now",
+                suggested_action="Merge the target into your branch, mend what fails, hand off.",
+            )
+        case Conflict(_, _, files):
+            whom = "; ".join(f"{it.id} ({it.summary})" for it in others) or "the target"
+            issue = f"conflicts with {whom}"
+            places: list[Location | None] = [Location(it) for it in files]
+            return GateFeedback(
+                gate_name=TRAIN,
+                findings=tuple(
+                    Finding(Priority.P1_MAJOR, issue, place) for place in places or [None]
+                ),
+                summary=f"it {issue}",
+                suggested_action="Merge the target into your branch, keep both, then hand off.",
+            )
+
+
+def _another(seen: Evidence, change: str) -> Refusal | None:
+    if seen.task.status is S.REVIEWING and seen.task.candidate == change:
+        return None
+    return _stays(seen, "this change of it waits to land no more", "lockgate queue list")
+
+
+def _departing(seen: Evidence) -> Refusal | None:
+    if not seen.task.landed:
+        return None
+    why = f"it is landing at this moment, as {seen.task.landed[:12]}"
+    return _stays(seen, why, f"lockgate task show {seen.task.id}")
+
+
+def _not_queued(seen: Evidence) -> Refusal | None:
+    if seen.task.status is S.REVIEWING:
+        return None
+    why = f"it is {seen.task.status}, and only what is reviewing waits to land"
+    return _stays(seen, why, f"lockgate task why {seen.task.id}")
+
+
+def _stays(seen: Evidence, why: str, fix: str) -> Refusal:
+    return Refusal(source=seen.task.status, target=seen.task.status, why=why, fix=fix)

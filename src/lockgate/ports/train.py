@@ -1,0 +1,143 @@
+"""The doors of the merge train: candidates in git, the branch they land on, what it remembers."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from lockgate.core.model import TaskId
+from lockgate.core.settings import MergeStrategy
+from lockgate.core.train_model import Built, Candidate, Commit, Conflict, Result, Tree
+from lockgate.ports.truth import Project
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """A branch that changes land on: this repository's own, or a remote's."""
+
+    project: Project
+    branch: str
+    remote: str = ""
+
+    @property
+    def name(self) -> str:
+        return f"{self.project.id} {self.remote} {self.branch}"
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """A change as it is put on: its commit in judge.git, and what the landed commit says of it."""
+
+    task: TaskId
+    commit: Commit
+    message: str  # subject, empty line, what is worth saying
+
+
+@dataclass(frozen=True, slots=True)
+class Arrived:
+    """The target is at the commit now."""
+
+
+@dataclass(frozen=True, slots=True)
+class Elsewhere:
+    """The target is not where it was expected; nothing was changed."""
+
+
+@dataclass(frozen=True, slots=True)
+class InTheWay:
+    """The user's checkout of the branch cannot follow; nothing was changed."""
+
+    why: str
+    files: tuple[str, ...] = ()
+
+
+class Yard(Protocol):
+    """Puts candidates together in judge.git, without a work tree, and moves the target."""
+
+    def tip(self, target: Target) -> Built:
+        """Where the target is now; a remote is asked. Unavailable where there is no such branch."""
+        ...
+
+    def build(
+        self, target: Target, onto: Commit, loads: Sequence[Load], strategy: MergeStrategy
+    ) -> Built | Conflict:
+        """The changes on that commit, in this order; the same facts give the same commit.
+
+        What was built is kept by a ref until `prune`.
+        """
+        ...
+
+    def land(
+        self, target: Target, expected: Commit, commit: Commit
+    ) -> Arrived | Elsewhere | InTheWay:
+        """Compare-and-swap: from `expected` to `commit`, or not at all."""
+        ...
+
+    def has(self, target: Target, commit: Commit) -> bool:
+        """Whether the target contains it; a remote is asked."""
+        ...
+
+    def prune(self, target: Target, keep: Sequence[Commit]) -> None:
+        """Let go of every candidate of this target but these."""
+        ...
+
+    def overlap(self, project: Project, one: Commit, other: Commit) -> tuple[str, ...]:
+        """The files in which these two would not merge with each other."""
+        ...
+
+    def note(self, project: Project, commit: Commit, text: str) -> None:
+        """Keep the evidence beside a landed commit, in refs/notes/lockgate of the repository."""
+        ...
+
+    def note_of(self, project: Project, name: str) -> tuple[Commit, str | None] | None:
+        """The commit that git takes this name for, and its evidence; None where there is none."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Landing:
+    """What was meant before the target was moved; its number comes with being written down."""
+
+    expected: Commit
+    commit: Commit
+    tree: Tree
+    tasks: tuple[TaskId, ...]
+    number: int = 0
+
+
+class TrainLog(Protocol):
+    """What the train remembers of one target, named by its project and branch."""
+
+    def candidates(self, target: str) -> tuple[Candidate, ...]: ...
+    def add_candidate(self, target: str, it: Candidate) -> None:
+        """Once; the same changes on the same commit have one answer."""
+        ...
+
+    def drop_candidates(self, target: str, them: Sequence[Candidate]) -> None: ...
+    def results(self, target: str, rules: str) -> dict[Tree, Result]:
+        """Of the trees that were tested by these rules, which are named by their hash."""
+        ...
+
+    def proof(self, target: str, rules: str, tree: Tree) -> str:
+        """What was kept of the run that gave the result; empty where there is none."""
+        ...
+
+    def put_result(
+        self, target: str, rules: str, tree: Tree, result: Result, proof: str = ""
+    ) -> None: ...
+    def forget_unjudged(self, target: str) -> None:
+        """Results that say nothing of their trees; these are tested again."""
+        ...
+
+    def drop_results(self, target: str, keep: Sequence[Tree]) -> None: ...
+    def intend(self, target: str, it: Landing, time: float) -> Landing:
+        """Before the target is moved; with its number."""
+        ...
+
+    def settle(self, target: str, number: int, *, landed: bool) -> None: ...
+    def open_landings(self, target: str) -> tuple[Landing, ...]:
+        """Those of which it is not known whether they came to be."""
+        ...
+
+    def landed(self, target: str, before: float) -> int:
+        """How many changes had landed by then."""
+        ...

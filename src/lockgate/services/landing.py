@@ -1,0 +1,170 @@
+"""Moves the target, once: what is meant is written down first, and looked at after a crash."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import cast
+
+from lockgate.core import train_turns
+from lockgate.core.decision import Decision, Evidence, Refusal
+from lockgate.core.event_log import canonical
+from lockgate.core.model import Role, Task, TaskId
+from lockgate.core.train_model import (
+    Built,
+    Commit,
+    Conflict,
+    Drop,
+    Land,
+    SetAside,
+)
+from lockgate.errors import TransitionRefused
+from lockgate.ports import Arrived, Elsewhere, InTheWay, Landing
+from lockgate.services.coordinator import Coordinator
+from lockgate.services.train_view import Train, TrainView
+
+RESULTS = 1000
+
+Decide = Callable[[Evidence], Decision | Refusal]
+
+
+@dataclass(frozen=True, slots=True)
+class Lander:
+    view: TrainView
+    coordinator: Coordinator
+    now: Callable[[], float]
+
+    def recover(self, train: Train) -> None:
+        """What a crash left open: the target tells whether it landed."""
+        for landing in self.view.log.open_landings(train.name):
+            if self.view.yard.has(train.target, landing.commit):
+                self._arrived(train, landing)
+            else:
+                self._gave_up(train, landing)
+
+    def land(self, train: Train, step: Land) -> str:
+        """Why it did not land and is to be tried again; nothing where it did, or never will so."""
+        meant = Landing(
+            expected=step.expected, commit=step.commit, tree=step.tree, tasks=step.tasks
+        )
+        landing = self.view.log.intend(train.name, meant, self.now())
+        if not self._departs(train, landing):
+            self._gave_up(train, landing)
+            return ""
+        match self.view.yard.land(train.target, step.expected, step.commit):
+            case Arrived():
+                self._arrived(train, landing)
+                return ""
+            case Elsewhere():
+                self._gave_up(train, landing)
+                return ""
+            case InTheWay(why, files):
+                self._gave_up(train, landing)
+                return f"{why}: {', '.join(files)}" if files else why
+
+    def send_back(self, step: Drop | SetAside) -> None:
+        task = self.view.store.load(step.task)
+        match step:
+            case Drop(_, reason):
+                others = reason.others if isinstance(reason, Conflict) else ()
+                feedback = train_turns.met(reason, [self.view.store.load(it) for it in others])
+                change = task.candidate
+                self._turn(task.id, lambda seen: train_turns.sent_back(seen, feedback, change))
+            case SetAside(_, why):
+                self._turn(task.id, lambda seen: train_turns.held(seen, why))
+
+    def with_others(self, train: Train, conflict: Conflict) -> Conflict:
+        """Whose changes it is that this one does not merge with."""
+        mine = self.view.store.load(conflict.task)
+        there = [it for it in self.view.waiting(mine.project) if it.id != mine.id and it.candidate]
+        project = train.target.project
+
+        def overlaps(other: Task) -> bool:
+            one, two = Commit(mine.candidate), Commit(other.candidate)
+            return bool(self.view.yard.overlap(project, one, two))
+
+        return replace(conflict, others=tuple(it.id for it in there if overlaps(it)))
+
+    def _departs(self, train: Train, landing: Landing) -> bool:
+        changes = self._changes(train, landing)
+        return all(
+            self._turn(id, _departing(landing.commit, changes.get(id, ""))) for id in landing.tasks
+        )
+
+    def _arrived(self, train: Train, landing: Landing) -> None:
+        changes = self._changes(train, landing)
+        evidence = canonical(self._evidence(train, landing))
+        self.view.yard.note(train.target.project, landing.commit, evidence)
+        for id in landing.tasks:
+            self._turn(id, _landing(landing.commit, changes.get(id, "")))
+        self.view.log.settle(train.name, landing.number, landed=True)
+
+    def _gave_up(self, train: Train, landing: Landing) -> None:
+        for id in landing.tasks:
+            self._turn(id, lambda seen: train_turns.stays_here(seen, landing.commit))
+        self.view.log.settle(train.name, landing.number, landed=False)
+
+    def _turn(self, id: TaskId, decide: Decide) -> bool:
+        """False where the task has gone another way meanwhile."""
+        if self.view.store.find(id) is None:
+            return False
+        try:
+            self.coordinator.turn(id, decide)
+        except TransitionRefused:
+            return False
+        return True
+
+    def _changes(self, train: Train, landing: Landing) -> dict[TaskId, Commit]:
+        """The commit of each task that this landing brings."""
+        found: dict[TaskId, Commit] = {}
+        for it in self.view.log.candidates(train.name):
+            if isinstance(it.outcome, Built) and it.outcome.commit == landing.commit:
+                found.update({change.task: change.commit for change in it.changes})
+        return found
+
+    def _evidence(self, train: Train, landing: Landing) -> Mapping[str, object]:
+        """What the landed commit's note says: which gates judged what, by which rules."""
+        rules = train.rules.config_hash
+        tasks = [it for it in (self.view.store.find(id) for id in landing.tasks) if it]
+        return {
+            "commit": landing.commit,
+            "tree": landing.tree,
+            "onto": landing.expected,
+            "target": train.target.branch,
+            "config_hash": rules,
+            "train": self.view.log.proof(train.name, rules, landing.tree),
+            "changes": [self._of_task(task) for task in tasks],
+        }
+
+    def _of_task(self, task: Task) -> Mapping[str, object]:
+        records = self.view.store.gate_results(task.id, 0, RESULTS)
+        judged = [it for it in records if _is_of(it.data, task.candidate)]
+        return {
+            "task": task.id,
+            "summary": task.summary,
+            "change": task.candidate,
+            "patch": task.patch,
+            "config_hash": task.pinned.config_hash if task.pinned else "",
+            "gates": [{"result": it.result, **it.data} for it in judged],
+            "reviewers": list(self._reviewers(task)),
+            "approvals": [asdict(it) for it in task.approvals if it.patch == task.patch],
+            "usd": task.usd,
+            "tokens": task.tokens,
+        }
+
+    def _reviewers(self, task: Task) -> Iterable[str]:
+        for session in self.view.store.sessions(task.id):
+            if session.role is Role.REVIEWER and session.round == task.review_round:
+                yield f"{session.seat or 'general'} by {session.agent}"
+
+
+def _is_of(result: Mapping[str, object], commit: str) -> bool:
+    """Whether a gate's pass is one on this very commit."""
+    proof = result.get("proof")
+    return isinstance(proof, Mapping) and cast("Mapping[str, object]", proof)["commit"] == commit
+
+
+def _departing(commit: Commit, change: str) -> Decide:
+    return lambda seen: train_turns.departs(seen, commit, change)
+
+
+def _landing(commit: Commit, change: str) -> Decide:
+    return lambda seen: train_turns.landed(seen, commit, change)

@@ -1,0 +1,196 @@
+"""The merge train at work: what was cut short is cleared up, then it is planned and done.
+
+All that it knows is on disk or in git, but for which tests run; those of another life run no more.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from threading import Event
+
+from lockgate.core.merging import plan, stale
+from lockgate.core.model import ProjectId, Task
+from lockgate.core.settings import MergeMode
+from lockgate.core.train_model import (
+    Broken,
+    Build,
+    Built,
+    CancelTest,
+    Candidate,
+    CheckTip,
+    Conflict,
+    Drop,
+    Hold,
+    Land,
+    Result,
+    SetAside,
+    StartTest,
+    Step,
+    Tree,
+)
+from lockgate.errors import LockgateError
+from lockgate.ports import Load, Project
+from lockgate.services.landing import Lander
+from lockgate.services.train_tests import Tested, TrainTests
+from lockgate.services.train_view import Train, TrainView
+
+ROUNDS = 200  # plans in one go; whatever is left then is planned at the next
+LOOK = 30.0  # seconds after which the target is looked at, though nothing has happened here
+LOOK_AGAIN = 15.0  # seconds, where the user's checkout is in the way
+
+Submit = Callable[[str, Callable[[], float]], None]  # a lane of the loop, and its work
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MergeQueue:
+    view: TrainView
+    lander: Lander
+    tests: TrainTests
+    now: Callable[[], float]
+    stopping: Callable[[], bool]
+    held: dict[str, str]  # why nothing lands, by train, for people
+    _running: dict[tuple[str, Tree], Event] = field(default_factory=dict[tuple[str, Tree], Event])
+    _seen: dict[ProjectId, tuple[object, float]] = field(
+        default_factory=dict[ProjectId, tuple[object, float]]
+    )
+
+    def due(self) -> tuple[Project, ...]:
+        """Those of which something waits to land, and has changed or not been looked at long."""
+        waiting: dict[ProjectId, list[Task]] = {}
+        for task in self.view.waiting():
+            waiting.setdefault(task.project, []).append(task)
+        return tuple(
+            self.view.store.project(id) for id, tasks in waiting.items() if self._is_due(id, tasks)
+        )
+
+    def turn(self, project: Project, submit: Submit) -> float:
+        """All that can be done now; nought, or when to look again."""
+        target, mode = self.view.target(project)
+        if project.id not in self._seen:
+            self.view.log.forget_unjudged(target.name)
+        tasks = self.view.waiting(project.id)
+        again = 0.0
+        if any(
+            it.landed or (not it.held and (it.to_land or mode is MergeMode.AUTO)) for it in tasks
+        ):
+            again = self._planned(self.view.train(target), submit)
+        else:
+            self._cancel_all(target.name)
+        self._seen[project.id] = (self._sign(self.view.waiting(project.id)), self.now() + LOOK)
+        return again
+
+    def _planned(self, train: Train, submit: Submit) -> float:
+        """Plan, do, and plan again, until nothing is left but what others must do."""
+        self.lander.recover(train)
+        blocked = ""
+        for _ in range(ROUNDS):
+            queue = self.view.queue(train, self._trees(train.name), blocked)
+            steps = plan(queue)
+            why = [it.why for it in steps if isinstance(it, Hold)]
+            self._tell(train, "; ".join(why))
+            done = next((it for it in steps if self._did(train, it, submit)), None)
+            if done is None:
+                break
+            if isinstance(done, Land):
+                blocked = self.lander.land(train, done)
+                train = self.view.train(train.target)
+        self._let_go(train)
+        return self.now() + LOOK_AGAIN if blocked else 0.0
+
+    def _tell(self, train: Train, why: str) -> None:
+        lane = f"queue of {train.target.project.name}"
+        if why:
+            self.held[lane] = why
+        else:
+            self.held.pop(lane, None)
+
+    def _is_due(self, id: ProjectId, tasks: Sequence[Task]) -> bool:
+        sign, until = self._seen.get(id, (None, 0.0))
+        return self.now() >= until or sign != self._sign(tasks)
+
+    def _sign(self, tasks: Sequence[Task]) -> object:
+        """The same for as long as nothing has happened that a plan would look at."""
+        return frozenset((it.id, it.rev) for it in tasks), frozenset(self._running)
+
+    def _did(self, train: Train, step: Step, submit: Submit) -> bool:
+        """Whether the plan is another one after this step."""
+        match step:
+            case CancelTest(tree):
+                self._cancel(train.name, tree)
+            case Drop() | SetAside():
+                self.lander.send_back(step)
+                return True
+            case Land():
+                return True
+            case Build():
+                self._build(train, step)
+                return True
+            case CheckTip(built) | StartTest(built, _):
+                self._test(train, built, submit)
+            case Hold():
+                pass
+        return False
+
+    def _build(self, train: Train, step: Build) -> None:
+        tasks = [self.view.store.load(change.task) for change in step.changes]
+        loads = [
+            Load(task.id, change.commit, f"{task.summary}\n\nLockgate-Task: {task.id}\n")
+            for task, change in zip(tasks, step.changes, strict=True)
+        ]
+        strategy = train.settings.merge.strategy
+        outcome = self.view.yard.build(train.target, step.onto, loads, strategy)
+        if isinstance(outcome, Conflict):
+            outcome = self.lander.with_others(train, outcome)
+        self.view.log.add_candidate(train.name, Candidate(step.onto, step.changes, outcome))
+
+    def _test(self, train: Train, built: Built, submit: Submit) -> None:
+        called_off = self._running.setdefault((train.name, built.tree), Event())
+        submit(f"train {train.name} {built.tree}", lambda: self._tested(train, built, called_off))
+
+    def _tested(self, train: Train, built: Built, called_off: Event) -> float:
+        def cancelled() -> bool:
+            return called_off.is_set() or self.stopping()
+
+        it = Tested(
+            project=train.target.project,
+            settings=train.settings,
+            rules=train.rules,
+            built=built,
+        )
+        try:
+            result, proof = self._judged(it, cancelled)
+            if not cancelled():
+                rules = train.rules.config_hash
+                self.view.log.put_result(train.name, rules, built.tree, result, proof)
+        finally:
+            self._running.pop((train.name, built.tree), None)
+        return 0.0
+
+    def _judged(self, it: Tested, cancelled: Callable[[], bool]) -> tuple[Result, str]:
+        try:
+            return self.tests.run(it, cancelled)
+        except LockgateError as error:
+            return Broken(str(error)), ""
+
+    def _trees(self, target: str) -> frozenset[Tree]:
+        return frozenset(tree for name, tree in list(self._running) if name == target)
+
+    def _cancel_all(self, target: str) -> None:
+        for tree in self._trees(target):
+            self._cancel(target, tree)
+
+    def _cancel(self, target: str, tree: Tree) -> None:
+        test = self._running.get((target, tree))
+        if test:
+            test.set()
+
+    def _let_go(self, train: Train) -> None:
+        """Of candidates that no train from here can use, and of what was measured of them."""
+        queue = self.view.queue(train, self._trees(train.name))
+        gone = stale(queue)
+        if not gone:
+            return
+        self.view.log.drop_candidates(train.name, gone)
+        kept = [it.outcome for it in queue.candidates if it not in gone]
+        built = [it for it in kept if isinstance(it, Built)]
+        self.view.log.drop_results(train.name, [train.tip.tree, *(it.tree for it in built)])
+        self.view.yard.prune(train.target, [it.commit for it in built])

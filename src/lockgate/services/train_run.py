@@ -1,0 +1,252 @@
+"""One run of the simulated merge train.
+
+It watches what the planner promises: nothing lands that was not tested as it lands, nobody is
+blamed for what others did, no more tests run than may, and every change ends.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from heapq import heappop, heappush
+
+from lockgate.core.merging import plan, stale
+from lockgate.core.model import TaskId
+from lockgate.core.train_model import (
+    Build,
+    Built,
+    CancelTest,
+    Candidate,
+    CheckTip,
+    Commit,
+    Conflict,
+    Drop,
+    Entry,
+    Green,
+    Hold,
+    Land,
+    Queue,
+    Red,
+    Result,
+    SetAside,
+    StartTest,
+    Step,
+    Tree,
+)
+from lockgate.services.train_world import Content, World
+
+TOO_MANY_PLANS = 1_000  # for one change: then the planner goes round in circles
+PRUNED_FROM = 50  # candidates
+
+Planner = Callable[[Queue], Sequence[Step]]
+Doable = CancelTest | Drop | SetAside | Land | Build | CheckTip | StartTest
+
+
+@dataclass(slots=True)
+class Run:
+    """A kill leaves all but `running`, which is what dies with the orchestrator."""
+
+    world: World
+    planner: Planner = plan
+    tip: Built = field(init=False)
+    entries: tuple[Entry, ...] = ()
+    candidates: tuple[Candidate, ...] = ()
+    results: dict[Tree, Result] = field(default_factory=dict[Tree, Result])
+    intent: Land | None = None
+    planned_on: Content = 0
+    running: dict[Tree, int] = field(default_factory=dict[Tree, int])
+    answers: list[tuple[float, int, Tree]] = field(default_factory=list[tuple[float, int, Tree]])
+    now: float = 0.0
+    landed: list[tuple[float, TaskId]] = field(default_factory=list[tuple[float, TaskId]])
+    dropped: list[TaskId] = field(default_factory=list[TaskId])
+    overtaken: dict[TaskId, int] = field(default_factory=dict[TaskId, int])
+    priorities: dict[TaskId, int] = field(default_factory=dict[TaskId, int])
+    tests: int = 0
+    cancelled: int = 0
+    moves: int = 0
+    kills: int = 0
+    broken_promises: list[str] = field(default_factory=list[str])
+
+    def __post_init__(self) -> None:
+        self.tip = self.world.commit(self.world.bit("base"), "base")
+
+    def play(self) -> None:
+        asked = self.world.scenario
+        for _ in range(TOO_MANY_PLANS * asked.changes):
+            self._arrive()
+            if len(self.landed) + len(self.dropped) >= asked.changes or self.broken_promises:
+                return
+            self.planned_on = self._content()
+            steps = _doable(self.planner(self._queue()))
+            if steps:
+                self._take(steps)
+            else:
+                self._wait()
+        self.broken_promises.append(f"{len(self.entries)} changes never end")
+
+    def _queue(self) -> Queue:
+        return Queue(
+            tip=self.tip,
+            entries=self.entries,
+            candidates=self.candidates,
+            results=self.results,
+            running=frozenset(self.running),
+            landed=len(self.landed),
+            window=self.world.scenario.window,
+            batch=self.world.scenario.batch,
+        )
+
+    def _arrive(self) -> None:
+        asked = self.world.scenario
+        more = asked.waiting - len(self.entries)
+        if not asked.endless:
+            more = min(more, asked.changes - self.world.made)
+        new = [self.world.next_entry(len(self.landed)) for _ in range(more)]
+        if new:
+            self.priorities.update((it.change.task, it.priority) for it in new)
+            self._queue_up((*self.entries, *new))
+
+    def _queue_up(self, entries: Sequence[Entry]) -> None:
+        """What has ended, one way or the other, is waited for no longer."""
+        here = {it.change.task for it in entries}
+        self.entries = tuple(
+            replace(it, depends_on=tuple(on for on in it.depends_on if on in here))
+            if it.depends_on
+            else it
+            for it in entries
+        )
+
+    def _take(self, steps: Sequence[Doable]) -> None:
+        """One step after the other, unless the orchestrator dies; the target moves when it will."""
+        before = self.kills
+        for step in steps:
+            if self._dies() or self.kills > before:
+                return
+            if self.world.happens(self.world.scenario.move_rate):
+                self._move()
+            self._do(step)
+
+    def _do(self, step: Doable) -> None:
+        match step:
+            case CancelTest(tree):
+                self.cancelled += 1
+                self.running.pop(tree, None)
+            case Drop(task, reason):
+                self._drop(task, reason)
+            case SetAside(task, why):
+                self.broken_promises.append(f"{task} was set aside: {why}")
+            case Land():
+                self._land(step)
+            case Build(onto, changes):
+                built = Candidate(onto, changes, self.world.merge(onto, changes))
+                self.candidates = (*self.candidates, built)
+            case CheckTip(built) | StartTest(built):
+                self._start(built)
+
+    def _start(self, built: Built) -> None:
+        self.tests += 1
+        self.running[built.tree] = self.tests
+        ends = self.now + self.world.test_time(built.tree)
+        heappush(self.answers, (ends, self.tests, built.tree))
+        if len(self.running) > self.world.scenario.window:
+            self.broken_promises.append(f"{len(self.running)} tests run at once")
+
+    def _wait(self) -> None:
+        """The next answer of a test that runs; where none does, a stranger mends the target."""
+        while self.answers:
+            self.now, number, tree = heappop(self.answers)
+            if self.running.get(tree) == number:
+                del self.running[tree]
+                good = self.world.is_good(self.world.contents[tree])
+                self.results[tree] = Green() if good else Red("a test failed")
+                return
+        if self.world.is_good(self._content()):
+            self.broken_promises.append(f"{len(self.entries)} changes wait for nothing")
+        self._push(self._content() & ~self.world.bad)
+
+    def _land(self, step: Land) -> None:
+        """The intent first, then the target, then the record; a kill may come between any two."""
+        self.intent = step
+        if self._dies():
+            return
+        if self.tip.commit == step.expected:
+            self._check_landing(step)
+            self.tip = Built(step.commit, step.tree)
+            if self._dies():
+                return
+        self._record()
+
+    def _record(self) -> None:
+        """What was meant to land has landed if the target has it."""
+        landed, self.intent = self.intent, None
+        if landed and all(self._content() & self.world.bit(task) for task in landed.tasks):
+            self._count_overtaken(landed.tasks)
+            self.landed += [(self.now, task) for task in landed.tasks]
+            self._leave(landed.tasks)
+
+    def _count_overtaken(self, tasks: tuple[TaskId, ...]) -> None:
+        since = {it.change.task: it.since for it in self.entries}
+        waiting = [it for it in since if it not in tasks]
+        for other in waiting:
+            later = sum(since[other] < since[task] for task in tasks)
+            self.overtaken[other] = self.overtaken.get(other, 0) + later
+
+    def _drop(self, task: TaskId, reason: Conflict | Red) -> None:
+        if not self._is_fair(task, reason):
+            self.broken_promises.append(f"{task} was dropped for what others did")
+        self.dropped.append(task)
+        self._leave((task,))
+
+    def _is_fair(self, task: TaskId, reason: Conflict | Red) -> bool:
+        """By the target that was planned on; it may have moved since."""
+        content = self.planned_on
+        match reason:
+            case Conflict():
+                return self.world.clashes(task, content)
+            case Red():
+                with_it = content | self.world.bit(task)
+                return self.world.is_good(content) and not self.world.is_good(with_it)
+
+    def _leave(self, tasks: tuple[TaskId, ...]) -> None:
+        self._queue_up([it for it in self.entries if it.change.task not in tasks])
+        if len(self.candidates) > PRUNED_FROM:
+            gone = set(stale(self._queue()))
+            self.candidates = tuple(it for it in self.candidates if it not in gone)
+
+    def _check_landing(self, step: Land) -> None:
+        if self.results.get(step.tree) != Green() or step.expected not in self._fronts(step):
+            self.broken_promises.append(f"{step.commit} landed without a test of its tree")
+
+    def _fronts(self, step: Land) -> set[Commit]:
+        """What the landed commit was built on."""
+        wanted = Built(step.commit, step.tree)
+        return {it.onto for it in self.candidates if it.outcome == wanted}
+
+    def _dies(self) -> bool:
+        """A new orchestrator first looks what became of a landing that was under way."""
+        if not self.world.happens(self.world.scenario.kill_rate):
+            return False
+        self.kills += 1
+        self.running.clear()
+        self._record()
+        return True
+
+    def _move(self) -> None:
+        """A stranger mends what is broken, and may break it anew or take back what landed last."""
+        asked = self.world.scenario
+        stranger = self.world.bit(f"stranger {self.moves}")
+        content = self._content() & ~self.world.bad | stranger
+        if self.world.happens(asked.red_rate):
+            self.world.spoil(stranger)
+        if self.landed and self.world.happens(asked.rewind_rate):
+            content &= ~self.world.bit(self.landed[-1][1])
+        self._push(content)
+
+    def _push(self, content: Content) -> None:
+        self.moves += 1
+        self.tip = self.world.commit(content, f"push {self.moves}")
+
+    def _content(self) -> Content:
+        return self.world.contents[self.tip.tree]
+
+
+def _doable(steps: Sequence[Step]) -> list[Doable]:
+    return [step for step in steps if not isinstance(step, Hold)]

@@ -1,0 +1,78 @@
+"""The merge train of one project as it is now; whoever only looks sees the same as who acts."""
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+
+from lockgate.core.model import Pinned, ProjectId, Status, Task, TaskId
+from lockgate.core.settings import MergeMode, MergeTarget, Settings
+from lockgate.core.train_entries import Waits, entries, since
+from lockgate.core.train_model import Built, Queue, Tree
+from lockgate.ports import Configuration, Project, Store, Target, TaskFilter, TrainLog, Yard
+
+BATCH = 1000
+EVER = float("inf")
+REMOTE = "origin"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Train:
+    """A target, where it is, and the rules that it has there."""
+
+    target: Target
+    tip: Built
+    settings: Settings
+    rules: Pinned
+
+    @property
+    def name(self) -> str:
+        return self.target.name
+
+
+@dataclass(frozen=True, slots=True)
+class TrainView:
+    store: Store
+    log: TrainLog
+    yard: Yard
+    configuration: Configuration
+
+    def waiting(self, project: ProjectId | None = None) -> tuple[Task, ...]:
+        which = TaskFilter(project, frozenset({Status.REVIEWING}))
+        return self.store.page(which, None, BATCH).tasks
+
+    def target(self, project: Project) -> tuple[Target, MergeMode]:
+        """Where the changes of a project land, and whether they do so by themselves."""
+        merge = self.configuration.settings_of(project).merge
+        branch = self.configuration.rules_of(project).base
+        remote = REMOTE if merge.target is MergeTarget.REMOTE else ""
+        return Target(project=project, branch=branch, remote=remote), merge.mode
+
+    def train(self, target: Target) -> Train:
+        """Its rules are those of the commit that the target is at."""
+        tip = self.yard.tip(target)
+        rules = self.configuration.rules_at(target.project, tip.commit, target.branch)
+        settings = self.configuration.settings_at(target.project, tip.commit)
+        return Train(target=target, tip=tip, settings=settings, rules=rules)
+
+    def queue(self, train: Train, running: Collection[Tree] = (), blocked: str = "") -> Queue:
+        name, merge = train.name, train.settings.merge
+        waiting = self.waiting(train.target.project.id)
+        return Queue(
+            tip=train.tip,
+            entries=entries(self._waits(name, waiting), merge.mode),
+            candidates=self.log.candidates(name),
+            results=self.log.results(name, train.rules.config_hash),
+            running=frozenset(running),
+            landed=self.log.landed(name, EVER),
+            window=merge.window,
+            batch=merge.batch,
+            blocked=blocked,
+        )
+
+    def _waits(self, name: str, tasks: Iterable[Task]) -> Iterable[Waits]:
+        for task in tasks:
+            if task.candidate:
+                yield Waits(task, self._unlanded(task), self.log.landed(name, since(task)))
+
+    def _unlanded(self, task: Task) -> tuple[TaskId, ...]:
+        named = (self.store.find(id) for id in task.depends_on)
+        return tuple(it.id for it in named if it and it.status is not Status.DONE)
