@@ -16,6 +16,12 @@ from lockgate.core.settings import HARNESSES, MergeMode
 from lockgate.errors import BadConfig
 
 PYTEST = "pytest -q --junitxml=$OUT/junit.xml"
+VITEST = "--reporter=default --reporter=junit --outputFile.junit=$OUT/junit.xml"
+JEST = "--reporters=default --reporters=jest-junit"
+NODE = (
+    "--test-reporter=junit --test-reporter-destination=$OUT/junit.xml"
+    " --test-reporter=spec --test-reporter-destination=stdout"
+)
 VENV = "python3 -m venv .venv && .venv/bin/pip install"
 NO_TEST = 'echo "Error: no test specified" && exit 1'
 
@@ -73,7 +79,7 @@ SEEN = [
             "package.json": package(scripts={"test": "vitest", "typecheck": "tsc"}),
             "package-lock.json": "",
         },
-        "npm test",
+        f"npm test -- --run {VITEST}",
         "npm run typecheck",
         "npm ci",
     ),
@@ -83,7 +89,7 @@ SEEN = [
             "pnpm-lock.yaml": "",
             "tsconfig.json": "",
         },
-        "pnpm exec vitest run",
+        f"pnpm exec vitest run {VITEST}",
         "pnpm exec tsc --noEmit",
         "pnpm install --frozen-lockfile",
     ),
@@ -102,7 +108,12 @@ SEEN = [
     ({"package.json": "[1]"}, None, None, None),
     ({"package.json": "{"}, None, None, None),
     ({"package.json": "[" * 100_000}, None, None, None),
-    ({"go.mod": "module x", "go.sum": ""}, "go test ./...", "go vet ./...", "go mod download"),
+    (
+        {"go.mod": "module x", "go.sum": ""},
+        "go test -json ./...",
+        "go vet ./...",
+        "go mod download",
+    ),
     ({"Cargo.toml": ""}, "cargo test", "cargo check --all-targets", "cargo fetch"),
     ({"Makefile": "test: build\n\tx\ntypecheck:\n\ty\n"}, "make test", "make typecheck", None),
     ({"Makefile": "test := 1\nlint:\n"}, None, None, None),
@@ -114,7 +125,7 @@ SEEN = [
     ),
     (
         {"requirements.txt": "flask", "go.mod": "module x"},
-        "go test ./...",
+        "go test -json ./...",
         "go vet ./...",
         "go mod download",
     ),
@@ -183,11 +194,11 @@ def test_nothing_is_run(tmp_path) -> None:
 
 
 def test_with_both_commands_the_formula_is_written_by_name() -> None:
-    detected = Detected(test=Seen("pytest", "x"), typecheck=Seen("mypy", "x"))
+    detected = Detected(test=Seen("pytest --junitxml=x", "x"), typecheck=Seen("mypy", "x"))
 
     settings = load_config(render_config(detected, base="trunk", agent="codex"), origin="w")
 
-    assert settings.formula == "plain"
+    assert settings.formula == "solo"
     assert (settings.project.base, settings.project.agent) == ("trunk", "codex")
     assert settings.merge.mode is MergeMode.MANUAL
 
@@ -213,6 +224,78 @@ def test_a_gate_whose_command_was_not_found_is_left_out_and_named(formula, detec
     assert settings.formula == "none"
     assert [gate.name for gate in settings.gates] == names
     assert formula == "none" or f"# The formula {formula} without " in text
+
+
+@pytest.mark.parametrize(
+    ("command", "names"),
+    [
+        (PYTEST, True),
+        ("pytest --junit-xml $OUT/x.xml", True),
+        ("go test -json ./...", True),
+        ("gotestsum --junitfile $OUT/x.xml", True),
+        (f"node --test {NODE}", True),
+        (f"npx jest {JEST}", True),
+        (f"vitest run {VITEST}", True),
+        ("pytest -q", False),
+        ("go test ./...", False),
+        ("cargo test", False),
+        ("make test", False),
+        ("npm test", False),
+        ("python -m unittest discover -s tests", False),
+    ],
+)
+def test_solo_is_written_only_where_a_report_names_the_tests(command, names) -> None:
+    text = render_config(Detected(test=Seen(command, "x"), typecheck=Seen("mypy", "x")))
+
+    assert load_config(text, origin="w").formula == ("solo" if names else "plain")
+    assert ("# Not solo: " in text) is not names
+
+
+def test_a_formula_that_was_asked_for_is_written_without_a_word() -> None:
+    detected = Detected(test=Seen("cargo test", "x"), typecheck=Seen("cargo check", "x"))
+
+    solo, plain = (render_config(detected, formula=it) for it in ("solo", "plain"))
+
+    assert load_config(solo, origin="w").formula == "solo"
+    assert load_config(plain, origin="w").formula == "plain"
+    assert "Not solo" not in solo + plain
+
+
+def test_without_a_test_command_nothing_is_said_about_its_report() -> None:
+    assert "Not solo" not in render_config(Detected())
+
+
+@pytest.mark.parametrize(
+    ("script", "installed", "tool", "command"),
+    [
+        ("node --test", {}, "", f"npm test -- {NODE}"),
+        ("node --import=tsx --test --test-concurrency=1", {}, "", f"npm test -- {NODE}"),
+        ("node --test tests/", {}, "", "npm test"),
+        ("tsc && node --test", {}, "", "npm test"),
+        ("vitest run", {}, "pnpm-lock.yaml", f"pnpm test {VITEST}"),
+        ("vitest --run --coverage", {}, "yarn.lock", f"yarn test {VITEST}"),
+        ("vitest src", {}, "", "npm test"),
+        ("jest", {}, "", "npm test"),
+        ("jest --ci", {"jest-junit": "1"}, "", f"JEST_JUNIT_OUTPUT_DIR=$OUT npm test -- {JEST}"),
+        ("jest src", {"jest-junit": "1"}, "", "npm test"),
+        ("mocha", {"jest-junit": "1"}, "", "npm test"),
+    ],
+)
+def test_a_script_that_can_report_is_told_to(tmp_path, script, installed, tool, command) -> None:
+    files = {"package.json": package(scripts={"test": script}, devDependencies=installed)}
+
+    found = detect(repository(tmp_path, {**files, **({tool: ""} if tool else {})}))
+
+    assert found.test == Seen(command, "scripts.test in package.json")
+
+
+def test_jest_without_a_script_reports_where_it_can(tmp_path) -> None:
+    installed = {"jest": "29", "jest-junit": "16"}
+
+    found = detect(repository(tmp_path, {"package.json": package(devDependencies=installed)}))
+
+    assert found.test is not None
+    assert found.test.command == f"JEST_JUNIT_OUTPUT_DIR=$OUT npx --no-install jest {JEST}"
 
 
 @pytest.mark.parametrize("wrong", [{"formula": "magic"}, {"agent": "hal"}])

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from lockgate.adapters.test_sources import changed_files, source_tests
+from lockgate.adapters.test_sources import FileTestSources, changed_files, source_tests
 from lockgate.core.test_rows import ChangedFiles
 
 PYTHON = '''\
@@ -452,3 +452,37 @@ def test_files_that_are_too_big_or_too_many_have_no_tests() -> None:
 
     assert source_tests({"tests/test_a.py": text + "#" * 1_000_001}) == ()
     assert source_tests({"tests/data.json": text}) == ()
+
+
+# --- what a package manager's test command runs -------------------------------------------------
+
+PACKAGE = '{"scripts": {"test": "node --test", "test:unit": "jest"}}'
+
+
+@pytest.mark.parametrize(
+    ("written", "package", "command"),
+    [
+        ("npm test", PACKAGE, "npm test\nnode --test"),
+        ("npm run test -- --x", PACKAGE, "npm run test -- --x\nnode --test"),
+        ("CI=1 yarn --silent test", PACKAGE, "CI=1 yarn --silent test\nnode --test"),
+        ("pnpm -s test", PACKAGE, "pnpm -s test\nnode --test"),
+        ("npm run test:unit", PACKAGE, "npm run test:unit"),
+        ("npx jest", PACKAGE, "npx jest"),
+        ("npm test", "", "npm test"),
+        ("npm test", "{", "npm test"),
+        ("npm test", "[" * 100_000, "npm test"),
+        ("npm test", "[1]", "npm test"),
+        ("npm test", '{"scripts": {"test": 7}}', "npm test"),
+        ("npm test", '{"scripts": []}', "npm test"),
+        ("npm test", PACKAGE + " " * 1_000_000, "npm test"),
+    ],
+)
+def test_npm_test_is_what_its_script_says(written, package, command) -> None:
+    assert FileTestSources().command(written, package) == command
+
+
+def test_the_port_reads_what_the_functions_read() -> None:
+    files = {"test_a.py": "def test_a():\n    assert 1\n"}
+
+    assert FileTestSources().tests(files) == source_tests(files)
+    assert FileTestSources().changes({}, files, (), "") == changed_files({}, files)

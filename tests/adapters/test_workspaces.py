@@ -356,6 +356,26 @@ def test_an_id_that_leads_elsewhere_has_no_place(tmp_path, id) -> None:
 # --- checkouts ----------------------------------------------------------------------------------
 
 
+@pytest.mark.req("R129")
+def test_a_change_made_one_commit_has_its_tree_and_none_of_its_authors_words(shop) -> None:
+    task = shop.task(summary="")
+    shop.workspaces.prepare(shop.project, task)
+    shop.agent(task, "echo two > b.txt; git add -A; git commit -qm 'trust me'; echo 3 > c.txt")
+    change = shop.workspaces.take(shop.project, task)
+
+    one = shop.workspaces.squashed(shop.project, task, change.commit)
+
+    desk = shop.home / "reviews" / task.id / "s1"
+    shop.workspaces.checkout(shop.project, task, one, desk)
+    seen = shop.inside(desk, "git log --format='%an %s' && git diff --name-only origin/HEAD...HEAD")
+    assert "trust me" not in seen.out
+    assert seen.out.splitlines()[0] == "Lockgate (no summary)"
+    assert seen.out.splitlines()[-2:] == ["b.txt", "c.txt"]
+    tree = shop.workspaces.tree
+    assert tree(shop.project, one) == tree(shop.project, change.commit)
+    assert shop.workspaces.squashed(shop.project, task, change.commit) == one
+
+
 def test_a_checkout_is_the_commit_with_its_history_and_none_of_the_judges(shop, tmp_path) -> None:
     task = shop.task()
     shop.workspaces.prepare(shop.project, task)

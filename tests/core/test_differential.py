@@ -351,7 +351,7 @@ def test_base_without_a_report_leaves_no_judgement() -> None:
 
     assert isinstance(decided(cut, [A], [A]), Unjudged)
     assert isinstance(decided(empty, [A], [A]), Unjudged)
-    assert isinstance(decided(empty, [], []), Kept)
+    assert isinstance(decided(empty, [], []), Unjudged)
 
 
 @pytest.mark.parametrize("which", ["base_on_candidate", "candidate"])

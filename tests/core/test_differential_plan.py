@@ -31,8 +31,6 @@ def planned(base=None, candidate=None, command="pytest -q", protected=(), harnes
     sides = Sides(
         base=BASE if base is None else base,
         candidate=CANDIDATE if candidate is None else candidate,
-        base_tree="t1",
-        config_hash="c1",
         harness=frozenset(harness),
     )
     return plan(sides, TestRules(command=command, protected=protected), "n0nce")
@@ -63,7 +61,6 @@ def test_where_only_code_changed_the_mixed_trees_are_the_sides_themselves() -> N
 
     assert found.base_on_candidate.same
     assert found.candidate_on_base.same
-    assert found.base_key == ("t1", "c1")
 
 
 def test_the_canary_goes_where_most_tests_are() -> None:

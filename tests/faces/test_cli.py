@@ -385,7 +385,7 @@ def test_the_log_of_a_task_is_its_events_and_its_history_file_has_the_same(shell
 SAMPLES = {
     "pytest": ({"pyproject.toml": "[project]\nname='x'\n", "tests/conftest.py": ""}, "pytest -q"),
     "npm": ({"package.json": '{"scripts": {"test": "node --test"}}'}, "npm test"),
-    "go": ({"go.mod": "module x\n"}, "go test ./..."),
+    "go": ({"go.mod": "module x\n"}, "go test -json ./..."),
     "cargo": ({"Cargo.toml": "[package]\nname='x'\n"}, "cargo test"),
     "make": ({"Makefile": "test:\n\ttrue\n"}, "make test"),
     "nothing": ({}, "not found"),
@@ -400,7 +400,7 @@ def test_init_writes_a_configuration_that_loads_from_what_the_repository_shows(p
         (plain.repo / name).parent.mkdir(exist_ok=True)
         (plain.repo / name).write_text(text, encoding="utf-8")
 
-    made = json.loads(plain.did("init", "--agent", "scripted", "--json"))
+    made = json.loads(plain.did("init", "--agent", "scripted", "--baseline", "0", "--json"))
 
     assert command in made["found"]["test"]
     assert (made["base"], made["branch"]) == ("main", "main")

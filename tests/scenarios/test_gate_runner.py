@@ -18,7 +18,7 @@ from lockgate.core.test_results import Outcome, ReportRead, TestResult, Unreadab
 from lockgate.ports import Attempt, Cut, GateRun, Project
 from lockgate.services.gate_runner import Evaluation, GateRunner
 from tests.given import COMMIT, a_task
-from tests.scenarios.stage import FakeWorkspaces, no_wait
+from tests.scenarios.stage import FakeWorkspaces, no_differential, no_wait
 
 PROJECT = Project(id=ProjectId("p1"), name="p", common_dir="/p", root="/p")
 TOGETHER = Placement(serial=False, on=(Where.CHANGE,))
@@ -102,6 +102,7 @@ def bench(tmp_path: Path) -> Bench:
         gates=house,
         conditions=says,
         delay=no_wait,
+        differential=no_differential,
     )
     return Bench(house, says, runner)
 

@@ -60,6 +60,17 @@ class GitRepository:
         found = self._git(Path(project.common_dir), "rev-parse", "--verify", "--quiet", ref)
         return found.out.strip() if found.code == 0 else None
 
+    def revision(self, project: Project, name: str) -> str | None:
+        asked = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
+        found = self._git(Path(project.root), *asked)
+        return found.out.strip() if found.code == 0 else None
+
+    def edited(self, project: Project) -> tuple[str, ...]:
+        """None where there is no work tree. A renamed file counts under both its names."""
+        asked = ("status", "--porcelain", "-z", "--no-renames", "--untracked-files=normal")
+        lines = self._git(Path(project.root), *asked).out.split("\0")
+        return tuple(line[3:] for line in lines if line)
+
     def file_at(self, project: Project, commit: str, path: str) -> str | None:
         shown = self._git(Path(project.common_dir), "cat-file", "blob", f"{commit}:{path}")
         return shown.out if shown.code == 0 else None

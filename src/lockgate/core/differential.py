@@ -8,7 +8,16 @@ from lockgate.core.findings import Finding, Location, Priority, by_priority
 from lockgate.core.test_pairs import SourceTest, Tests
 from lockgate.core.test_results import Outcome
 from lockgate.core.test_rows import ChangedFiles, Kind, Row, rows, weakened
-from lockgate.core.test_runs import Runs, Seen, forgeries, misled, seen, trouble, unfinished
+from lockgate.core.test_runs import (
+    Runs,
+    Seen,
+    forgeries,
+    misled,
+    overtime,
+    seen,
+    trouble,
+    unfinished,
+)
 
 SHOWN = 40  # tests that a question to a human names
 CLIP = 160  # characters of one line of a test
@@ -37,6 +46,7 @@ class Lost:
 
     rows: tuple[Row, ...]
     findings: tuple[Finding, ...]
+    final: bool = False  # no other run can take it back: forged, or ended by our time-out
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,17 +74,28 @@ def judge(runs: Runs, base: Tests, candidate: Tests, changed: ChangedFiles) -> V
     outcomes = seen(runs)
     if base and not outcomes.base:
         return Unjudged("no report names a test of base: the command must write one (JUnit)")
+    if not outcomes.base and not outcomes.candidate:
+        return Unjudged("no test ran, neither on base nor on the change")
     table = rows(outcomes, base, candidate, changed)
     harness = tuple(dict.fromkeys(it.file for it in changed.harness))
-    lost = (*unfinished(runs), *forgeries(runs, harness), *_losses(table, outcomes))
+    forged = tuple(forgeries(runs, harness))
+    lost = (*unfinished(runs), *forged, *_losses(table, outcomes))
     notes = by_priority((*lost, *_harness(table, changed), *_notes(table, outcomes, changed)))
     if lost or any(it.priority is Priority.P1_MAJOR for it in notes):
-        return Lost(table, notes)
+        return Lost(table, notes, final=bool(forged) or overtime(runs))
     why = misled(runs)
     if why:
         return Unjudged(why)
     questions = tuple(row for row in table if row.kind in ASKS)
     return Asked(table, notes, _prompt(questions, changed)) if questions else Kept(table, notes)
+
+
+def after_a_loss(verdict: Verdict, attempt: int) -> Verdict:
+    """What a later attempt says counts; where it keeps everything, that it did not at first."""
+    if not isinstance(verdict, Kept):
+        return verdict
+    flaky = Finding(Priority.P2_MINOR, f"FLAKY: nothing was lost only in attempt {attempt}")
+    return Kept(verdict.rows, by_priority((flaky, *verdict.findings)))
 
 
 def as_result(gate: str, verdict: Verdict, proof: Proof) -> SingleGateResult:

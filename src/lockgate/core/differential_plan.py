@@ -27,12 +27,10 @@ _SCRIPTED = frozenset({Runner.JEST, Runner.VITEST, Runner.NODE})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sides:
-    """Both trees as path → blob, and what names base's for the cache."""
+    """Both trees as path → blob, a blob with its mode before its id."""
 
     base: Mapping[str, str]
     candidate: Mapping[str, str]
-    base_tree: str
-    config_hash: str
     harness: frozenset[str] = frozenset()  # mixed files whose part about tests was changed
 
 
@@ -60,9 +58,8 @@ class Mixed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """Base alone is measured once a key; the canary goes into every run but the first."""
+    """The canary goes into every run but the first."""
 
-    base_key: tuple[str, str]
     base_on_candidate: Mixed
     candidate_on_base: Mixed
     runner: Runner | None
@@ -74,9 +71,7 @@ class Plan:
 
 def plan(sides: Sides, rules: TestRules, nonce: str, package: str = "main") -> Plan:
     """`package` is Go's, of the directory that `canary_directory` names."""
-    tests = files_of_tests(sides.base, rules.patterns) or files_of_tests(
-        sides.candidate, rules.patterns
-    )
+    tests = tests_of(sides, rules)
     runner = runner_of(rules.command, tests)
     directory = canary_directory(tests, runner) if runner else None
     canary = (
@@ -84,7 +79,6 @@ def plan(sides: Sides, rules: TestRules, nonce: str, package: str = "main") -> P
     )
     deciding, protected = _deciding(sides, rules), _protected(sides, rules)
     return Plan(
-        base_key=(sides.base_tree, sides.config_hash),
         base_on_candidate=_laid(sides.base, sides.candidate, deciding | protected),
         candidate_on_base=_laid(sides.candidate, sides.base, deciding - protected),
         runner=runner,
@@ -93,6 +87,12 @@ def plan(sides: Sides, rules: TestRules, nonce: str, package: str = "main") -> P
         appended=_appended(tests, runner),
         environment=ENVIRONMENT.get(runner, ()) if runner else (),
     )
+
+
+def tests_of(sides: Sides, rules: TestRules) -> tuple[str, ...]:
+    """Base's; the change's where base has none."""
+    found = files_of_tests(sides.base, rules.patterns)
+    return found or files_of_tests(sides.candidate, rules.patterns)
 
 
 def planted(plan: Plan, texts: Mapping[str, str]) -> tuple[CanaryFile, ...]:

@@ -27,6 +27,7 @@ class Run:
     tests: tuple[TestResult, ...]
     complete: bool = True
     canaries: Canaries | None = None  # those that were laid into this tree
+    overtime: str = ""  # how long it had, where our own time-out ended it
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +75,8 @@ def trouble(runs: Runs) -> str | None:
             return f"the tests were not run on {words}: {run.why}"
     if isinstance(runs.base, Run) and not runs.base.complete:
         return (
-            "the report of base's own tests is missing or cut off, so there is nothing to compare"
+            "no report names the tests of base, or it is cut off, so there is nothing to compare: "
+            "the command must write one (JUnit in $OUT; go test -json)"
         )
     if isinstance(runs.base_again, Run) and isinstance(runs.base, Run):
         return _unfit(runs.base, runs.base_again)
@@ -83,11 +85,11 @@ def trouble(runs: Runs) -> str | None:
 
 def seen(runs: Runs) -> Seen:
     return Seen(
-        base=_outcomes(runs.base),
-        again=_outcomes(runs.base_again) if runs.base_again else None,
-        base_on_candidate=_outcomes(runs.base_on_candidate),
-        candidate=_outcomes(runs.candidate),
-        candidate_on_base=_outcomes(runs.candidate_on_base),
+        base=outcomes_of(runs.base),
+        again=outcomes_of(runs.base_again) if runs.base_again else None,
+        base_on_candidate=outcomes_of(runs.base_on_candidate),
+        candidate=outcomes_of(runs.candidate),
+        candidate_on_base=outcomes_of(runs.candidate_on_base),
         said={it.id: it for it in (*_tests(runs.base_on_candidate), *_tests(runs.candidate))},
     )
 
@@ -96,7 +98,7 @@ def forgeries(runs: Runs, touched: Iterable[str]) -> Iterator[Finding]:
     """What shows that a run on the change reports what did not happen."""
     files = listed(touched)
     by = f"; the change touches {files}" if files else "; the change's own code runs in it"
-    base = _outcomes(runs.base)
+    base = outcomes_of(runs.base)
     named = (
         ("base's tests on the change", _forged(runs.base_on_candidate, base)),
         ("the change's tests", _forged(runs.candidate, {})),
@@ -113,11 +115,18 @@ def unfinished(runs: Runs) -> Iterator[Finding]:
         ("the change's tests", runs.candidate),
     ):
         if isinstance(run, Run) and not run.complete:
-            how = "was killed" if run.exit_code is None else f"exited {run.exit_code}"
+            killed = run.overtime or "was killed"
+            how = killed if run.exit_code is None else f"exited {run.exit_code}"
             yield Finding(
                 Priority.P0_CRITICAL,
                 f"the command {how} without a complete report, which it writes on base ({words})",
             )
+
+
+def overtime(runs: Runs) -> bool:
+    """Whether our own time-out ended a run on the change."""
+    ours = (runs.base_on_candidate, runs.candidate)
+    return any(isinstance(it, Run) and bool(it.overtime) for it in ours)
 
 
 def misled(runs: Runs) -> str | None:
@@ -145,14 +154,17 @@ def _unfit(base: Run, again: Run) -> str | None:
     if not canaries:
         return None
     if any(not _said(again, it) for it in (*canaries.must_fail, *canaries.must_pass)):
-        return "tests that were added to base for this run were not run by the command"
+        return (
+            "tests that were added to base for this run were not run by the command: it must look "
+            "where base's tests are, and must not stop at the first failure"
+        )
     if any(not _said(again, it) <= FAILING for it in canaries.must_fail):
         return "a test that must fail did not fail on base"
     if any(not _passed(again, it) for it in canaries.must_pass):
         return "a test that can only pass did not pass on base"
     if again.exit_code == 0:
         return "the command exits 0 on base though a test failed"
-    hidden = [it for it in _green(base) if it not in _outcomes(again)]
+    hidden = [it for it in _green(base) if it not in outcomes_of(again)]
     if hidden:
         return (
             f"beside a failing test {len(hidden)} tests of base were not run ({listed(hidden)}): "
@@ -166,7 +178,7 @@ def _forged(run: AnyRun, expected: Outcomes) -> Iterator[str]:
     if isinstance(run, NotRun) or not run.complete or not run.canaries:
         return
     outcomes = dict.fromkeys(_said(run, it) for it in run.canaries.must_fail)
-    unloaded = run.exit_code != 0 and any(it not in _outcomes(run) for it in expected)
+    unloaded = run.exit_code != 0 and any(it not in outcomes_of(run) for it in expected)
     if frozenset() in outcomes and not unloaded:
         yield "a test that must fail was not reported"
     for said in outcomes:
@@ -185,10 +197,11 @@ def _passed(run: Run, word: str) -> bool:
 
 
 def _green(run: Run) -> list[str]:
-    return [id for id, outcome in _outcomes(run).items() if outcome is Outcome.PASSED]
+    return [id for id, outcome in outcomes_of(run).items() if outcome is Outcome.PASSED]
 
 
-def _outcomes(run: AnyRun) -> Outcomes:
+def outcomes_of(run: AnyRun) -> Outcomes:
+    """By id, canaries taken out."""
     return {it.id: it.outcome for it in merged(_tests(run))}
 
 

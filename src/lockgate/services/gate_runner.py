@@ -7,8 +7,17 @@ from pathlib import Path
 from threading import Lock
 
 from lockgate.core import answers
-from lockgate.core.evaluation import Broken, Passed, SingleGateResult
-from lockgate.core.gates import CommandGate, Gate, HumanGate, Where, kind_of, waves, with_protected
+from lockgate.core.evaluation import Broken, Passed, SingleGateResult, proof_of
+from lockgate.core.gates import (
+    CommandGate,
+    DifferentialGate,
+    Gate,
+    HumanGate,
+    Where,
+    kind_of,
+    waves,
+    with_protected,
+)
 from lockgate.core.model import REVIEWS, Task
 from lockgate.core.settings import Settings
 from lockgate.errors import Unavailable
@@ -16,6 +25,11 @@ from lockgate.ports import Conditions, GateRun, GateRuns, Project, Workspaces
 from lockgate.services.command_gate import Patience, judge_command
 
 Cancelled = Callable[[], bool]
+Tell = Callable[[Gate, SingleGateResult | None], None]  # a gate begins, or has its result
+
+
+def silent(_gate: Gate, _result: SingleGateResult | None) -> None:
+    pass
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +42,23 @@ class Evaluation:
     settings: Settings
 
 
+@dataclass(slots=True)
+class Clean:
+    """The change's checkout, made for the first gate that wants one; no attempt ever writes it."""
+
+    workspaces: Workspaces
+    it: Evaluation
+    place: Path
+    _lock: Lock = field(default_factory=Lock)
+    _made: GateRun | None = None
+
+    def run(self) -> GateRun:
+        with self._lock:
+            if self._made is None:
+                self._made = checked_out(self.workspaces, self.it, self.place)
+            return self._made
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GateRunner:
     home: Path
@@ -35,15 +66,31 @@ class GateRunner:
     gates: GateRuns
     conditions: Conditions
     delay: Callable[[float], Coroutine[None, None, None]]
+    differential: Callable[[Evaluation, DifferentialGate, Cancelled], SingleGateResult]
     _words: dict[str, Lock] = field(default_factory=dict[str, Lock])  # of `exclusive`
 
-    def results(self, it: Evaluation, cancelled: Cancelled) -> tuple[SingleGateResult, ...]:
+    def results(
+        self, it: Evaluation, cancelled: Cancelled, tell: Tell = silent
+    ) -> tuple[SingleGateResult, ...]:
         """Up to the next review, or to the first wave in which a gate did not pass."""
-        results: list[SingleGateResult] = []
+        place = self.home / "runs" / it.task.id / f"{it.task.iteration}-change"
+        clean = Clean(self.workspaces, it, place)
 
         def judged(gate: Gate) -> SingleGateResult:
-            return self._judged(it, gate, cancelled)
+            tell(gate, None)
+            result = self._judged(clean, gate, cancelled)
+            tell(gate, result)
+            return result
 
+        try:
+            return self._in_waves(it, judged, cancelled)
+        finally:
+            self.workspaces.discard(place)
+
+    def _in_waves(
+        self, it: Evaluation, judged: Callable[[Gate], SingleGateResult], cancelled: Cancelled
+    ) -> tuple[SingleGateResult, ...]:
+        results: list[SingleGateResult] = []
         for wave in waves(_next_gates(it.task, it.settings)):
             with ThreadPoolExecutor(len(wave)) as pool:
                 results += pool.map(judged, wave)
@@ -51,17 +98,20 @@ class GateRunner:
                 break
         return tuple(results)
 
-    def _judged(self, it: Evaluation, gate: Gate, cancelled: Cancelled) -> SingleGateResult:
-        task = it.task
+    def _judged(self, clean: Clean, gate: Gate, cancelled: Cancelled) -> SingleGateResult:
+        it, task = clean.it, clean.it.task
         if not task.candidate:
             return Broken(gate.name, f"branch {task.branch} is neither in a workspace nor in git")
         if not self._applies(it, gate):
-            return Passed(gate.name, answers.proof_of(task, f"not asked for: {gate.place.when}"))
+            return Passed(gate.name, proof_of(task, f"not asked for: {gate.place.when}"))
         match gate:
             case HumanGate():
                 return answers.heard(task, gate)
             case CommandGate():
-                return self._commanded(it, gate, cancelled)
+                return self._commanded(clean, gate, cancelled)
+            case DifferentialGate():
+                with self._alone(gate):
+                    return answers.consented(task, self.differential(it, gate, cancelled))
             case _:
                 return Broken(gate.name, f"this version runs no {kind_of(gate)} gates")
 
@@ -80,36 +130,34 @@ class GateRunner:
         change: dict[str, object] = {"paths": list(it.files), "files_changed": len(it.files)}
         return self.conditions.hold(gate.place.when, facts, change)
 
-    def _commanded(
-        self, it: Evaluation, gate: CommandGate, cancelled: Cancelled
-    ) -> SingleGateResult:
-        word = gate.place.exclusive
-        lock = self._words.setdefault(word, Lock()) if word else Lock()
-        place = self.home / "runs" / it.task.id / f"{it.task.iteration}-{gate.name}"
-        with lock:
+    def _commanded(self, clean: Clean, gate: CommandGate, cancelled: Cancelled) -> SingleGateResult:
+        limits, patience = clean.it.settings.limits, Patience(self.delay, cancelled)
+        with self._alone(gate):
             try:
-                run = self._checked_out(it, place)
-                patience = Patience(self.delay, cancelled)
-                return judge_command(self.gates, gate, run, it.settings.limits, patience)
+                return judge_command(self.gates, gate, clean.run(), limits, patience)
             except Unavailable as error:
                 return Broken(gate.name, str(error))
-            finally:
-                self.workspaces.discard(place)
 
-    def _checked_out(self, it: Evaluation, place: Path) -> GateRun:
-        task = it.task
-        self.workspaces.discard(place)
-        self.workspaces.checkout(it.project, task, task.candidate, place)
-        self.workspaces.set_up(it.project, task, it.settings, place)
-        return GateRun(
-            checkout=place,
-            base=self.workspaces.base(it.project),
-            commit=task.candidate,
-            tree=self.workspaces.tree(it.project, task.candidate),
-            config_hash=task.pinned.config_hash if task.pinned else "",
-            sandbox=it.settings.sandbox,
-            services=it.settings.services,
-        )
+    def _alone(self, gate: Gate) -> Lock:
+        word = gate.place.exclusive
+        return self._words.setdefault(word, Lock()) if word else Lock()
+
+
+def checked_out(workspaces: Workspaces, it: Evaluation, place: Path) -> GateRun:
+    """The candidate, clean and set up, in a place that the caller discards."""
+    task = it.task
+    workspaces.discard(place)
+    workspaces.checkout(it.project, task, task.candidate, place)
+    workspaces.set_up(it.project, task, it.settings, place)
+    return GateRun(
+        checkout=place,
+        base=workspaces.base(it.project),
+        commit=task.candidate,
+        tree=workspaces.tree(it.project, task.candidate),
+        config_hash=task.pinned.config_hash if task.pinned else "",
+        sandbox=it.settings.sandbox,
+        services=it.settings.services,
+    )
 
 
 def _next_gates(task: Task, settings: Settings) -> Sequence[Gate]:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from lockgate.core.baseline import Baseline
 from lockgate.errors import Refused
 from lockgate.ports import Project, Repository
 from lockgate.services.callers import Caller, must_be_human
@@ -36,6 +37,11 @@ class Initialised:
     base: str
     branch: str | None
     found: Mapping[str, str]
+    baselines: tuple[Baseline, ...] = ()
+
+
+# The configuration's text and the base branch: what its commands come to there.
+Measure = Callable[[str, str], tuple[Baseline, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +49,10 @@ class Initialiser:
     repository: Repository
     propose: Callable[[Path, Wanted, str], Proposal]
 
-    def init(self, project: Project, wanted: Wanted, caller: Caller) -> Initialised:
+    def init(
+        self, project: Project, wanted: Wanted, caller: Caller, measure: Measure | None = None
+    ) -> Initialised:
+        """What is measured is told and refuses nothing."""
         must_be_human(caller, "the repository was not set up")
         if project.root == project.common_dir:
             raise Refused(
@@ -61,5 +70,8 @@ class Initialiser:
             )
         proposal = self.propose(Path(project.root), wanted, base)
         self.repository.write_file(project, CONFIG, proposal.text, replace=wanted.force)
+        measured = measure(proposal.text, base) if measure else ()
         branch = self.repository.commit_file(project, CONFIG, MESSAGE) if wanted.commit else None
-        return Initialised(path=CONFIG, base=base, branch=branch, found=proposal.found)
+        return Initialised(
+            path=CONFIG, base=base, branch=branch, found=proposal.found, baselines=measured
+        )

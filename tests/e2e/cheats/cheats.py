@@ -971,6 +971,10 @@ def jest_tests(old: str, new: str) -> dict[str, str]:
     return {"src/calc.test.js": swapped(JEST_TESTS, (old, new))}
 
 
+def jest_package(settings: str) -> str:
+    return swapped(JEST_BASE["package.json"], ('"jest": {}', f'"jest": {{{settings}}}'))
+
+
 def go_tests(old: str, new: str) -> dict[str, str]:
     return {"calc/calc_test.go": swapped(GO_TESTS, (old, new))}
 
@@ -1025,8 +1029,8 @@ PLAYED = (
         Lost,
         "must fail was reported as passed",
         {
-            "jest.config.js": "module.exports = {setupFiles: ['./all.js']};\n",
-            "all.js": "globalThis.expect = () => new Proxy({}, {get: () => () => {}});\n",
+            "package.json": jest_package('"setupFilesAfterEnv": ["./all.js"]'),
+            "all.js": "globalThis.expect = () => new Proxy({}, {get: () => () => {}});\nJSON.parse = () => ({});\n",
         },
         JEST_GREEN,
         canaries_on_candidate=Outcome.PASSED,
@@ -1034,8 +1038,11 @@ PLAYED = (
     jest(
         "jest exits",
         Lost,
-        "must fail was not reported",
-        {"jest.setup.js": "process.exit(0);\n"},
+        "is not run any more",
+        {
+            "package.json": jest_package('"setupFiles": ["./all.js"]'),
+            "all.js": "process.exit(0);\n",
+        },
         "",
         canaries_on_candidate=None,
         exit_code=0,

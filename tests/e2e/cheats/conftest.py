@@ -1,8 +1,10 @@
-"""These run the test runners themselves, which need no sandbox."""
+"""One home for all cases, so that each base is measured once."""
 
 import pytest
 
+from tests.e2e.cheats.stage import Theatre
 
-@pytest.fixture(autouse=True)
-def _in_the_sandbox() -> None:
-    """Instead of the one beside, which asks for a sandbox."""
+
+@pytest.fixture(scope="module")
+def theatre(tmp_path_factory: pytest.TempPathFactory) -> Theatre:
+    return Theatre(tmp_path_factory.mktemp("theatre"))

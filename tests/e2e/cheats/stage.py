@@ -1,21 +1,41 @@
-"""A change to a small repository, its tests run for real on the four trees, and the verdict."""
+"""A change to a small repository, judged as Lockgate does it: real git, sandboxes and runners."""
 
-import os
-import subprocess
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from lockgate.adapters.reports import junit
-from lockgate.adapters.test_sources import changed_files, source_tests
-from lockgate.core.differential import Asked, Kept, Lost, Unjudged, Verdict, judge
-from lockgate.core.differential_plan import Mixed, Plan, Sides, TestRules, plan, planted
+from lockgate.adapters.clock import SystemChance
+from lockgate.adapters.gate_commands import CommandGates
+from lockgate.adapters.git import GitRepository
+from lockgate.adapters.measurements import FileMeasurements
+from lockgate.adapters.reports import read_reports
+from lockgate.adapters.test_sources import FileTestSources, changed_files, source_tests
+from lockgate.adapters.workspaces import GitWorkspaces
+from lockgate.adapters.workspaces.blending import GitTrees
+from lockgate.core.differential import Asked, Kept, Lost, Unjudged, Verdict, as_result, judge
+from lockgate.core.differential_plan import Plan, Sides, TestRules, plan
+from lockgate.core.evaluation import Broken, Failed, Passed, SingleGateResult, Waiting
+from lockgate.core.gates import CommandGate, DifferentialGate, Placement, Where
+from lockgate.core.model import Pinned, Status, TaskId
+from lockgate.core.settings import EnvSettings, Settings
 from lockgate.core.test_paths import files_of_tests
 from lockgate.core.test_results import Outcome, TestResult
 from lockgate.core.test_rows import ChangedFiles
 from lockgate.core.test_runs import Canaries, Run, Runs
+from lockgate.ports import Project
+from lockgate.services.differential_gate import DifferentialJudge
+from lockgate.services.gate_runner import Evaluation, checked_out
+from tests.adapters.workshop import asked
+from tests.given import PROOF, a_task
+from tests.scenarios.world import git
 
+BIN = Path(sys.executable).parent
+PREFIX = (
+    f'export PY="{sys.executable}" PATH="{BIN}:$PATH" '
+    "PYTHONDONTWRITEBYTECODE=1 PYTEST_DISABLE_PLUGIN_AUTOLOAD=1"
+)
+RESULTS = {Kept: Passed, Lost: Failed, Asked: Waiting, Unjudged: Broken}
 PYTEST = 'PYTHONPATH=. "$PY" -m pytest -q -p no:cacheprovider --junitxml="$OUT/report.xml"'
 NODE = (
     'node --test --test-reporter=junit --test-reporter-destination="$OUT/report.xml" '
@@ -38,6 +58,7 @@ class Case:
     command: str = PYTEST
     looks_green: bool = True  # of a cheat: the plain command is content with it
     played: "Played | None" = None  # outcomes, where the runner is not at hand
+    env: EnvSettings = field(default_factory=EnvSettings)
 
     @property
     def candidate(self) -> dict[str, str]:
@@ -57,125 +78,132 @@ class Played:
     exit_code: int = 1
 
 
-# Base is measured once, as Lockgate does it too; a tree that is the same need not run again.
-_KNOWN: dict[object, Run] = {}
+@dataclass
+class Theatre:
+    """One home for many cases: base's own runs are measured once a base, as they are for users."""
+
+    place: Path
+    projects: dict[object, Project] = field(default_factory=dict)
+
+    @property
+    def home(self) -> Path:
+        return self.place / "home"
+
+    @property
+    def workspaces(self) -> GitWorkspaces:
+        return GitWorkspaces(self.home)
+
+    def result_of(self, case: Case, **more: object) -> SingleGateResult:
+        it, gate = self._asked(case, **more)
+        judge = DifferentialJudge(
+            home=self.home,
+            workspaces=self.workspaces,
+            trees=GitTrees(self.home),
+            gates=CommandGates(read_reports),
+            sources=FileTestSources(),
+            measurements=FileMeasurements(self.home / "measurements"),
+            chance=SystemChance(),
+        )
+        return judge.result(it, gate, lambda: False)
+
+    def plain_exit(self, case: Case) -> int | None:
+        """How the command ends on the change, which is all that most judges look at."""
+        it, gate = self._asked(case)
+        place = self.home / "runs" / it.task.id / "plain"
+        plain = CommandGate(name="plain", place=gate.place, command=gate.command)
+        try:
+            run = checked_out(self.workspaces, it, place)
+            gates = CommandGates(read_reports)
+            attempt = gates.attempt(plain, run, lambda: False)
+            gates.read(attempt, None)
+        finally:
+            self.workspaces.discard(place)
+        return attempt.exit_code
+
+    def left_over(self) -> list[str]:
+        """Files of runs that are over."""
+        return [str(it) for it in (self.home / "runs").glob("*/*")]
+
+    def _asked(self, case: Case, **more: object) -> tuple[Evaluation, DifferentialGate]:
+        project = self._project(case)
+        base = asked(Path(project.root), "rev-parse", "main")
+        number = len(asked(Path(project.root), "branch", "--list").splitlines())
+        task = a_task(
+            Status.AGENT_REVIEW,
+            id=TaskId(f"case-{project.id}-{number}"[:40]),
+            branch=f"case-{number}",
+            pinned=Pinned(base_commit=base, config_hash="rules"),
+        )
+        self._commit(Path(project.root), task.branch, case)
+        change = self.workspaces.adopt(project, task)
+        assert change is not None
+        fields: dict[str, object] = {"attempts": 1, "timeout": 120, **more}
+        gate = DifferentialGate(
+            name="differential",
+            place=Placement(serial=True, on=(Where.CHANGE,)),
+            command=f"{PREFIX}\n{case.command}",
+            **fields,  # type: ignore[arg-type]  # a test's own
+        )
+        settings = Settings(formula="none", gates=(gate,), env=case.env)
+        return Evaluation(project, replace(task, candidate=change.commit), (), settings), gate
+
+    def _project(self, case: Case) -> Project:
+        key = (case.env, tuple(sorted(case.base.items())))
+        if key not in self.projects:
+            root = self.place / f"repository {len(self.projects)}"
+            root.mkdir(parents=True)
+            git(root, "init", "--quiet", "--initial-branch=main")
+            _fill(root, case.base)
+            project = GitRepository().project_at(root)
+            assert project is not None
+            self.projects[key] = project
+        return self.projects[key]
+
+    def _commit(self, root: Path, branch: str, case: Case) -> None:
+        git(root, "checkout", "--quiet", "-b", branch, "main")
+        git(root, "rm", "-r", "--quiet", "--force", ".")
+        _fill(root, case.candidate)
+        git(root, "checkout", "--quiet", "main")
 
 
-@dataclass(slots=True)
-class Stage:
-    folder: Path
-    case: Case
-    runs: int = 0
+def _fill(root: Path, files: Files) -> None:
+    for path, text in files.items():
+        target = root / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text, encoding="utf-8")
+        target.chmod(0o755)
+    git(root, "add", "--all", "--force")
+    git(root, "commit", "--quiet", "--allow-empty", "--message", "files")
 
 
-def verdict_of(case: Case, folder: Path) -> Verdict:
+def played_result(case: Case) -> SingleGateResult:
+    """By the same rules, without the runner."""
+    assert case.played is not None
     changed = changes_of(case)
-    mixed = frozenset(it.file for it in changed.harness)
-    sides = Sides(
-        base=case.base,
-        candidate=case.candidate,
-        base_tree="base",
-        config_hash="rules",
-        harness=mixed,
-    )
+    harness = frozenset(it.file for it in changed.harness)
+    sides = Sides(base=case.base, candidate=case.candidate, harness=harness)
     planned = plan(sides, TestRules(command=case.command), NONCE, "calc")
-    runs = _played(case.played, planned) if case.played else _run(Stage(folder, case), planned)
-    return judge(runs, _tests(case.base), _tests(case.candidate), changed)
-
-
-def plain_exit(case: Case, folder: Path) -> int | None:
-    """How the command ends on the change, which is all that most judges look at."""
-    return _measured(Stage(folder, case, 90), case.candidate, None).exit_code
+    runs = _played(case.played, planned)
+    verdict = judge(runs, _tests(case.base), _tests(case.candidate), changed)
+    return as_result("differential", verdict, PROOF)
 
 
 def changes_of(case: Case) -> ChangedFiles:
     return changed_files(case.base, case.candidate, (), case.command)
 
 
-def words_of(verdict: Verdict) -> str:
-    match verdict:
-        case Kept(_, findings) | Lost(_, findings):
+def words_of(result: SingleGateResult) -> str:
+    match result:
+        case Passed(_, _, findings) | Failed(_, findings):
             return "\n".join(it.issue for it in findings)
-        case Asked(_, _, prompt):
+        case Waiting(_, prompt):
             return prompt
-        case Unjudged(why):
+        case Broken(_, why):
             return why
 
 
 def _tests(files: Files):
     return source_tests({path: files[path] for path in files_of_tests(files, ())})
-
-
-def _run(stage: Stage, planned: Plan) -> Runs:
-    base, candidate = dict(stage.case.base), stage.case.candidate
-    return Runs(
-        base=_measured(stage, base, None),
-        base_again=_measured(stage, base, planned),
-        base_on_candidate=_measured(
-            stage, _mixed(candidate, base, planned.base_on_candidate), planned
-        ),
-        candidate=_measured(stage, candidate, planned),
-        candidate_on_base=_measured(
-            stage, _mixed(base, candidate, planned.candidate_on_base), planned
-        ),
-    )
-
-
-def _mixed(start: Files, other: Files, mixed: Mixed) -> dict[str, str]:
-    taken = {**start, **{path: other[path] for path in mixed.take}}
-    return {path: text for path, text in taken.items() if path not in mixed.drop}
-
-
-def _measured(stage: Stage, files: dict[str, str], planned: Plan | None) -> Run:
-    """The command on these files; a tree that was measured is not measured again."""
-    added = planted(planned, files) if planned else ()
-    whole = {**files, **{it.path: it.text for it in added}}
-    key = (stage.case.command, bool(planned), tuple(sorted(whole.items())))
-    if key not in _KNOWN:
-        canaries = Canaries(
-            tuple(word for it in added for word in it.canaries.must_fail),
-            tuple(word for it in added for word in it.canaries.must_pass),
-        )
-        environment = dict(planned.environment) if planned else {}
-        _KNOWN[key] = _executed(stage, whole, environment, canaries if added else None)
-    return _KNOWN[key]
-
-
-def _executed(
-    stage: Stage, files: Files, environment: Mapping[str, str], canaries: Canaries | None
-) -> Run:
-    stage.runs += 1
-    tree, out = stage.folder / f"tree{stage.runs}", stage.folder / f"out{stage.runs}"
-    out.mkdir()
-    for path, text in files.items():
-        target = tree / path
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(text, encoding="utf-8")
-        target.chmod(0o755)
-    ended = subprocess.run(
-        ["sh", "-c", stage.case.command],
-        cwd=tree,
-        env={
-            "PATH": os.environ["PATH"],
-            "HOME": str(stage.folder),
-            "PY": sys.executable,
-            "OUT": str(out),
-            "PYTHONDONTWRITEBYTECODE": "1",
-            "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
-            **environment,
-        },
-        capture_output=True,
-        check=False,
-        timeout=120,
-    )
-    report = out / "report.xml"
-    read = junit.read(report.read_bytes(), str(tree)) if report.is_file() else None
-    return Run(
-        exit_code=ended.returncode,
-        tests=(read.tests or ()) if read else (),
-        complete=bool(read and read.complete),
-        canaries=canaries,
-    )
 
 
 def _played(played: Played, planned: Plan) -> Runs:

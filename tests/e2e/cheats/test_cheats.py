@@ -2,14 +2,15 @@
 
 import random
 import shutil
-from pathlib import Path
 
 import pytest
 
 from lockgate.core.differential import Asked, Kept, Lost
+from lockgate.core.evaluation import Failed, Passed, SingleGateResult
 from tests.e2e.cheats.cheats import CHEATS, NODE_CASES, PLAYED, REAL, RESIDUE
 from tests.e2e.cheats.honest import HONEST, QUESTIONS
-from tests.e2e.cheats.stage import NODE, Case, plain_exit, verdict_of, words_of
+from tests.e2e.cheats.runners import RUNNERS, cases_of
+from tests.e2e.cheats.stage import NODE, RESULTS, Case, Theatre, played_result, words_of
 
 EVERY = (*CHEATS, *HONEST, *QUESTIONS, *RESIDUE)
 RUN = tuple(it for it in EVERY if it.played is None)
@@ -20,39 +21,64 @@ def named(case: Case) -> str:
     return case.name.replace(" ", "-")
 
 
-def judged(case: Case, folder: Path) -> None:
+def expected(case: Case, result: SingleGateResult) -> None:
+    words = words_of(result)
+    assert isinstance(result, RESULTS[case.expect]), words
+    assert case.says in words
+    if isinstance(result, Failed):
+        assert any(it.priority in {"P0", "P1"} for it in result.findings)
+    if isinstance(result, Passed):
+        assert result.proof.tests_passed
+        assert "bubblewrap" in result.proof.sandbox
+
+
+def judged(case: Case, theatre: Theatre) -> None:
     if "node" in case.command and shutil.which("node") is None:
         pytest.skip("needs node")
-    folder.mkdir(exist_ok=True)
 
-    verdict = verdict_of(case, folder)
+    expected(case, theatre.result_of(case))
 
-    words = words_of(verdict)
-    assert isinstance(verdict, case.expect), words
-    assert case.says in words
-    if isinstance(verdict, Lost):
-        assert any(it.priority in {"P0", "P1"} for it in verdict.findings)
+    assert theatre.left_over() == []
 
 
 @pytest.mark.parametrize("case", SAMPLE, ids=named)
-def test_a_sample_of_all_cases_is_judged_as_expected(case: Case, tmp_path: Path) -> None:
-    judged(case, tmp_path / "trees")
+def test_a_sample_of_all_cases_is_judged_as_expected(case: Case, theatre: Theatre) -> None:
+    judged(case, theatre)
 
 
 @pytest.mark.parametrize("case", [it for it in EVERY if it.played], ids=named)
-def test_a_case_of_a_runner_that_is_played_is_judged_as_expected(
-    case: Case, tmp_path: Path
-) -> None:
-    judged(case, tmp_path / "trees")
+def test_a_case_of_a_runner_that_is_played_is_judged_as_expected(case: Case) -> None:
+    result = played_result(case)
+
+    assert isinstance(result, RESULTS[case.expect]), words_of(result)
+    assert case.says in words_of(result)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("case", RUN, ids=named)
-def test_every_case_is_judged_as_expected(case: Case, tmp_path: Path) -> None:
-    judged(case, tmp_path / "trees")
+def test_every_case_is_judged_as_expected(case: Case, theatre: Theatre) -> None:
+    judged(case, theatre)
 
     if case in CHEATS and case.looks_green:
-        assert plain_exit(case, tmp_path / "trees") == 0, "the cheat does not even work"
+        assert theatre.plain_exit(case) == 0, "the cheat does not even work"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("program", "case"),
+    [
+        pytest.param(program, case, id=f"{program}-{named(case)}")
+        for program in RUNNERS
+        for case in cases_of(program, EVERY)
+    ],
+)
+def test_a_played_case_is_judged_alike_with_the_runner_itself(
+    program: str, case: Case, theatre: Theatre
+) -> None:
+    if shutil.which(program) is None:
+        pytest.skip(f"needs {program}")
+
+    expected(case, theatre.result_of(RUNNERS[program](case)))
 
 
 def test_the_corpora_are_as_large_as_promised_and_every_name_is_used_once() -> None:

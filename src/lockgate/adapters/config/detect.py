@@ -30,6 +30,17 @@ class Detected:
     test_paths: tuple[str, ...] = ()
 
 
+# A command that reports its tests one by one, which is what the differential gate compares.
+_NAMES_TESTS = re.compile(
+    r"--junit-?xml\b|\bgo test\b.* -json\b|--junitfile\b|--test-reporter[= ]junit\b"
+    r"|\bjest-junit\b|--reporter[= ]junit\b"
+)
+
+
+def names_tests(command: str) -> bool:
+    return bool(_NAMES_TESTS.search(command))
+
+
 def detect(root: Path) -> Detected:
     """Of several languages the first with a test command; a Makefile fills what is missing."""
     found = [language(root) for language in (_python, _node, _go, _rust)]
@@ -133,13 +144,37 @@ def _node(root: Path) -> Detected:
 
 def _node_test(package: Mapping[str, Any], tool: str, run: str) -> Seen | None:
     script = _table(package, "scripts").get("test")
-    if isinstance(script, str) and script.strip() and "no test specified" not in script:
-        return Seen(f"{tool} test", "scripts.test in package.json")
     installed = {**_table(package, "dependencies"), **_table(package, "devDependencies")}
+    if isinstance(script, str) and script.strip() and "no test specified" not in script:
+        passed_on = "npm test --" if tool == "npm" else f"{tool} test"
+        named = _reporting(script.strip(), passed_on, installed)
+        return Seen(named or f"{tool} test", "scripts.test in package.json")
     for name, arguments in (("vitest", "vitest run"), ("jest", "jest")):
         if name in installed:
-            return Seen(f"{run} {arguments}", f"{name} in package.json")
+            command = f"{run} {arguments}"
+            named = _reporting(arguments, command, installed)
+            return Seen(named or command, f"{name} in package.json")
     return None
+
+
+def _reporting(script: str, command: str, installed: Mapping[str, Any]) -> str | None:
+    """The command with a report in $OUT, where the script takes what is added behind it."""
+    if re.fullmatch(r"node(?: --[\w=-]+)* --test(?: --[\w=-]+)*", script):
+        return f"{command} {_NODE_REPORT}"
+    if re.fullmatch(r"vitest(?: run| --[\w=-]+)*", script):
+        once = "" if " run" in script or "--run" in script else " --run"
+        return f"{command}{once} {_VITEST_REPORT}"
+    if "jest-junit" in installed and re.fullmatch(r"jest(?: --[\w=-]+)*", script):
+        return f"JEST_JUNIT_OUTPUT_DIR=$OUT {command} {_JEST_REPORT}"
+    return None
+
+
+_NODE_REPORT = (
+    "--test-reporter=junit --test-reporter-destination=$OUT/junit.xml"
+    " --test-reporter=spec --test-reporter-destination=stdout"
+)
+_VITEST_REPORT = "--reporter=default --reporter=junit --outputFile.junit=$OUT/junit.xml"
+_JEST_REPORT = "--reporters=default --reporters=jest-junit"
 
 
 def _node_types(root: Path, package: Mapping[str, Any], tool: str, run: str) -> Seen | None:
@@ -158,7 +193,7 @@ def _go(root: Path) -> Detected:
     if not (root / "go.mod").is_file():
         return Detected()
     return Detected(
-        test=Seen("go test ./...", "go.mod"),
+        test=Seen("go test -json ./...", "go.mod"),
         typecheck=Seen("go vet ./...", "go.mod"),
         setup=Seen("go mod download", "go.mod"),
         inputs=_present(root, "go.mod", "go.sum"),

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from lockgate.adapters.config.detect import Detected, Seen
+from lockgate.adapters.config.detect import Detected, Seen, names_tests
 from lockgate.adapters.config.formulas import GATE_FORMULAS, formula_gates
 from lockgate.core.settings import HARNESSES
 from lockgate.errors import BadConfig
@@ -12,13 +12,15 @@ _NEEDS = {"tests": "test", "typecheck": "typecheck", "differential": "test"}
 
 
 def render_config(
-    detected: Detected, *, formula: str = "plain", agent: str = "claude", base: str = "main"
+    detected: Detected, *, formula: str = "", agent: str = "claude", base: str = "main"
 ) -> str:
     """A formula whose commands were not all found is spelled out, without the gates that lack one.
 
-    A gate is never given an empty command or one that always passes.
+    No formula is the one that fits: `solo`, or `plain` where no report would name tests. A gate is
+    never given an empty command or one that always passes.
     """
-    _refuse_unknown("formula", formula, GATE_FORMULAS)
+    chosen = formula or ("solo" if _can_compare(detected) else "plain")
+    _refuse_unknown("formula", chosen, GATE_FORMULAS)
     _refuse_unknown("agent", agent, HARNESSES)
     blocks = (
         ("# How Lockgate judges and lands changes of this repository.",
@@ -27,7 +29,8 @@ def render_config(
         ("[commands]", _command("test", detected.test), _command("typecheck", detected.typecheck)),
         _env(detected),
         ("[tests]", f"paths = {_list(detected.test_paths)}") if detected.test_paths else (),
-        *_gates(detected, formula),
+        () if formula or chosen == "solo" else _why_plain(detected),
+        *_gates(detected, chosen),
         ("[merge]", 'mode = "manual"  # a change that passed waits for you to merge it'),
     )  # fmt: skip
     return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
@@ -57,6 +60,19 @@ def _env(detected: Detected) -> tuple[str, ...]:
         return ()
     setup = f"setup = {quoted(detected.setup.command)}  # with network, once per hash of inputs"
     return ("[env]", setup, f"inputs = {_list(detected.inputs)}")
+
+
+def _can_compare(detected: Detected) -> bool:
+    return detected.test is not None and names_tests(detected.test.command)
+
+
+def _why_plain(detected: Detected) -> tuple[str, ...]:
+    if detected.test is None or not detected.test.command.strip():
+        return ()
+    return (
+        "# Not solo: its differential gate compares tests one by one, and the test command has no",
+        "# report that names them. Let it write JUnit into $OUT, then say solo below.",
+    )
 
 
 def _gates(detected: Detected, formula: str) -> Iterable[tuple[str, ...]]:

@@ -75,7 +75,7 @@ def clone_for_work(order: Order, place: Path) -> None:
         told(order.what, git_dir, "read-tree", "-m", "-u", "HEAD", tree=new)
         _leave_ours_alone(order, new)
 
-    _build(order, place, fill)
+    build(order, place, fill)
 
 
 def clone_of_commit(order: Order, place: Path, commit: str) -> None:
@@ -83,11 +83,11 @@ def clone_of_commit(order: Order, place: Path, commit: str) -> None:
 
     def fill(new: Path) -> None:
         git_dir = new / ".git"
-        _copy(order, git_dir, order.repos.judge, commit)
+        copy_commit(order, git_dir, order.repos.judge, commit)
         told(order.what, git_dir, "update-ref", "--no-deref", "HEAD", commit)
         told(order.what, git_dir, "read-tree", "-m", "-u", "HEAD", tree=new)
 
-    _build(order, place, fill)
+    build(order, place, fill)
 
 
 def is_clone_of(place: Path, commit: str) -> bool:
@@ -98,8 +98,8 @@ def is_clone_of(place: Path, commit: str) -> bool:
         return False
 
 
-def _build(order: Order, place: Path, fill: Callable[[Path], None]) -> None:
-    """Beside its place, and moved there whole; whoever came first wins."""
+def build(order: Order, place: Path, fill: Callable[[Path], None]) -> None:
+    """Filled beside its place, and moved there whole; whoever came first wins."""
     place.parent.mkdir(parents=True, exist_ok=True)
     for half in place.parent.glob(f".new-{escape(place.name)}-????????"):
         remove(half)
@@ -153,13 +153,13 @@ def _start(order: Order, git_dir: Path) -> str:
     change = last_change(order.repos, order.task.id)
     for source, commit in ((theirs, tip), (order.repos.judge, change)):
         if commit:
-            _copy(order, git_dir, source, commit)
+            copy_commit(order, git_dir, source, commit)
     if tip and change and is_ancestor(git_dir, change, tip):
         return tip
     return change or tip or order.base_commit
 
 
-def _copy(order: Order, git_dir: Path, source: Path, commit: str) -> None:
+def copy_commit(order: Order, git_dir: Path, source: Path, commit: str) -> None:
     done = fetched(git_dir, source, commit)
     if done.code != 0:
         why = f"commit {commit} was not taken from {source}: {words_of(done)}"

@@ -65,7 +65,7 @@ def up_to_date(home: Path, project: Project, task: Task) -> Repositories:
     if repos.judge.is_dir() and commit_at(repos.base, rules.base_commit):
         return repos
     with writing(repos):
-        _make(repos, project)
+        make_both(repos, project)
         if commit_at(repos.base, rules.base_commit) is None:
             _bring(repos.base, project, rules)
         share_shallow(repos.base, repos.judge)
@@ -106,7 +106,7 @@ def share_shallow(base: Path, git_dir: Path) -> None:
         (git_dir / "shallow").write_bytes((base / "shallow").read_bytes())
 
 
-def _make(repos: Repositories, project: Project) -> None:
+def make_both(repos: Repositories, project: Project) -> None:
     kind = object_format(Path(project.common_dir))
     for place in (repos.base, repos.judge):
         if place.is_dir():

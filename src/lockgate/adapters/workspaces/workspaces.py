@@ -89,13 +89,18 @@ class GitWorkspaces:
         with task_lock(self.home, _checked(task.id)):
             if is_clone_of(directory, commit):
                 return
-            remove(directory)
+            self.discard(directory)
             clone_of_commit(self._order(project, task), directory, commit)
+
+    def squashed(self, project: Project, task: Task, commit: str) -> str:
+        return changes.squashed(up_to_date(self.home, project, task), task, commit)
 
     def tree(self, project: Project, commit: str) -> str:
         return changes.tree_of(repositories_of(self.home, project), commit)
 
     def discard(self, directory: Path) -> None:
+        """With our mark beside it: what comes into its place has not been set up."""
+        ready_mark(directory).unlink(missing_ok=True)
         remove(directory)
 
     def publish(self, project: Project, task: Task, commit: str) -> str | None:

@@ -5,7 +5,9 @@ import json
 import click
 
 from lockgate.bootstrap import config_schema
-from lockgate.faces import words
+from lockgate.core.baseline import Baseline
+from lockgate.faces.cli import init_words
+from lockgate.faces.cli.measuring import measured
 from lockgate.faces.cli.output import app, here, json_option, show
 from lockgate.services.initialise import Wanted
 
@@ -13,26 +15,47 @@ FORMULAS = ("plain", "solo", "code-review", "security-audit", "quick-review", "n
 
 
 @click.command()
-@click.option("--formula", default="plain", show_default=True, type=click.Choice(FORMULAS))
+@click.option(
+    "--formula",
+    type=click.Choice(FORMULAS),
+    help="Default: solo, or plain where the test command does not name its tests.",
+)
 @click.option("--agent", default="claude", show_default=True, help="Who works on tasks.")
 @click.option("--no-commit", is_flag=True, help="Write the file and leave committing to you.")
 @click.option("--force", is_flag=True, help="Overwrite a configuration that is there.")
+@click.option(
+    "--baseline",
+    default=1,
+    show_default=True,
+    type=click.IntRange(0),
+    metavar="N",
+    help="Run each command so often on base; 2 or more find flaky ones, 0 runs none.",
+)
 @click.option("--schema", is_flag=True, help="Print the JSON Schema of the file, and do no more.")
 @json_option
 def init(
-    *, formula: str, agent: str, no_commit: bool, force: bool, schema: bool, as_json: bool
+    *,
+    formula: str | None,
+    agent: str,
+    no_commit: bool,
+    force: bool,
+    baseline: int,
+    schema: bool,
+    as_json: bool,
 ) -> None:
-    """Write .lockgate/config.toml from what the repository shows, and commit that one file."""
+    """Write .lockgate/config.toml from what the repository shows, and commit that one file.
+
+    Before that the commands are run on base, and what is red, flaky or slow there is told.
+    """
     if schema:
         click.echo(json.dumps(config_schema(), indent=2))
         return
     it = app()
-    wanted = Wanted(formula=formula, agent=agent, force=force, commit=not no_commit)
-    made = it.initialiser.init(it.projects.here(here()), wanted, it.caller)
-    facts = {
-        "path": made.path,
-        "base": made.base,
-        "branch": made.branch,
-        "found": dict(made.found),
-    }
-    show(facts, words.initialised_text(made), as_json=as_json)
+    project = it.projects.here(here())
+    wanted = Wanted(formula=formula or "", agent=agent, force=force, commit=not no_commit)
+
+    def measure(text: str, base: str) -> tuple[Baseline, ...]:
+        return measured(it, project, text, base, baseline)
+
+    made = it.initialiser.init(project, wanted, it.caller, measure if baseline else None)
+    show(init_words.initialised_facts(made), init_words.initialised_text(made), as_json=as_json)

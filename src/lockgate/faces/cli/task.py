@@ -10,6 +10,7 @@ AGENTS = "lockgate.faces.cli.task_agents"
 COMMANDS = {
     "start": f"{AGENTS}:start",
     "respawn": f"{AGENTS}:respawn",
+    "repin": f"{AGENTS}:repin",
     "peek": f"{AGENTS}:peek",
     "attach": f"{AGENTS}:attach",
     "list": f"{READ}:list_tasks",

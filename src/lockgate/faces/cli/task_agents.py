@@ -16,6 +16,7 @@ from lockgate.faces import words
 from lockgate.faces.cli.output import app, echo, json_option, named, show, show_moved, terminal
 from lockgate.faces.cli.readable import readable
 from lockgate.services.callers import must_be_human
+from lockgate.services.repinning import Repinning
 from lockgate.services.views import session_facts
 
 LINES = 40
@@ -47,6 +48,19 @@ def respawn(*, name: str, directive: str, as_json: bool) -> None:
     id = named(it, name)
     must_be_human(it.caller, f"no agent was started for task {id}")
     show_moved(it, it.attendance.respawn(id, directive, it.caller), as_json=as_json)
+
+
+@click.command()
+@ID
+@json_option
+def repin(*, name: str, as_json: bool) -> None:
+    """Give a task the configuration that its base branch has now; it keeps the one it started with.
+
+    What is judged, or has passed, is judged again from the first gate. Its change stays what it is.
+    """
+    it = app()
+    rules = Repinning(it.coordinator, it.configuration)
+    show_moved(it, rules.repin(named(it, name), it.caller), as_json=as_json)
 
 
 @click.command()

@@ -1,0 +1,73 @@
+"""The two repositories of a throw-away home: the user's own objects under a second name.
+
+Fetching them would take as long as the history is; a hard link takes no time and no room, and what
+is in the store of objects is never written again. On another disk they are copied.
+"""
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+from lockgate.adapters.workspaces.hardened_git import told
+from lockgate.adapters.workspaces.repositories import make_both, repositories_of, writing
+from lockgate.errors import Unavailable
+from lockgate.ports import Project
+
+DEEPEST = 5  # stores that borrow from stores
+
+
+def lend(home: Path, project: Project, branch: str, commit: str) -> None:
+    """With the branch at that commit, for whoever asks where the change comes from."""
+    repos, source = repositories_of(home, project), Path(project.common_dir)
+    what = f"the objects of {project.name} were not lent"
+    with writing(repos):
+        make_both(repos, project)
+        try:
+            for store in _stores(source / "objects", DEEPEST):
+                _link(store, repos.base / "objects")
+            if (source / "shallow").exists():
+                for place in (repos.base, repos.judge):
+                    shutil.copyfile(source / "shallow", place / "shallow")
+        except OSError as error:
+            fix = "see that the repository can be read and the disk has room, then try again"
+            raise Unavailable(what, why=str(error), fix=fix) from error
+        told(what, repos.base, "update-ref", f"refs/heads/{branch}", commit)
+        told(what, repos.base, "symbolic-ref", "HEAD", f"refs/heads/{branch}")
+
+
+def _stores(objects: Path, depth: int) -> Iterator[Path]:
+    """The store, and those that it borrows from."""
+    yield objects
+    alternates = objects / "info" / "alternates"
+    if depth and alternates.is_file():
+        for line in alternates.read_bytes().splitlines():
+            if line and not line.startswith(b"#"):
+                yield from _stores(objects / os.fsdecode(line), depth - 1)
+
+
+def _link(source: Path, target: Path) -> None:
+    """Every object and pack; what git is just writing is no part of any commit yet."""
+    for name in _folders(source):
+        there = target / name
+        there.mkdir(exist_ok=True)
+        with os.scandir(source / name) as entries:
+            for entry in entries:
+                if entry.is_file(follow_symlinks=False) and not entry.name.startswith("tmp_"):
+                    _name_again(entry.path, there / entry.name)
+
+
+def _folders(objects: Path) -> list[str]:
+    """The packs last: what is packed meanwhile is in one of them before it is gone elsewhere."""
+    with os.scandir(objects) as entries:
+        names = [it.name for it in entries if it.is_dir()]
+    return sorted((it for it in names if it == "pack" or len(it) == len("ab")), key="pack".__eq__)
+
+
+def _name_again(source: str, target: Path) -> None:
+    try:
+        os.link(source, target)
+    except (FileExistsError, FileNotFoundError):  # it is there, or was packed a moment ago
+        pass
+    except OSError:
+        shutil.copyfile(source, target)

@@ -1,0 +1,51 @@
+"""`lockgate gate run`: the gates on HEAD, with no task; nothing of it is kept."""
+
+from pathlib import Path
+
+import click
+
+from lockgate.bootstrap.rulebook import rulebook
+from lockgate.bootstrap.spot_check import spot_checking
+from lockgate.errors import Refused
+from lockgate.faces.cli import gate_words
+from lockgate.faces.cli.gate_telling import Teller
+from lockgate.faces.cli.interrupting import interruptible
+from lockgate.faces.cli.output import here, json_option, show
+from lockgate.services.rulebook import Asked
+
+FAILED = 1
+
+
+@click.command()
+@click.option("--base", metavar="REV", help="Whose rules count, and what to compare with.")
+@click.option("--gate", "gates", multiple=True, metavar="NAME", help="Only this one; repeatable.")
+@click.option("--junit", type=click.Path(dir_okay=False), metavar="FILE", help="Write a report.")
+@json_option
+def run(*, base: str | None, gates: tuple[str, ...], junit: str | None, as_json: bool) -> None:
+    """Judge the commit you stand on, as a task's change would be: no task, no agent, no database.
+
+    The rules are those of the base branch, or of --base. Reviews and human gates are listed as not
+    judged. It ends with 0 only where every gate that was judged has passed.
+    """
+    book = rulebook()
+    case = book.case(book.here(here()), Asked(base, gates))
+    with spot_checking(case.project, case.task) as bench:
+        teller = Teller(case, bench.noted, quiet=as_json)
+        results, protected = interruptible(
+            lambda cancelled: bench.check.judge(case, cancelled, teller.tell)
+        )
+    found = teller.in_order(results)
+    facts = gate_words.run_facts(case, found, protected)
+    if junit:
+        _write(Path(junit), gate_words.run_junit(found))
+    show(facts, "\n".join(gate_words.run_end(case, found, protected)), as_json=as_json)
+    if not facts["passed"]:
+        raise click.exceptions.Exit(FAILED)
+
+
+def _write(file: Path, text: str) -> None:
+    try:
+        file.write_text(text, encoding="utf-8")
+    except OSError as error:
+        why, fix = error.strerror or str(error), "name a file that can be written"
+        raise Refused(f"{file} was not written", why=why, fix=fix) from error

@@ -1,0 +1,128 @@
+"""The differential gate: base's tests and the change's, on both sides' code, and what that says."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from lockgate.core.differential import Lost, Unjudged, Verdict, after_a_loss, as_result, judge
+from lockgate.core.differential_trees import (
+    BASE_ALONE,
+    ON_CHANGE,
+    Which,
+    passed_in,
+    planned,
+    runs_of,
+    stand_ins,
+    to_keep,
+    to_run,
+    unfit,
+)
+from lockgate.core.evaluation import Broken, Proof, SingleGateResult
+from lockgate.core.gates import DifferentialGate
+from lockgate.errors import Unavailable
+from lockgate.ports import Chance, GateRuns, Workspaces
+from lockgate.ports.comparing import Measurements, TestSources, Trees
+from lockgate.services.differential_runs import Bench, Measured
+from lockgate.services.differential_sides import SideReader
+from lockgate.services.gate_runner import Evaluation
+
+Made = dict[Which, Measured]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DifferentialJudge:
+    home: Path
+    workspaces: Workspaces
+    trees: Trees
+    gates: GateRuns
+    sources: TestSources
+    measurements: Measurements
+    chance: Chance
+
+    def result(
+        self, it: Evaluation, gate: DifferentialGate, cancelled: Callable[[], bool]
+    ) -> SingleGateResult:
+        try:
+            bench = self._bench(it, gate, cancelled)
+            return self._judged(bench)
+        except Unavailable as error:
+            return Broken(gate.name, str(error))
+
+    def _bench(
+        self, it: Evaluation, gate: DifferentialGate, cancelled: Callable[[], bool]
+    ) -> Bench:
+        compared = SideReader(self.trees, self.sources).compared(it, gate)
+        sides, rules = compared.sides, compared.rules
+        texts = {**compared.known(sides.candidate), **compared.known(sides.base)}
+        return Bench(
+            place=self.home / "runs" / it.task.id / f"{it.task.iteration}-{gate.name}",
+            workspaces=self.workspaces,
+            trees=self.trees,
+            gates=self.gates,
+            it=it,
+            gate=gate,
+            compared=compared,
+            plan=planned(sides, rules, texts, self.chance.token()),
+            cancelled=cancelled,
+        )
+
+    def _judged(self, bench: Bench) -> SingleGateResult:
+        made = self._base_alone(bench)
+        why = unfit(made[Which.BASE].run, made[Which.AGAIN].run)
+        if why:
+            return as_result(bench.gate.name, Unjudged(why), _proof(bench, made))
+        made |= bench.measure(to_run(bench.plan, bench.compared.sides))
+        verdict = _verdict(bench, made)
+        attempt = 1
+        while isinstance(verdict, Lost) and not verdict.final and attempt < bench.gate.attempts:
+            attempt += 1
+            again = (it for it in ON_CHANGE if it in made)
+            made |= bench.measure(again)
+            verdict = after_a_loss(_verdict(bench, made), attempt)
+        return as_result(bench.gate.name, verdict, _proof(bench, made))
+
+    def _base_alone(self, bench: Bench) -> Made:
+        key = self._key(bench)
+        known = self.measurements.find(key)
+        if known:
+            return {which: Measured(run) for which, run in zip(BASE_ALONE, known, strict=True)}
+        made = bench.measure(BASE_ALONE)
+        kept = to_keep(made[Which.BASE].run, made[Which.AGAIN].run)
+        if kept:
+            self.measurements.keep(key, *kept)
+        return made
+
+    def _key(self, bench: Bench) -> tuple[str, ...]:
+        """Where the change left base before the task did, the set-up may be another."""
+        it, base = bench.it, bench.compared.base
+        pinned = it.task.pinned
+        start = pinned.base_commit if pinned and pinned.base_commit != base else ""
+        return (
+            it.project.id,
+            self.workspaces.tree(it.project, base),
+            pinned.config_hash if pinned else "",
+            bench.gate.command,
+            start,
+        )
+
+
+def _verdict(bench: Bench, made: Mapping[Which, Measured]) -> Verdict:
+    compared = bench.compared
+    runs = runs_of(
+        {which: it.run for which, it in made.items()}, stand_ins(bench.plan, compared.sides)
+    )
+    return judge(runs, compared.base_tests, compared.candidate_tests, compared.changed)
+
+
+def _proof(bench: Bench, made: Mapping[Which, Measured]) -> Proof:
+    task = bench.it.task
+    change = made.get(Which.CHANGE)
+    return Proof(
+        ran=tuple(f"{bench.gate.command} ({which})" for which in Which if which in made),
+        commit=task.candidate,
+        tree=bench.workspaces.tree(bench.it.project, task.candidate),
+        config_hash=task.pinned.config_hash if task.pinned else "",
+        sandbox=change.level if change else "",
+        seconds=sum(it.seconds for it in made.values()),
+        tests_passed=passed_in(change.run) if change else None,
+    )

@@ -1,0 +1,152 @@
+"""Which rules a commit is judged by, and which of its gates need no task and no agent."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from lockgate.core.gate_check import why_unjudged
+from lockgate.core.gates import Gate
+from lockgate.core.model import Pinned, Task, TaskId
+from lockgate.core.settings import Settings, pin
+from lockgate.errors import BadConfig, Refused
+from lockgate.ports import Project, Repository
+from lockgate.services.configuration import CONFIG, BaseConfiguration
+
+HEAD = TaskId("head")
+WHAT = "nothing was judged"
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A revision to take the rules from, and the gates that are wanted; none means all."""
+
+    base: str | None = None
+    gates: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Unjudged:
+    """A gate that this cannot judge, and why."""
+
+    gate: Gate
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """What is judged, by whose rules, and what is left out."""
+
+    project: Project
+    task: Task
+    settings: Settings  # with the gates that are judged, and no others
+    rules: str  # where they are from, for people
+    unjudged: tuple[Unjudged, ...]
+    edited: tuple[str, ...]
+
+    @property
+    def pinned(self) -> Pinned:
+        return self.task.pinned or Pinned(base_commit="", config_hash="")
+
+
+@dataclass(frozen=True, slots=True)
+class Rulebook:
+    """Which rules a commit is judged by; it asks git, and runs nothing."""
+
+    repository: Repository
+    configuration: BaseConfiguration
+
+    def here(self, directory: Path) -> Project:
+        project = self.repository.project_at(directory)
+        if project is None:
+            why, fix = f"{directory} is not inside a git repository", "change into one"
+            raise Refused(WHAT, why=why, fix=fix)
+        return project
+
+    def settings(self, project: Project, base: str | None) -> tuple[Settings, str]:
+        """The rules themselves, and where they are from."""
+        _, commit, said = self._base(project, base, self._head(project))
+        return self._settings(project, commit, said), said
+
+    def case(self, project: Project, asked: Asked) -> Case:
+        head = self._head(project)
+        base, commit, said = self._base(project, asked.base, head)
+        settings = self._settings(project, commit, said)
+        _must_be_there(asked.gates, settings)
+        digest = self.configuration.digest(settings)
+        pinned = replace(pin(settings, commit, digest), base=base)
+        branch = self.repository.current_branch(project) or "HEAD"
+        task = replace(nobodys_task(project, settings, head, pinned), branch=branch)
+        unjudged = tuple(_unjudged(settings, asked, compared=commit != head))
+        left_out = {it.gate.name for it in unjudged}
+        return Case(
+            project=project,
+            task=task,
+            settings=replace(
+                settings, gates=tuple(it for it in settings.gates if it.name not in left_out)
+            ),
+            rules=said,
+            unjudged=unjudged,
+            edited=self.repository.edited(project),
+        )
+
+    def _head(self, project: Project) -> str:
+        head = self.repository.revision(project, "HEAD")
+        if head is None:
+            raise Refused(WHAT, why="HEAD has no commit yet", fix="commit something first")
+        return head
+
+    def _base(self, project: Project, asked: str | None, head: str) -> tuple[str, str, str]:
+        """The base branch, the commit with the rules, and the same in words."""
+        usual = self.repository.base_branch(project) or "main"
+        if asked is not None:
+            commit = self.repository.revision(project, asked)
+            if commit is None:
+                fix = "name a branch, a tag or a commit that this repository has; fetch it first"
+                raise BadConfig(WHAT, why=f"git knows no revision {asked!r}", fix=fix)
+            return usual, commit, f"{asked} ({commit[:12]})"
+        if self.repository.commit_of(project, usual) is None:
+            return usual, head, f"HEAD itself ({head[:12]}): there is no base branch here"
+        rules = self.configuration.rules_of(project)
+        return rules.base, rules.base_commit, f"{rules.base} ({rules.base_commit[:12]})"
+
+    def _settings(self, project: Project, commit: str, said: str) -> Settings:
+        if self.repository.file_at(project, commit, CONFIG) is None:
+            raise BadConfig(
+                WHAT,
+                why=f"there is no {CONFIG} on {said}, so no command is known to judge by",
+                fix="lockgate init writes and commits one; or name where one is: --base REV",
+            )
+        return self.configuration.settings_at(project, commit)
+
+
+def nobodys_task(project: Project, settings: Settings, commit: str, rules: Pinned) -> Task:
+    """What stands for a task where there is none; it is in no database."""
+    return Task(
+        id=HEAD,
+        project=project.id,
+        summary=f"HEAD of {project.name}",
+        branch="HEAD",
+        agent=settings.project.agent,
+        created=0.0,
+        updated=0.0,
+        iteration=1,
+        candidate=commit,
+        pinned=rules,
+    )
+
+
+def _must_be_there(names: tuple[str, ...], settings: Settings) -> None:
+    known = [it.name for it in settings.gates]
+    for name in names:
+        if name not in known:
+            fix = f"there are: {', '.join(known) or 'none'}"
+            raise BadConfig(WHAT, why=f"no gate is called {name!r}", fix=fix)
+
+
+def _unjudged(settings: Settings, asked: Asked, *, compared: bool) -> Iterator[Unjudged]:
+    for gate in settings.gates:
+        why = why_unjudged(gate, compared=compared)
+        if asked.gates and gate.name not in asked.gates:
+            yield Unjudged(gate, "it was not asked for")
+        elif why:
+            yield Unjudged(gate, why)

@@ -1,0 +1,142 @@
+"""A change in the queue: who may let it land, what keeps it, what brings it back."""
+
+from dataclasses import replace
+
+import pytest
+
+from lockgate.core.answers import rejected
+from lockgate.core.effects import EndSessions, NotifyHuman, ReleaseWorkspace
+from lockgate.core.events import StatusChanged
+from lockgate.core.model import Actor, GatesPassed, Status, TaskId
+from lockgate.core.train_events import ChangeLanded, LandingApproved, LandingHeld
+from lockgate.core.train_model import Conflict, Red
+from lockgate.core.train_turns import (
+    approved,
+    departs,
+    held,
+    landed,
+    met,
+    sent_back,
+    stays_here,
+)
+from tests.given import COMMIT, a_task, evidence, refused, taken
+
+S = Status
+MAIN = "9" * 40
+QUEUED = a_task(S.REVIEWING, candidate=COMMIT, patch="feed", phase=GatesPassed("a", 5.0))
+LANDING = replace(QUEUED, landed=MAIN)
+
+
+def test_a_human_lets_the_change_land_that_was_shown() -> None:
+    decision = taken(approved(evidence(replace(QUEUED, held="wait"), actor=Actor.HUMAN), "fe"))
+
+    assert (decision.task.to_land, decision.task.held) == (True, "")
+    assert decision.events == (LandingApproved(),)
+
+
+def test_another_change_than_the_one_shown_does_not_land() -> None:
+    refusal = refused(approved(evidence(QUEUED), "beef"))
+
+    assert "another one" in refusal.why
+
+
+@pytest.mark.parametrize("status", [it for it in S if it is not S.REVIEWING])
+def test_only_what_waits_to_land_is_let_land_or_held(status) -> None:
+    task = a_task(status)
+
+    assert "only what is reviewing" in refused(approved(evidence(task))).why
+    assert "only what is reviewing" in refused(held(evidence(task), "x")).why
+
+
+def test_a_change_that_is_held_waits_for_a_human_who_is_told() -> None:
+    decision = taken(held(evidence(replace(QUEUED, to_land=True)), "not today"))
+
+    assert (decision.task.to_land, decision.task.held) == (False, "not today")
+    assert NotifyHuman(S.REVIEWING, "not today") in decision.effects
+    assert decision.events == (LandingHeld("not today"),)
+
+
+def test_what_departs_is_marked_with_the_commit_that_brings_it() -> None:
+    decision = taken(departs(evidence(QUEUED), MAIN, COMMIT))
+
+    assert (decision.task.status, decision.task.landed) == (S.REVIEWING, MAIN)
+
+
+@pytest.mark.parametrize(
+    "task",
+    [replace(QUEUED, held="x"), replace(QUEUED, candidate="c" * 40), a_task(S.WORKING)],
+    ids=["held", "another change", "gone back"],
+)
+def test_what_was_taken_off_meanwhile_does_not_depart(task) -> None:
+    assert refused(departs(evidence(task), MAIN, COMMIT)).fix == "lockgate queue list"
+
+
+def test_nobody_takes_a_change_off_while_it_lands() -> None:
+    seen = evidence(LANDING, actor=Actor.HUMAN)
+
+    assert "landing at this moment" in refused(held(seen, "x")).why
+    assert "landing at this moment" in refused(rejected(seen, "no", (), "")).why
+    assert "landing at this moment" in refused(sent_back(seen, met(Red("x"), ()), COMMIT)).why
+
+
+def test_a_target_that_did_not_move_leaves_the_change_where_it_was() -> None:
+    assert taken(stays_here(evidence(LANDING), MAIN)).task.landed == ""
+    assert refused(stays_here(evidence(QUEUED), MAIN))
+    assert refused(stays_here(evidence(a_task(S.WORKING, landed=MAIN)), MAIN))
+
+
+@pytest.mark.req("R148")
+def test_what_landed_is_done_and_its_workspace_is_given_back_only_then() -> None:
+    decision = taken(landed(evidence(replace(LANDING, failed_attempts=3)), MAIN, COMMIT))
+
+    assert (decision.task.status, decision.task.landed) == (S.DONE, MAIN)
+    assert decision.task.failed_attempts == 0
+    assert ReleaseWorkspace() in decision.effects
+    assert any(isinstance(it, EndSessions) for it in decision.effects)
+    assert decision.events[-1] == ChangeLanded(MAIN, COMMIT)
+    assert isinstance(decision.events[0], StatusChanged)
+
+
+def test_a_landing_of_an_older_change_does_not_make_a_task_done() -> None:
+    refusal = refused(landed(evidence(replace(LANDING, candidate="c" * 40)), MAIN, COMMIT))
+
+    assert "no more" in refusal.why
+
+
+def test_what_goes_back_is_one_failed_attempt_and_starts_anew() -> None:
+    task = replace(QUEUED, iteration=3, review_round=2, to_land=True, held="")
+
+    decision = taken(sent_back(evidence(task), met(Red("tests fail"), ()), COMMIT))
+
+    after = decision.task
+    assert (after.status, after.cause) == (S.WORKING, "dropped-from-train")
+    assert (after.iteration, after.review_round, after.failed_attempts) == (1, 0, 1)
+    assert not after.to_land
+
+
+def test_only_the_change_that_was_on_the_train_goes_back() -> None:
+    task = replace(QUEUED, candidate="c" * 40)
+
+    assert refused(sent_back(evidence(task), met(Red("x"), ()), COMMIT))
+
+
+def test_a_conflict_tells_the_files_and_whose_change_it_is() -> None:
+    other = a_task(id=TaskId("other-1"), summary="Rename it")
+
+    feedback = met(Conflict(QUEUED.id, (other.id,), ("a.py", "b.py")), [other])
+
+    assert [it.location.file for it in feedback.findings if it.location] == ["a.py", "b.py"]
+    assert "other-1 (Rename it)" in feedback.summary
+
+
+def test_a_conflict_with_what_has_landed_is_one_with_the_target() -> None:
+    feedback = met(Conflict(QUEUED.id), ())
+
+    assert feedback.summary == "it conflicts with the target"
+    assert len(feedback.findings) == 1
+
+
+def test_a_failure_tells_what_failed() -> None:
+    [finding] = met(Red("gate tests fails: a.py:3 - red"), ()).findings
+
+    assert finding.issue == "gate tests fails: a.py:3 - red"
