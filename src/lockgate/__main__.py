@@ -5,7 +5,7 @@ import sys
 
 from lockgate.faces import hot
 
-HOT = (["task", "update"], ["task", "complete"], ["checkpoint"], ["status"])
+HOT = (["task", "update"], ["task", "complete"], ["checkpoint"], ["status"], ["queue", "list"])
 
 
 def main() -> None:

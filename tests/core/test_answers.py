@@ -22,6 +22,7 @@ from lockgate.core.gate_events import (
     HumanReviewRequested,
     TaskGatesPassed,
 )
+from lockgate.core.handing_on import change_taken
 from lockgate.core.judging import judged
 from lockgate.core.limits import ESCALATION_THRESHOLD
 from lockgate.core.model import (
@@ -37,7 +38,6 @@ from lockgate.core.model import (
     Stuck,
     Task,
 )
-from lockgate.core.turns import change_taken
 from tests.given import COMMIT, ID, REVIEW_GATE, RULES, TESTS_GATE, a_task, evidence, refused, taken
 
 S = Status

@@ -11,6 +11,7 @@ from lockgate.core.agents import End, Ending, Exit, Report, Usage
 from lockgate.core.charging import within_budget
 from lockgate.core.decision import Decision
 from lockgate.core.effects import EndSessions, MirrorTask, NotifyHuman, SpawnAgent
+from lockgate.core.evaluation_ends import evaluation_failed
 from lockgate.core.events import (
     AgentCrashed,
     AttemptFailed,
@@ -21,7 +22,6 @@ from lockgate.core.events import (
     StatusChanged,
     UsageLimited,
 )
-from lockgate.core.judging import evaluation_failed
 from lockgate.core.lifecycle import ARROWS
 from lockgate.core.limits import ESCALATION_THRESHOLD, MAX_CRASHES
 from lockgate.core.model import Actor, Budget, Cause, Role, Status, Stuck, Task

@@ -30,6 +30,7 @@ from lockgate.core.gate_events import (
     TaskCompletionSignaled,
     TaskGatesPassed,
 )
+from lockgate.core.handing_on import Work, change_taken
 from lockgate.core.judging import judged
 from lockgate.core.lifecycle import ARROWS
 from lockgate.core.limits import ESCALATION_THRESHOLD
@@ -51,7 +52,7 @@ from lockgate.core.model import (
 )
 from lockgate.core.model import Failed as FailedPhase
 from lockgate.core.needs import gates_passed
-from lockgate.core.turns import Move, change_taken, move
+from lockgate.core.turns import Move, move
 from tests.given import (
     COMMIT,
     HANDOFF,
@@ -116,7 +117,7 @@ NOTED = Checkpoint(
 
 @pytest.mark.req("R120", "R164", "R172")
 def test_a_done_signal_is_told_with_its_checkpoint_and_the_evaluation_begins() -> None:
-    asked = Move(S.AGENT_REVIEW, checkpoint=NOTED, candidate=COMMIT)
+    asked = Move(S.AGENT_REVIEW, work=Work(NOTED, COMMIT))
 
     decision = taken(move(evidence(a_task(), HANDOFF, Actor.WORKER), asked))
 
@@ -536,7 +537,7 @@ def test_nothing_is_ready_to_land_that_has_not_passed_every_one_of_its_gates_in_
     decision = taken(
         move(
             evidence(a_task(pinned=rules(*gates)), HANDOFF, Actor.WORKER),
-            Move(S.AGENT_REVIEW, checkpoint=NOTED, candidate=COMMIT, patch="p" * 64),
+            Move(S.AGENT_REVIEW, work=Work(NOTED, COMMIT, "p" * 64)),
         )
     )
     heard: list[str] = []

@@ -2,8 +2,8 @@
 
 import pytest
 
+from lockgate.core.evaluation_ends import dropped_from_train
 from lockgate.core.feedback import same_agent_message
-from lockgate.core.judging import dropped_from_train
 from lockgate.core.limits import Limits
 from lockgate.core.model import (
     IterationOutcome,

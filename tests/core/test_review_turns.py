@@ -14,10 +14,11 @@ from lockgate.core.effects import EndSessions, EvaluateGates, SpawnAgent, overta
 from lockgate.core.evaluation import Failed, Passed
 from lockgate.core.events import AgentCrashed, AttemptFailed
 from lockgate.core.gate_events import GateCompleted, ReviewSubmitted
-from lockgate.core.judging import judged, reviews_reached
+from lockgate.core.judging import judged
 from lockgate.core.limits import Limits
 from lockgate.core.model import Actor, GateKind, GateRef, NeedsFixes, Role, Session, Status, Task
-from lockgate.core.review_turns import LONGEST, asked_for_again, handed_in
+from lockgate.core.reaching import asked_for_again, reviews_reached
+from lockgate.core.review_turns import LONGEST, handed_in
 from lockgate.core.seating import PASSES, next_reviews
 from lockgate.core.session_turns import respawned, session_ended
 from lockgate.core.turns import Move, move
@@ -328,6 +329,15 @@ def test_a_humans_verdict_stands_for_all_and_sends_the_reviewers_home() -> None:
 
     assert decision.task.status is S.REVIEWING
     assert EndSessions(7, Role.REVIEWER) in decision.effects
+
+
+def test_a_humans_verdict_after_all_have_spoken_sends_nobody_home() -> None:
+    task = under(TWO, LINT)
+    task = replace(task, seats=tuple(replace(it, said=said()) for it in task.seats))
+
+    decision = taken(move(evidence(task, FAIL, Actor.HUMAN), Move(S.WORKING)))
+
+    assert not any(isinstance(it, EndSessions) for it in decision.effects)
 
 
 def test_who_speaks_after_its_gate_was_judged_changes_nothing() -> None:

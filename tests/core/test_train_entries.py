@@ -59,7 +59,10 @@ def test_what_runs_is_run_again_on_the_train_and_people_are_not_asked_again() ->
         HumanGate("approval", both),
     )
 
-    assert [it.name for it in train_gates(Settings(formula="none", gates=gates))] == ["tests", "slow"]
+    assert [it.name for it in train_gates(Settings(formula="none", gates=gates))] == [
+        "tests",
+        "slow",
+    ]
 
 
 def test_a_tree_is_green_only_when_every_gate_passed() -> None:

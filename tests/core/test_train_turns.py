@@ -13,12 +13,14 @@ from lockgate.core.train_model import Conflict, Red
 from lockgate.core.train_turns import (
     approved,
     departs,
+    dropped,
     held,
     landed,
     met,
     sent_back,
     stays_here,
 )
+from lockgate.core.turns import Move, move
 from tests.given import COMMIT, a_task, evidence, refused, taken
 
 S = Status
@@ -79,10 +81,24 @@ def test_nobody_takes_a_change_off_while_it_lands() -> None:
     assert "landing at this moment" in refused(sent_back(seen, met(Red("x"), ()), COMMIT)).why
 
 
+def test_a_task_is_not_cancelled_while_it_lands() -> None:
+    seen = evidence(LANDING, actor=Actor.HUMAN)
+
+    assert "landing at this moment" in refused(move(seen, Move(S.CANCELLED))).why
+    assert taken(move(replace(seen, task=QUEUED), Move(S.CANCELLED))).task.status is S.CANCELLED
+
+
+def test_a_human_takes_a_change_off_the_queue_with_a_reason() -> None:
+    decision = taken(dropped(evidence(QUEUED, actor=Actor.HUMAN), "not like this"))
+
+    assert decision.task.status is S.WORKING
+    assert "only what is reviewing" in refused(dropped(evidence(a_task()), "x")).why
+
+
 def test_a_target_that_did_not_move_leaves_the_change_where_it_was() -> None:
     assert taken(stays_here(evidence(LANDING), MAIN)).task.landed == ""
-    assert refused(stays_here(evidence(QUEUED), MAIN))
-    assert refused(stays_here(evidence(a_task(S.WORKING, landed=MAIN)), MAIN))
+    for other in (QUEUED, a_task(S.WORKING, landed=MAIN)):
+        assert "not about to land" in refused(stays_here(evidence(other), MAIN)).why
 
 
 @pytest.mark.req("R148")
@@ -117,7 +133,7 @@ def test_what_goes_back_is_one_failed_attempt_and_starts_anew() -> None:
 def test_only_the_change_that_was_on_the_train_goes_back() -> None:
     task = replace(QUEUED, candidate="c" * 40)
 
-    assert refused(sent_back(evidence(task), met(Red("x"), ()), COMMIT))
+    assert "no more" in refused(sent_back(evidence(task), met(Red("x"), ()), COMMIT)).why
 
 
 def test_a_conflict_tells_the_files_and_whose_change_it_is() -> None:

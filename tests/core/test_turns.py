@@ -13,6 +13,12 @@ from lockgate.core.effects import (
     ReleaseWorkspace,
     SpawnAgent,
 )
+from lockgate.core.evaluation_ends import (
+    dropped_from_train,
+    evaluation_failed,
+    evaluation_passed,
+    gate_broken,
+)
 from lockgate.core.events import AttemptFailed, Escalation, Resumed, SessionStarted, StatusChanged
 from lockgate.core.findings import Finding, Priority
 from lockgate.core.gate_events import (
@@ -21,13 +27,6 @@ from lockgate.core.gate_events import (
     GateFailedMaxIterations,
     GateFailedRetrying,
     TaskGatesPassed,
-)
-from lockgate.core.judging import (
-    dropped_from_train,
-    evaluation_failed,
-    evaluation_passed,
-    gate_broken,
-    reviews_reached,
 )
 from lockgate.core.limits import ESCALATION_THRESHOLD, RetryConfig, Strategy
 from lockgate.core.model import (
@@ -43,6 +42,7 @@ from lockgate.core.model import (
     Stuck,
     Working,
 )
+from lockgate.core.reaching import reviews_reached
 from lockgate.core.session_turns import session_started
 from lockgate.core.turns import Move, attempt_failed, move, resumed
 from tests.given import (

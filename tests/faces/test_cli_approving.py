@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from lockgate.core import judging, turns
+from lockgate.core import handing_on, judging
 from lockgate.core.evaluation import Waiting
 from lockgate.core.model import Role, Status, TaskId
 from lockgate.faces.cli.app import ACTING
@@ -49,7 +49,7 @@ def wait(shell: Shell, id: TaskId) -> None:
     change = app.workspaces.adopt(app.store.project(task.project), task)
     assert change is not None
     app.coordinator.turn(
-        id, lambda seen: turns.change_taken(seen, change.commit, change.files, change.patch)
+        id, lambda seen: handing_on.change_taken(seen, change.commit, change.files, change.patch)
     )
     result = Waiting("approval", "Review and approve this change")
     app.coordinator.turn(id, lambda seen: judging.judged(seen, [result], task.since))

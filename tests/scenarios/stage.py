@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from lockgate.adapters.store.train_log import SqlTrainLog
 from lockgate.bootstrap import open_app
 from lockgate.core import gates
 from lockgate.core.agents import Ending, Exit, Job, Launch, Report, Usage
@@ -297,7 +298,7 @@ class Stage:
     def _trains(self, runner: GateRunner) -> MergeQueue:
         """Where nobody lets a change land, git is not asked."""
         app = self.app
-        view = TrainView(app.store, app.store.train, self.yard, app.configuration)
+        view = TrainView(app.store, SqlTrainLog(app.store.database), self.yard, app.configuration)
         return MergeQueue(
             view=view,
             lander=Lander(view, app.coordinator, self.time.now),

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from lockgate.adapters.store.train_log import SqlTrainLog
 from lockgate.core.model import TaskId
 from lockgate.core.train_model import (
     Broken,
@@ -29,7 +30,7 @@ LANDING = Landing(
 
 @pytest.fixture
 def log(store: Any) -> Any:
-    return store.train
+    return SqlTrainLog(store.database)
 
 
 def test_a_candidate_is_there_again_as_it_was_and_once(log) -> None:

@@ -65,6 +65,11 @@ class GitRepository:
         found = self._git(Path(project.root), *asked)
         return found.out.strip() if found.code == 0 else None
 
+    def tree_of(self, project: Project, commit: str) -> str | None:
+        asked = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{commit}^{{tree}}")
+        found = self._git(Path(project.common_dir), *asked)
+        return found.out.strip() if found.code == 0 else None
+
     def edited(self, project: Project) -> tuple[str, ...]:
         """None where there is no work tree. A renamed file counts under both its names."""
         asked = ("status", "--porcelain", "-z", "--no-renames", "--untracked-files=normal")

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from lockgate.adapters.clock import SystemClock
+from lockgate.adapters.store.train_log import SqlTrainLog
 from lockgate.adapters.train import GitYard
 from lockgate.bootstrap.app import App
 from lockgate.services.gate_runner import GateRunner
@@ -15,7 +16,7 @@ from lockgate.services.train_view import TrainView
 
 def queueing(it: App) -> Queueing:
     """The queue for people, who look at it and steer it."""
-    return Queueing(_view(it), it.coordinator)
+    return Queueing(_view(it), it.coordinator, it.projects.repository)
 
 
 def merge_queue(
@@ -37,4 +38,4 @@ def merge_queue(
 
 
 def _view(it: App) -> TrainView:
-    return TrainView(it.store, it.store.train, GitYard(it.home), it.configuration)
+    return TrainView(it.store, SqlTrainLog(it.store.database), GitYard(it.home), it.configuration)

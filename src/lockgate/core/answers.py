@@ -6,10 +6,11 @@ from dataclasses import replace
 from lockgate.core.arrival import also, stay
 from lockgate.core.decision import Decision, Evidence, Refusal
 from lockgate.core.evaluation import Failed, Passed, Proof, SingleGateResult, Waiting, proof_of
+from lockgate.core.evaluation_ends import dropped_from_train, evaluation_failed, written
 from lockgate.core.findings import Finding, GateFeedback, Priority
 from lockgate.core.gate_events import GateCompleted, HumanCommented, HumanReviewCompleted
 from lockgate.core.gates import HumanGate
-from lockgate.core.judging import dropped_from_train, evaluation_failed, goes_on, written
+from lockgate.core.judging import goes_on
 from lockgate.core.model import Approval, Status, Task
 
 LONGEST = 20_000  # characters of what a human says

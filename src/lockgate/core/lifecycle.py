@@ -52,7 +52,7 @@ RULES = (
     Rule(S.AGENT_REVIEW, S.CANCELLED, HUMAN, (end, release)),
     Rule(S.AGENT_REVIEW, S.PAUSED_FOR_INTERVENTION, ORCHESTRATOR, (end, human)),
     Rule(S.REVIEWING, S.DONE, HUMAN, (end, release), proof=needs.landed),
-    Rule(S.REVIEWING, S.CANCELLED, HUMAN, (end, release)),
+    Rule(S.REVIEWING, S.CANCELLED, HUMAN, (end, release), proof=needs.not_landing),
     Rule(S.REVIEWING, S.WORKING, ORCHESTRATOR, (worker,)),
     Rule(S.STUCK, S.WORKING, HUMAN, (worker,)),
     Rule(S.STUCK, S.AGENT_REVIEW, WORKER, (judges,)),

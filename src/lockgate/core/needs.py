@@ -64,6 +64,14 @@ def landed(seen: Evidence) -> Missing | None:
     )
 
 
+def not_landing(seen: Evidence) -> Missing | None:
+    """The target is not being moved to the change at this moment."""
+    if not seen.task.landed:
+        return None
+    why = f"it is landing at this moment, as {seen.task.landed[:12]}"
+    return Missing(why, f"see what became of it: lockgate task show {seen.task.id}")
+
+
 def gates_passed(seen: Evidence) -> Missing | None:
     """Every gate but the review has passed on this candidate. No flag skips this one.
 

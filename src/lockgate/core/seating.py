@@ -4,7 +4,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import takewhile
 
-from lockgate.core.model import REVIEWS, GateKind, GateRef
+from lockgate.core.decision import Evidence
+from lockgate.core.model import REVIEWS, GateKind, GateRef, Status
 from lockgate.core.seats import Seat
 
 GENERAL = "general"
@@ -36,6 +37,27 @@ def asked_again(seats: Sequence[Seat], names: Iterable[str], generation: int) ->
         replace(seat, generation=generation, lost=False) if seat.name in wanted else seat
         for seat in seats
     )
+
+
+def filled_in(seats: Sequence[Seat], name: str, said: str) -> tuple[Seat, ...]:
+    return tuple(
+        replace(seat, said=said, lost=False) if seat.name == name else seat for seat in seats
+    )
+
+
+def seat_of(seen: Evidence) -> Seat | None:
+    """Where the session sits that is heard; None for one that was replaced."""
+    session = seen.session
+    if session is None or seen.task.status is not Status.AGENT_REVIEW:
+        return None
+    for seat in seen.task.seats:
+        if seat.name == session.seat and seat.generation == session.generation:
+            return None if seat.gate in seen.task.passed else seat
+    return None
+
+
+def open_seats(seats: Iterable[Seat]) -> tuple[Seat, ...]:
+    return tuple(seat for seat in seats if not seat.said)
 
 
 def _first(gate: GateRef) -> tuple[str, ...]:

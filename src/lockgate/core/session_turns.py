@@ -19,12 +19,7 @@ from lockgate.core.events import (
 )
 from lockgate.core.lifecycle import OWNERS, RULES, Rule, unheard, unmet
 from lockgate.core.model import REVIEWS, Cause, Role, Session, Status, Task, Working
-from lockgate.core.review_turns import (
-    asked_for_again,
-    left_without_verdict,
-    open_seats,
-    seat_of,
-)
+from lockgate.core.review_turns import has_spoken, left_without_verdict, wanted_again
 from lockgate.core.turns import Move, move, take, with_a_worker
 
 S = Status
@@ -101,15 +96,15 @@ def respawned(seen: Evidence, *, alive: bool, directive: str = "") -> Decision |
     if task.taken_over:
         return _stays(seen, "a human has taken it over", f"lockgate handback {task.id}")
     if task.status is S.AGENT_REVIEW:
-        names = [seat.name for seat in open_seats(task.seats)]
-        if not names:
+        asked = wanted_again(seen)
+        if asked is None:
             why = "no reviewer is asked for now: its other gates judge it"
             return _stays(seen, why, f"lockgate task show {task.id}")
-        return also(asked_for_again(seen, names), AgentRespawned(Role.REVIEWER))
+        return also(asked, AgentRespawned(Role.REVIEWER))
     if task.status not in ATTENDED:
         return _stays(seen, f"no agent works on a task that is {task.status}")
-    asked = with_a_worker(seen, replace(task, directive=directive or task.directive, not_before=0))
-    return also(asked, AgentRespawned(Role.WORKER))
+    told = replace(task, directive=directive or task.directive, not_before=0)
+    return also(with_a_worker(seen, told), AgentRespawned(Role.WORKER))
 
 
 def taken_over(seen: Evidence) -> Decision | Refusal:
@@ -175,8 +170,7 @@ def _after_its_end(seen: Evidence, end: End) -> Decision:
 def _has_spoken(seen: Evidence) -> bool:
     """A reviewer whose verdict was taken only leaves; the gates behind its own still judge."""
     if seen.session and seen.session.seat:
-        seat = seat_of(seen)
-        return seat is None or bool(seat.said)
+        return has_spoken(seen)
     reviews = {gate.name for gate in seen.rules.gates if gate.kind in REVIEWS}
     return seen.task.status is S.AGENT_REVIEW and not reviews.isdisjoint(seen.task.passed)
 
@@ -227,9 +221,8 @@ def _crash(seen: Evidence, reason: str) -> Decision:
 def _again(seen: Evidence, task: Task) -> Decision:
     """The agent whose turn it was is asked for once more."""
     if task.status is S.AGENT_REVIEW:
-        seat = seat_of(seen)
-        names = [seat.name] if seat else [it.name for it in open_seats(task.seats)]
-        return asked_for_again(replace(seen, task=task), names)
+        there = replace(seen, task=task)
+        return wanted_again(there) or stay(there, task)
     return with_a_worker(seen, task, fresh=task.exhausted and wants_fresh(task))
 
 

@@ -3,11 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
+from lockgate.core.answers import rejected
 from lockgate.core.arrival import Arrival, also, arrive, stay
 from lockgate.core.decision import Decision, Evidence, Refusal
 from lockgate.core.effects import NotifyHuman
+from lockgate.core.evaluation_ends import dropped_from_train
 from lockgate.core.findings import Finding, GateFeedback, Location, Priority
-from lockgate.core.judging import dropped_from_train
 from lockgate.core.model import Status, Task
 from lockgate.core.train_events import ChangeLanded, LandingApproved, LandingHeld
 from lockgate.core.train_model import Conflict, Red
@@ -33,6 +34,11 @@ def held(seen: Evidence, why: str) -> Decision | Refusal:
         return refusal
     kept = replace(seen.task, held=why, to_land=False)
     return also(stay(seen, kept, NotifyHuman(S.REVIEWING, why)), LandingHeld(why))
+
+
+def dropped(seen: Evidence, why: str) -> Decision | Refusal:
+    """A human takes it off the queue, as by a no to a gate."""
+    return _not_queued(seen) or rejected(seen, why, (), "")
 
 
 def departs(seen: Evidence, commit: str, change: str) -> Decision | Refusal:

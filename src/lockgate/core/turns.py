@@ -8,12 +8,10 @@ from lockgate.core.charging import within_budget
 from lockgate.core.decision import Decision, Evidence, Refusal
 from lockgate.core.effects import SpawnAgent
 from lockgate.core.events import MoveForced, Resumed
-from lockgate.core.gate_events import ChangeTaken, TaskCompletionSignaled
-from lockgate.core.judging import over, review_failed, review_passed, spend
+from lockgate.core.hand_verdicts import verdict_given
+from lockgate.core.handing_on import Work, handed_on
 from lockgate.core.lifecycle import ARROWS, validate_transition
-from lockgate.core.model import Actor, Checkpoint, Role, Status, Task
-from lockgate.core.paths import matching
-from lockgate.core.review_turns import seat_of, verdict_given
+from lockgate.core.model import Actor, Role, Status, Task
 
 S = Status
 
@@ -26,9 +24,7 @@ class Move:
     reason: str = ""
     directive: str = ""
     force: bool = False
-    checkpoint: Checkpoint | None = None
-    candidate: str = ""
-    patch: str = ""
+    work: Work | None = None
 
 
 def move(seen: Evidence, asked: Move) -> Decision | Refusal:
@@ -69,37 +65,15 @@ def attempt_failed(seen: Evidence, reason: str) -> Decision:
     return within_budget(seen, decision)
 
 
-def change_taken(
-    seen: Evidence, commit: str, files: tuple[str, ...], patch: str = ""
-) -> Decision | Refusal:
-    """The work as one commit, before anything judges it; no pass outlives another commit."""
-    task = seen.task
-    if task.status is not S.AGENT_REVIEW:
-        return over(seen)
-    same = commit == task.candidate
-    taken = replace(
-        task,
-        candidate=commit,
-        patch=patch,
-        protected=matching(files, seen.rules.protect),
-        passed=task.passed if same else (),
-        waiting=task.waiting if same else "",
-        seats=task.seats if same or not task.candidate else (),
-    )
-    return also(stay(seen, taken), ChangeTaken(commit, files))
-
-
 def take(seen: Evidence, asked: Move) -> Decision:
     """An arrow whose needs are met. A verdict ends its gate; every other is taken as asked."""
     match seen.task.status, asked.target:
         case S.AGENT_REVIEW, S.REVIEWING:
-            seat = seat_of(seen)
-            return verdict_given(seen, seat, Verdict.PASS) if seat else review_passed(seen)
+            return verdict_given(seen, Verdict.PASS)
         case S.AGENT_REVIEW, S.WORKING | S.STUCK:
-            seat = seat_of(seen)
-            return verdict_given(seen, seat, Verdict.FAIL) if seat else review_failed(seen)
+            return verdict_given(seen, Verdict.FAIL)
         case S.WORKING, S.AGENT_REVIEW:
-            return _handed_off(seen, asked)
+            return handed_on(seen, asked.reason, asked.work)
         case _:
             return arrive(seen, seen.task, Arrival(asked.target, asked.reason))
 
@@ -111,16 +85,6 @@ def with_a_worker(seen: Evidence, task: Task, *, fresh: bool = False) -> Decisio
         replace(task, generation=generation),
         SpawnAgent(Role.WORKER, generation, fresh=fresh),
     )
-
-
-def _handed_off(seen: Evidence, asked: Move) -> Decision:
-    decision = arrive(seen, spend(seen), Arrival(asked.target, asked.reason))
-    if asked.checkpoint is None:
-        return decision
-    files = matching(asked.checkpoint.files_modified, seen.rules.protect)
-    task = replace(decision.task, candidate=asked.candidate, patch=asked.patch, protected=files)
-    decision = replace(decision, task=task)
-    return also(decision, TaskCompletionSignaled(seen.task.id, asked.checkpoint))
 
 
 def _directed(asked: Move, decision: Decision) -> Decision:

@@ -74,7 +74,7 @@ def board_text(board: Board) -> str:
     return "\n".join(lines)
 
 
-def task_text(view: TaskView, where: str) -> str:
+def task_text(view: TaskView, where: str, more: Iterable[tuple[str, str]] = ()) -> str:
     task = view.task
     facts = [
         ("id", task.id),
@@ -93,6 +93,7 @@ def task_text(view: TaskView, where: str) -> str:
         *(("gate", _judged(it)) for it in view.gates),
         *((("protected", one_line(", ".join(task.protected))),) if task.protected else ()),
         *((("change", task.patch[:SHORT]),) if task.patch else ()),
+        *more,
         *(("feedback", it) for it in _feedback(task)),
         *(("session", f"{it.id} ({it.role}, {_when(it.started)})") for it in view.sessions),
         *(("to do", one_line(_effect(type(it.effect).__name__))) for it in view.pending),
@@ -177,6 +178,12 @@ _STORIES = {
     "human.commented": "a human says: {comment}",
     "AllGatesPassed": "all gates passed; it waits for a human",
     "GateFailedMaxIterations": "failed {iterations} times, which is the limit",
+    "landing.approved": "a human lets it land",
+    "landing.held": "is kept from landing: {why}",
+    "change.landed": "landed: the target is at {commit} now, which passed its gates",
+    "step.passed": "step {nodeId} passed",
+    "GATE_FAILED": "step {nodeId} failed ({reason}), {consecutiveFailures} in a row",
+    "USER_ESCALATION": "{message}; a fresh worker goes on",
     "escalation": "failed {attemptCount} times in its life; it waits for a human",
     "task.resumed": "a human resumed it {directive}",
     "task.taken-over": "a human took it over",
@@ -238,7 +245,15 @@ def _board_cells(task: Task, trouble: str | None) -> tuple[str, ...]:
     mark = DEAD if task.dead else MARKS[task.status]
     note = f"  [broken: {one_line(trouble)}]" if trouble else ""
     note += f"  [gate {one_line(_waiting(task))} waits for a human]" if _waiting(task) else ""
+    note += f"  [{queued(task)}]" if queued(task) else ""
     return mark, task.id, str(task.status), str(task.priority), one_line(task.summary) + note
+
+
+def queued(task: Task) -> str:
+    """In one word where it stands in the queue, as far as its own row says."""
+    if task.status is not Status.REVIEWING:
+        return ""
+    return "landing" if task.landed else "held" if task.held else "queued" if task.to_land else ""
 
 
 def _standing(task: Task) -> str:
@@ -252,9 +267,8 @@ def _waiting(task: Task) -> str:
 
 
 def _judged(seen: GateView) -> str:
-    return f"{one_line(seen.gate)}: {one_line(seen.result)}" + (
-        f" ({one_line(seen.why)})" if seen.why else ""
-    )
+    why = f" ({one_line(seen.why)})" if seen.why else ""
+    return f"{one_line(seen.gate)}: {one_line(seen.result)}{why}"
 
 
 def _feedback(task: Task) -> list[str]:

@@ -37,6 +37,7 @@ from lockgate.ports.work import (
     Harnesses,
     Sessions,
     Start,
+    Upkeep,
     Watch,
     Workspaces,
 )
@@ -73,6 +74,7 @@ __all__ = [
     "TaskFiles",
     "TaskFilter",
     "TrainLog",
+    "Upkeep",
     "Watch",
     "Workspaces",
     "Yard",

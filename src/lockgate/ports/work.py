@@ -151,6 +151,15 @@ class Sessions(Protocol):
     def remove(self, id: SessionId) -> None: ...
 
 
+@dataclass(slots=True)
+class Upkeep:
+    """Of a checkout that several attempts use: how each of them finds it as it was made."""
+
+    renew: Callable[[], object]
+    seen: bytes = b""  # how it was made, once whoever runs gates has looked
+    lock: Lock = field(default_factory=Lock)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GateRun:
     """What a gate is run on, and by whose rules."""
@@ -162,6 +171,8 @@ class GateRun:
     config_hash: str
     sandbox: SandboxSettings
     services: tuple[Service, ...] = ()
+    upkeep: Upkeep | None = None  # without it nothing may write the checkout
+    alone: bool = False  # nobody else uses the checkout meanwhile
 
 
 class Cut(StrEnum):

@@ -4,7 +4,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from lockgate.core import records, turns
-from lockgate.core.artifacts import replace_section
 from lockgate.core.decision import Decision, Evidence, Refusal
 from lockgate.core.effects import MirrorTask
 from lockgate.core.model import Actor, Task, TaskId
@@ -69,9 +68,7 @@ class Coordinator:
 
 def _carrying(decision: Decision, look: Look) -> Decision:
     """The decision with the text it was made on, so that the two are on disk together."""
-    body = look.body
-    if body is not None and decision.review is not None:
-        body = replace_section(body, "Review", decision.review)
+    body = look.body_with(decision.review)
     if not look.merged and body == look.body:
         return replace(decision, body=body)
     effects = tuple(

@@ -9,6 +9,7 @@ from lockgate.core.artifacts import (
     Artifacts,
     merge_sections,
     parse_task_artifacts,
+    replace_section,
 )
 from lockgate.core.decision import Evidence
 from lockgate.core.effects import MirrorTask
@@ -32,6 +33,12 @@ class Look:
     body: str | None = None
     merged: bool = False
     tampered: str | None = None
+
+    def body_with(self, review: str | None) -> str | None:
+        """The text with what Lockgate writes of a review; a file that is not there stays so."""
+        if self.body is None or review is None:
+            return self.body
+        return replace_section(self.body, "Review", review)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

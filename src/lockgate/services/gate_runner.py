@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import Lock
 
@@ -21,7 +21,7 @@ from lockgate.core.gates import (
 from lockgate.core.model import REVIEWS, Task
 from lockgate.core.settings import Settings
 from lockgate.errors import Unavailable
-from lockgate.ports import Conditions, GateRun, GateRuns, Project, Workspaces
+from lockgate.ports import Conditions, GateRun, GateRuns, Project, Upkeep, Workspaces
 from lockgate.services.command_gate import Patience, judge_command
 
 Cancelled = Callable[[], bool]
@@ -44,19 +44,25 @@ class Evaluation:
 
 @dataclass(slots=True)
 class Clean:
-    """The change's checkout, made for the first gate that wants one; no attempt ever writes it."""
+    """The change's checkout, made for the first gate that wants one; each attempt finds it so."""
 
     workspaces: Workspaces
     it: Evaluation
     place: Path
+    undisturbed: frozenset[str]
     _lock: Lock = field(default_factory=Lock)
     _made: GateRun | None = None
 
-    def run(self) -> GateRun:
+    def run(self, gate: str) -> GateRun:
+        """Undisturbed, one that nothing encloses may have the checkout itself, not a copy."""
         with self._lock:
             if self._made is None:
-                self._made = checked_out(self.workspaces, self.it, self.place)
-            return self._made
+                made = checked_out(self.workspaces, self.it, self.place)
+                self._made = replace(made, upkeep=Upkeep(self._renew))
+            return replace(self._made, alone=gate in self.undisturbed)
+
+    def _renew(self) -> None:
+        checked_out(self.workspaces, self.it, self.place)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +80,8 @@ class GateRunner:
     ) -> tuple[SingleGateResult, ...]:
         """Up to the next review, or to the first wave in which a gate did not pass."""
         place = self.home / "runs" / it.task.id / f"{it.task.iteration}-change"
-        clean = Clean(self.workspaces, it, place)
+        listed = tuple(waves(_next_gates(it.task, it.settings)))
+        clean = Clean(self.workspaces, it, place, _undisturbed(listed))
 
         def judged(gate: Gate) -> SingleGateResult:
             tell(gate, None)
@@ -83,20 +90,9 @@ class GateRunner:
             return result
 
         try:
-            return self._in_waves(it, judged, cancelled)
+            return _in_waves(listed, judged, cancelled)
         finally:
             self.workspaces.discard(place)
-
-    def _in_waves(
-        self, it: Evaluation, judged: Callable[[Gate], SingleGateResult], cancelled: Cancelled
-    ) -> tuple[SingleGateResult, ...]:
-        results: list[SingleGateResult] = []
-        for wave in waves(_next_gates(it.task, it.settings)):
-            with ThreadPoolExecutor(len(wave)) as pool:
-                results += pool.map(judged, wave)
-            if cancelled() or not all(isinstance(result, Passed) for result in results):
-                break
-        return tuple(results)
 
     def _judged(self, clean: Clean, gate: Gate, cancelled: Cancelled) -> SingleGateResult:
         it, task = clean.it, clean.it.task
@@ -134,13 +130,41 @@ class GateRunner:
         limits, patience = clean.it.settings.limits, Patience(self.delay, cancelled)
         with self._alone(gate):
             try:
-                return judge_command(self.gates, gate, clean.run(), limits, patience)
+                return judge_command(self.gates, gate, clean.run(gate.name), limits, patience)
             except Unavailable as error:
                 return Broken(gate.name, str(error))
 
     def _alone(self, gate: Gate) -> Lock:
         word = gate.place.exclusive
         return self._words.setdefault(word, Lock()) if word else Lock()
+
+
+def _in_waves(
+    listed: Sequence[Sequence[Gate]],
+    judged: Callable[[Gate], SingleGateResult],
+    cancelled: Cancelled,
+) -> tuple[SingleGateResult, ...]:
+    results: list[SingleGateResult] = []
+    for wave in listed:
+        results += _together(wave, judged)
+        if cancelled() or not all(isinstance(result, Passed) for result in results):
+            break
+    return tuple(results)
+
+
+def _together(
+    wave: Sequence[Gate], judged: Callable[[Gate], SingleGateResult]
+) -> Sequence[SingleGateResult]:
+    if len(wave) == 1:
+        return [judged(wave[0])]
+    with ThreadPoolExecutor(len(wave)) as pool:
+        return list(pool.map(judged, wave))
+
+
+def _undisturbed(listed: Sequence[Sequence[Gate]]) -> frozenset[str]:
+    """The gates beside which no other one uses the checkout."""
+    commands = [[it.name for it in wave if isinstance(it, CommandGate)] for wave in listed]
+    return frozenset(names[0] for names in commands if len(names) == 1)
 
 
 def checked_out(workspaces: Workspaces, it: Evaluation, place: Path) -> GateRun:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from lockgate.core import judging, turns
+from lockgate.core import handing_on, judging
 from lockgate.core.decision import Decision, Evidence, Refusal
 from lockgate.core.model import Task, TaskId
 from lockgate.ports import Change, Project, Store, Workspaces
@@ -39,7 +39,7 @@ class Judge:
             return task
 
         def decide(seen: Evidence) -> Decision | Refusal:
-            return turns.change_taken(seen, change.commit, change.files, change.patch)
+            return handing_on.change_taken(seen, change.commit, change.files, change.patch)
 
         return self.coordinator.turn(task.id, decide)
 

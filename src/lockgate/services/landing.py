@@ -1,5 +1,6 @@
 """Moves the target, once: what is meant is written down first, and looked at after a crash."""
 
+import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import cast
@@ -91,8 +92,9 @@ class Lander:
 
     def _arrived(self, train: Train, landing: Landing) -> None:
         changes = self._changes(train, landing)
-        evidence = canonical(self._evidence(train, landing))
-        self.view.yard.note(train.target.project, landing.commit, evidence)
+        if landing.commit != landing.expected:  # else it brought nothing, and the tip has its own
+            evidence = canonical(self._evidence(train, landing))
+            self.view.yard.note(train.target.project, landing.commit, evidence)
         for id in landing.tasks:
             self._turn(id, _landing(landing.commit, changes.get(id, "")))
         self.view.log.settle(train.name, landing.number, landed=True)
@@ -122,7 +124,8 @@ class Lander:
 
     def _evidence(self, train: Train, landing: Landing) -> Mapping[str, object]:
         """What the landed commit's note says: which gates judged what, by which rules."""
-        rules = train.rules.config_hash
+        rules = self._rules(train, landing)
+        proof = self.view.log.proof(train.name, rules, landing.tree)
         tasks = [it for it in (self.view.store.find(id) for id in landing.tasks) if it]
         return {
             "commit": landing.commit,
@@ -130,9 +133,14 @@ class Lander:
             "onto": landing.expected,
             "target": train.target.branch,
             "config_hash": rules,
-            "train": self.view.log.proof(train.name, rules, landing.tree),
+            "train": json.loads(proof) if proof else [],
             "changes": [self._of_task(task) for task in tasks],
         }
+
+    def _rules(self, train: Train, landing: Landing) -> str:
+        """Those it was tested by are the rules of what it was put on, not of what it brings."""
+        rules = self.view.configuration.rules_at
+        return rules(train.target.project, landing.expected, train.target.branch).config_hash
 
     def _of_task(self, task: Task) -> Mapping[str, object]:
         records = self.view.store.gate_results(task.id, 0, RESULTS)

@@ -77,7 +77,7 @@ class Loop:
         self.starter.start_ready(self._trouble)
         for project in self.trains.due():
             lane = f"train of {project.name}"
-            if now >= self._rests.get(lane, 0.0):
+            if lane not in self.troubles or now >= self._rests.get(lane, 0.0):
                 self._submit(lane, partial(self.trains.turn, project, self._submit))
         for pending in self.store.pending_effects(None, BATCH):
             self._dispatch(pending, now)
@@ -157,10 +157,13 @@ class Loop:
             self.store.effects_done([pending.key])
         return 0.0
 
-    def _submit(self, lane: str, work: Callable[[], float]) -> None:
-        if lane not in self._busy:
-            self._busy.add(lane)
-            self.pool.submit(self._done, lane, work)
+    def _submit(self, lane: str, work: Callable[[], float]) -> bool:
+        """False where the lane is busy, and the work is not taken."""
+        if lane in self._busy:
+            return False
+        self._busy.add(lane)
+        self.pool.submit(self._done, lane, work)
+        return True
 
     def _done(self, lane: str, work: Callable[[], float]) -> None:
         """A lane's work answers when to look again, or nought where all is done."""

@@ -35,9 +35,9 @@ from lockgate.services.train_view import Train, TrainView
 
 ROUNDS = 200  # plans in one go; whatever is left then is planned at the next
 LOOK = 30.0  # seconds after which the target is looked at, though nothing has happened here
-LOOK_AGAIN = 15.0  # seconds, where the user's checkout is in the way
+LOOK_AGAIN = 5.0  # seconds, where the user's checkout is in the way
 
-Submit = Callable[[str, Callable[[], float]], None]  # a lane of the loop, and its work
+Submit = Callable[[str, Callable[[], float]], bool]  # a lane of the loop, and its work
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,10 +52,14 @@ class MergeQueue:
     _seen: dict[ProjectId, tuple[object, float]] = field(
         default_factory=dict[ProjectId, tuple[object, float]]
     )
+    _ended: dict[ProjectId, int] = field(default_factory=dict[ProjectId, int])  # tests
+    _in_the_way: dict[ProjectId, tuple[str, float]] = field(
+        default_factory=dict[ProjectId, tuple[str, float]]
+    )
 
     def due(self) -> tuple[Project, ...]:
-        """Those of which something waits to land, and has changed or not been looked at long."""
-        waiting: dict[ProjectId, list[Task]] = {}
+        """Those in which something has changed, or waits to land and was not looked at long."""
+        waiting: dict[ProjectId, list[Task]] = {id: [] for id in list(self._seen)}
         for task in self.view.waiting():
             waiting.setdefault(task.project, []).append(task)
         return tuple(
@@ -68,36 +72,50 @@ class MergeQueue:
         if project.id not in self._seen:
             self.view.log.forget_unjudged(target.name)
         tasks = self.view.waiting(project.id)
-        again = 0.0
+        sign, again = self._sign(project.id, tasks), 0.0
         if any(
             it.landed or (not it.held and (it.to_land or mode is MergeMode.AUTO)) for it in tasks
         ):
             again = self._planned(self.view.train(target), submit)
         else:
+            self._tell(project, "")
             self._cancel_all(target.name)
-        self._seen[project.id] = (self._sign(self.view.waiting(project.id)), self.now() + LOOK)
+        self._seen[project.id] = (sign, again or self.now() + LOOK)
         return again
 
     def _planned(self, train: Train, submit: Submit) -> float:
         """Plan, do, and plan again, until nothing is left but what others must do."""
         self.lander.recover(train)
-        blocked = ""
+        project = train.target.project
         for _ in range(ROUNDS):
-            queue = self.view.queue(train, self._trees(train.name), blocked)
+            queue = self.view.queue(train, self._trees(train.name), self._blocked(project))
             steps = plan(queue)
-            why = [it.why for it in steps if isinstance(it, Hold)]
-            self._tell(train, "; ".join(why))
+            self._tell(project, "; ".join(it.why for it in steps if isinstance(it, Hold)))
             done = next((it for it in steps if self._did(train, it, submit)), None)
             if done is None:
-                break
+                self._let_go(train)
+                return self._in_the_way.get(project.id, ("", 0.0))[1]
             if isinstance(done, Land):
-                blocked = self.lander.land(train, done)
+                self._land(train, done)
                 train = self.view.train(train.target)
-        self._let_go(train)
-        return self.now() + LOOK_AGAIN if blocked else 0.0
+        return self.now()
 
-    def _tell(self, train: Train, why: str) -> None:
-        lane = f"queue of {train.target.project.name}"
+    def _land(self, train: Train, step: Land) -> None:
+        project = train.target.project
+        why = self.lander.land(train, step)
+        if why:
+            self._in_the_way[project.id] = (why, self.now() + LOOK_AGAIN)
+
+    def _blocked(self, project: Project) -> str:
+        """Why the target cannot be moved, until it is time to try once more."""
+        why, until = self._in_the_way.get(project.id, ("", 0.0))
+        if self.now() < until:
+            return why
+        self._in_the_way.pop(project.id, None)
+        return ""
+
+    def _tell(self, project: Project, why: str) -> None:
+        lane = f"queue of {project.name}"
         if why:
             self.held[lane] = why
         else:
@@ -105,11 +123,11 @@ class MergeQueue:
 
     def _is_due(self, id: ProjectId, tasks: Sequence[Task]) -> bool:
         sign, until = self._seen.get(id, (None, 0.0))
-        return self.now() >= until or sign != self._sign(tasks)
+        return (bool(tasks) and self.now() >= until) or sign != self._sign(id, tasks)
 
-    def _sign(self, tasks: Sequence[Task]) -> object:
+    def _sign(self, id: ProjectId, tasks: Sequence[Task]) -> object:
         """The same for as long as nothing has happened that a plan would look at."""
-        return frozenset((it.id, it.rev) for it in tasks), frozenset(self._running)
+        return frozenset((it.id, it.rev) for it in tasks), self._ended.get(id, 0)
 
     def _did(self, train: Train, step: Step, submit: Submit) -> bool:
         """Whether the plan is another one after this step."""
@@ -144,7 +162,9 @@ class MergeQueue:
 
     def _test(self, train: Train, built: Built, submit: Submit) -> None:
         called_off = self._running.setdefault((train.name, built.tree), Event())
-        submit(f"train {train.name} {built.tree}", lambda: self._tested(train, built, called_off))
+        lane = f"train {train.name} {built.tree}"
+        if not submit(lane, lambda: self._tested(train, built, called_off)):
+            self._running.pop((train.name, built.tree), None)  # its last test is still tidying up
 
     def _tested(self, train: Train, built: Built, called_off: Event) -> float:
         def cancelled() -> bool:
@@ -163,6 +183,7 @@ class MergeQueue:
                 self.view.log.put_result(train.name, rules, built.tree, result, proof)
         finally:
             self._running.pop((train.name, built.tree), None)
+            self._ended[it.project.id] = self._ended.get(it.project.id, 0) + 1
         return 0.0
 
     def _judged(self, it: Tested, cancelled: Callable[[], bool]) -> tuple[Result, str]:

@@ -1,24 +1,25 @@
 """The queue as people see and steer it: who lands next, who may, who is kept back, what landed."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import cast
 
 from lockgate.core import train_turns
-from lockgate.core.answers import rejected
 from lockgate.core.decision import Decision, Evidence, Refusal
-from lockgate.core.merging import places
+from lockgate.core.merging import places, plan
 from lockgate.core.model import Status, Task, TaskId
-from lockgate.core.train_model import Built, Commit, Place, Tree
-from lockgate.errors import Refused
-from lockgate.ports import Project, TaskFilter
+from lockgate.core.train_model import Built, Commit, Hold, Place, Tree
+from lockgate.errors import Refused, Unavailable
+from lockgate.ports import Project, Repository, TaskFilter
 from lockgate.services.callers import Caller, must_be_human
 from lockgate.services.coordinator import Coordinator
 from lockgate.services.train_view import Train, TrainView
 
 LIVE = frozenset({Status.WORKING, Status.AGENT_REVIEW, Status.REVIEWING, Status.STUCK})
 MOST = 50  # live changes that a forecast looks at
+FIRST = 8  # of the queue, each of which is tried with each
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +29,31 @@ class Forecast:
     task: TaskId
     summary: str
     files: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Clash:
+    """Two changes of the queue that would not merge with each other, and where."""
+
+    one: TaskId
+    other: TaskId
+    files: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    task: Task
+    place: Place
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """In the order in which they would land; `holds` is why nothing does, if nothing does."""
+
+    train: Train
+    rows: tuple[Row, ...]
+    holds: tuple[str, ...]
+    clashes: tuple[Clash, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,16 +69,24 @@ class Verified:
 class Queueing:
     view: TrainView
     coordinator: Coordinator
+    repository: Repository
 
-    def listed(self, project: Project, *, acting: bool) -> tuple[Train, tuple[Place, ...]]:
-        """In the order in which they would land. `acting` says that an orchestrator is at it."""
+    def listed(self, project: Project, *, acting: bool) -> Listing:
+        """`acting` says that an orchestrator is at it."""
         target, _ = self.view.target(project)
         train = self.view.train(target)
         queue = self.view.queue(train)
         built = (it.outcome for it in queue.candidates if isinstance(it.outcome, Built))
         trees = {it.tree for it in built if it.tree not in queue.results}
         running: set[Tree] = trees if acting else set()
-        return train, places(self.view.queue(train, running))
+        queue = self.view.queue(train, running)
+        rows = tuple(Row(self.view.store.load(it.task), it) for it in places(queue))
+        return Listing(
+            train=train,
+            rows=rows,
+            holds=tuple(step.why for step in plan(queue) if isinstance(step, Hold)),
+            clashes=self._clashes(project, [row.task for row in rows[:FIRST]]),
+        )
 
     def approve(self, id: TaskId, patch: str, caller: Caller) -> Task:
         """What could not be judged is tried once more."""
@@ -68,12 +102,8 @@ class Queueing:
         return self._turn(id, what, lambda seen: train_turns.held(seen, reason), caller)
 
     def drop(self, id: TaskId, why: str, caller: Caller) -> Task:
-        def decide(seen: Evidence) -> Decision | Refusal:
-            if seen.task.status is Status.REVIEWING:
-                return rejected(seen, why, (), "")
-            return train_turns.held(seen, why)  # which refuses, and says why
-
-        return self._turn(id, f"task {id} was not dropped", decide, caller)
+        what = f"task {id} was not dropped"
+        return self._turn(id, what, lambda seen: train_turns.dropped(seen, why), caller)
 
     def forecast(self, task: Task) -> tuple[Forecast, ...]:
         """Which other live changes this one would conflict with, if both were to land."""
@@ -83,10 +113,8 @@ class Queueing:
         page = self.view.store.page(TaskFilter(task.project, LIVE), None, MOST)
         found: list[Forecast] = []
         for other in page.tasks:
-            if other.id != task.id and other.candidate:
-                one, two = Commit(task.candidate), Commit(other.candidate)
-                files = self.view.yard.overlap(project, one, two)
-                found += [Forecast(other.id, other.summary, files)] if files else []
+            files = self._overlap(project, task, other) if other.id != task.id else ()
+            found += [Forecast(other.id, other.summary, files)] if files else []
         return tuple(found)
 
     def verify(self, project: Project, name: str) -> Verified | None:
@@ -100,7 +128,22 @@ class Queueing:
         evidence = _object(text)
         if evidence is None or evidence.get("commit") != commit:
             return Verified(commit, evidence or {}, "its evidence is another commit's, or damaged")
+        if not _judges(evidence, self.repository.tree_of(project, commit)):
+            return Verified(commit, evidence, "its evidence is of another tree than the commit's")
         return Verified(commit, evidence)
+
+    def _clashes(self, project: Project, tasks: Sequence[Task]) -> tuple[Clash, ...]:
+        pairs = ((a, b, self._overlap(project, a, b)) for a, b in combinations(tasks, 2))
+        return tuple(Clash(a.id, b.id, files) for a, b, files in pairs if files)
+
+    def _overlap(self, project: Project, one: Task, other: Task) -> tuple[str, ...]:
+        """Nothing where git cannot tell: a forecast is no promise."""
+        if not (one.candidate and other.candidate):
+            return ()
+        try:
+            return self.view.yard.overlap(project, Commit(one.candidate), Commit(other.candidate))
+        except Unavailable:
+            return ()
 
     def _turn(
         self,
@@ -118,6 +161,21 @@ class Queueing:
             return answer
 
         return self.coordinator.turn(id, taken, caller)
+
+
+def _judges(evidence: dict[str, object], tree: str | None) -> bool:
+    """Whether the evidence, and each run in it, is of this very tree."""
+    runs = evidence.get("train")
+    proofs = [_of(_of(run).get("proof")) for run in _list(runs)]
+    return evidence.get("tree") == tree and all(it.get("tree") == tree for it in proofs)
+
+
+def _list(found: object) -> list[object]:
+    return cast("list[object]", found) if isinstance(found, list) else [found]
+
+
+def _of(found: object) -> dict[str, object]:
+    return cast("dict[str, object]", found) if isinstance(found, dict) else {}
 
 
 def _object(text: str) -> dict[str, object] | None:

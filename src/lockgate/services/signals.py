@@ -3,6 +3,7 @@
 from dataclasses import asdict, dataclass, replace
 
 from lockgate.core.decision import Decision, Evidence, Refusal
+from lockgate.core.handing_on import Work
 from lockgate.core.model import Actor, Checkpoint, Status, Task, TaskId
 from lockgate.core.review_turns import handed_in
 from lockgate.core.turns import Move, move
@@ -42,13 +43,7 @@ class Signals:
             raise refused(id, answer)
         change = self._taken(seen.task)
         noted = self._checkpoint(id, caller, said or Said(summary=_handoff(seen)), change)
-        done = Move(
-            asked.target,
-            asked.reason,
-            checkpoint=noted,
-            candidate=change.commit,
-            patch=change.patch,
-        )
+        done = Move(asked.target, asked.reason, work=Work(noted, change.commit, change.patch))
         return self.coordinator.move(id, done, caller)
 
     def review(self, id: TaskId, text: str, caller: Caller) -> Task:

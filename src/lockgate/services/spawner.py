@@ -3,14 +3,12 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import cast
 
 from lockgate.core.agents import DOOR, Job
 from lockgate.core.arrival import session_id
 from lockgate.core.effects import SpawnAgent
 from lockgate.core.model import Role, Session, Task
-from lockgate.core.prompts import Before, opening
-from lockgate.core.seat_prompts import seat_prompt
+from lockgate.core.seat_prompts import first_words
 from lockgate.core.settings import SandboxLevel, Settings
 from lockgate.errors import Refused
 from lockgate.ports import (
@@ -162,9 +160,8 @@ class Spawner:
 
     def _prompt(self, task: Task, spawn: SpawnAgent, settings: Settings, *, resumed: bool) -> str:
         limits = task.pinned.limits if task.pinned else settings.limits
-        if spawn.seat:
-            return seat_prompt(task, spawn.seat, limits)
-        return opening(task, spawn.role, limits, self._before(task), resumed=resumed)
+        left = self.files.last_checkpoint(task.id) or {}
+        return first_words(task, spawn, limits, left, resumed=resumed)
 
     def _home(self, task: Task, spawn: SpawnAgent) -> Path:
         """A reviewer's own: it must not find the author's story."""
@@ -172,13 +169,6 @@ class Spawner:
             return self.home / "homes" / task.id
         id = session_id(task.id, spawn.generation, spawn.seat)
         return self.home / "reviews" / task.id / id / "home"
-
-    def _before(self, task: Task) -> Before:
-        last = self.files.last_checkpoint(task.id) or {}
-        files = last.get("files_modified")
-        known = cast("list[object]", files) if isinstance(files, list) else []  # JSON says no more
-        named = tuple(str(it) for it in known)
-        return Before(str(last.get("work_summary") or ""), named)
 
     def _start(
         self, task: Task, spawn: SpawnAgent, desk: Desk, settings: Settings, job: Job

@@ -35,6 +35,7 @@ from lockgate.services.train_world import Content, World
 
 TOO_MANY_PLANS = 1_000  # for one change: then the planner goes round in circles
 PRUNED_FROM = 50  # candidates
+CALM_FROM = 60  # pushes and kills: nothing lands where they come faster than a test ends
 
 Planner = Callable[[Queue], Sequence[Step]]
 Doable = CancelTest | Drop | SetAside | Land | Build | CheckTip | StartTest
@@ -120,7 +121,7 @@ class Run:
         for step in steps:
             if self._dies() or self.kills > before:
                 return
-            if self.world.happens(self.world.scenario.move_rate):
+            if self._strikes(self.world.scenario.move_rate):
                 self._move()
             self._do(step)
 
@@ -222,12 +223,15 @@ class Run:
 
     def _dies(self) -> bool:
         """A new orchestrator first looks what became of a landing that was under way."""
-        if not self.world.happens(self.world.scenario.kill_rate):
+        if not self._strikes(self.world.scenario.kill_rate):
             return False
         self.kills += 1
         self.running.clear()
         self._record()
         return True
+
+    def _strikes(self, rate: float) -> bool:
+        return self.moves + self.kills < CALM_FROM and self.world.happens(rate)
 
     def _move(self) -> None:
         """A stranger mends what is broken, and may break it anew or take back what landed last."""

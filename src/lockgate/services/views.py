@@ -1,6 +1,6 @@
 """Read models: what every face shows of a task, a board, a move that is not possible yet."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 
 from lockgate.core.decision import Evidence
@@ -105,8 +105,9 @@ class Views:
             gates=self._gates(id),
         )
 
-    def overview(self) -> Overview:
-        waiting = self.store.page(TaskFilter(None, NEEDS_HUMAN), None, PAGE).tasks
+    def overview(self, lands_by_itself: Callable[[Task], bool] = lambda _: False) -> Overview:
+        found = self.store.page(TaskFilter(None, NEEDS_HUMAN), None, PAGE).tasks
+        waiting = [it for it in found if needs_human(it) and not _goes_on(it, lands_by_itself)]
         busy = self.store.page(TaskFilter(None, BUSY), None, BATCH).tasks
         held = tuple(task for task in busy if needs_human(task) and not task.taken_over)
         return Overview(
@@ -182,8 +183,10 @@ def needs_human(task: Task) -> str:
             return f"{task.failed_attempts} failed attempts; lockgate resume {task.id}"
         case Status.CLARIFICATION:
             return f"asks a question; lockgate answer {task.id} -m TEXT"
-        case Status.REVIEWING:
-            return f"all gates passed; merge branch {task.branch}"
+        case Status.REVIEWING if task.held:
+            return f"held: {task.held}; lockgate queue approve {task.id}"
+        case Status.REVIEWING if not (task.to_land or task.landed):
+            return f"all gates passed; lockgate queue approve {task.id}"
         case Status.AGENT_REVIEW if task.waiting:
             yes, no = f"lockgate approve {task.id}", f"lockgate reject {task.id} -m TEXT"
             return f"gate {task.waiting} waits; lockgate task show {task.id}, then {yes} or {no}"
@@ -193,12 +196,16 @@ def needs_human(task: Task) -> str:
             return ""
 
 
+def _goes_on(task: Task, lands_by_itself: Callable[[Task], bool]) -> bool:
+    return task.status is Status.REVIEWING and not task.held and lands_by_itself(task)
+
+
 def at_rest(task: Task, pending: Iterable[PendingEffect], *, lands_by_itself: bool) -> bool:
     """Whether nothing more happens to it before a human acts."""
     if any(isinstance(it.effect, ON_ITS_WAY) for it in pending):
         return False
-    if task.status is Status.REVIEWING:
-        return not lands_by_itself
+    if task.status is Status.REVIEWING and not task.held:
+        return not (lands_by_itself or task.to_land or task.landed)
     ended = task.status in {Status.DONE, Status.CANCELLED}
     return ended or (bool(needs_human(task)) and not task.taken_over)
 

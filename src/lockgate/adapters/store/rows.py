@@ -1,8 +1,9 @@
 """Rows and dataclasses, in both directions; nowhere else does a row have a shape."""
 
+from collections.abc import Mapping
 from dataclasses import asdict
 
-from lockgate.adapters.store.fields import Fields, Row, fields_of, object_of
+from lockgate.adapters.store.fields import Fields, fields_of, object_of
 from lockgate.adapters.store.json_forms import effect_from_json, effect_kind, effect_to_json
 from lockgate.core.evaluation import SingleGateResult
 from lockgate.core.event_log import StoredEvent, canonical, event_hash
@@ -10,7 +11,21 @@ from lockgate.core.model import ProjectId, Role, Session, SessionId, Task, TaskI
 from lockgate.errors import Refused
 from lockgate.ports import GateRecord, PendingEffect, Project
 
+Row = Mapping[str, object]
 Values = dict[str, str | int | float | None]
+
+
+def id_of(row: Row) -> TaskId:
+    return TaskId(Fields("a task", row).text("id"))
+
+
+def age_of(row: Row) -> tuple[float, str]:
+    it = Fields("a task", row)
+    return it.real("created"), it.text("id")
+
+
+def body_from_row(row: Row) -> str:
+    return Fields(f"body of {row.get('task')!r}", row).text("text")
 
 
 def body_to_row(task: Task, text: str) -> Values:

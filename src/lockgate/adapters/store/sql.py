@@ -96,7 +96,7 @@ SELECT :task, :rev, :text WHERE NOT EXISTS (
 )
 ON CONFLICT (task, rev) DO UPDATE SET text = excluded.text
 """
-BODY = "SELECT text FROM bodies WHERE task = :task ORDER BY rev DESC LIMIT 1"
+BODY = "SELECT task, text FROM bodies WHERE task = :task ORDER BY rev DESC LIMIT 1"
 
 INSERT_RESULT = """
 INSERT INTO gate_results (task, rev, n, time, gate, result, data)

@@ -4,9 +4,7 @@ from collections.abc import Sequence
 
 from lockgate.adapters.store import chain, rows, sql, task_rows
 from lockgate.adapters.store.database import Database, Run
-from lockgate.adapters.store.fields import Fields, Row
-from lockgate.adapters.store.rows import Values
-from lockgate.adapters.store.train_log import SqlTrainLog
+from lockgate.adapters.store.rows import Row, Values
 from lockgate.core.decision import Decision
 from lockgate.core.event_log import StoredEvent
 from lockgate.core.model import ProjectId, Session, SessionId, Status, Task, TaskId
@@ -24,8 +22,9 @@ class SqlStore:
         self._database = database
 
     @property
-    def train(self) -> SqlTrainLog:
-        return SqlTrainLog(self._database)
+    def database(self) -> Database:
+        """For what else is kept there."""
+        return self._database
 
     def create(self, decision: Decision) -> None:
         task = task_rows.task_to_row(decision.task)
@@ -82,7 +81,7 @@ class SqlStore:
     def named(self, prefix: str) -> tuple[TaskId, ...]:
         values: Values = {"prefix": prefix, "end": prefix + _AFTER_ANY_PREFIX}
         found = self._rows(sql.TASKS_NAMED, values)
-        ids = tuple(TaskId(Fields("a task", row).text("id")) for row in found)
+        ids = tuple(rows.id_of(row) for row in found)
         return ids[:1] if prefix in ids else ids
 
     def counts(self) -> dict[Status, int]:
@@ -96,7 +95,7 @@ class SqlStore:
             "id": "" if last is None else last.id,
             "limit": limit + 1,  # one more tells whether a next page is there
         }
-        found = sorted(self._newest(which, begin), key=_age, reverse=True)
+        found = sorted(self._newest(which, begin), key=rows.age_of, reverse=True)
         tasks = tuple(task_rows.task_from_row(row) for row in found[:limit])
         return Page(tasks, tasks[-1].id if tasks and len(found) > limit else None)
 
@@ -118,7 +117,7 @@ class SqlStore:
 
     def body(self, task: TaskId) -> str | None:
         row = self._row(sql.BODY, {"task": task})
-        return None if row is None else Fields(f"body of {task}", row).text("text")
+        return None if row is None else rows.body_from_row(row)
 
     def gate_results(self, task: TaskId, since: int, limit: int) -> tuple[GateRecord, ...]:
         found = self._rows(sql.RESULTS, {"task": task, "since": since, "limit": limit})
@@ -194,11 +193,6 @@ class SqlStore:
         """What is asked for by a text that cannot be stored is not there."""
         texts = [value for value in values.values() if isinstance(value, str)]
         return self._database.read(statement, values) if all(map(rows.can_be_stored, texts)) else ()
-
-
-def _age(row: Row) -> tuple[float, str]:
-    it = Fields("a task", row)
-    return it.real("created"), it.text("id")
 
 
 def _write_session(run: Run, decision: Decision) -> None:

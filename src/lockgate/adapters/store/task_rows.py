@@ -1,5 +1,7 @@
 """A task and its row, in both directions."""
 
+from dataclasses import replace
+
 from lockgate.adapters.store.fields import Fields, Row, damaged
 from lockgate.adapters.store.json_forms import (
     approvals_from_json,
@@ -53,12 +55,7 @@ def task_to_row(task: Task) -> Values:
             "passed": canonical(task.passed),
             "waiting": task.waiting,
             "approvals": approvals_to_json(task.approvals),
-            "seats": seats_to_json(task.seats),
-            "steps_passed": canonical(task.steps_passed),
-            "step_failures": task.step_failures,
-            "to_land": int(task.to_land),
-            "held": task.held,
-            "landed": task.landed,
+            **_of_evaluation(task),
             "cause": None if task.cause is None else task.cause.value,
             "directive": task.directive,
             "history": history_to_json(task.history),
@@ -68,9 +65,20 @@ def task_to_row(task: Task) -> Values:
     )
 
 
+def _of_evaluation(task: Task) -> Values:
+    return {
+        "seats": seats_to_json(task.seats),
+        "steps_passed": canonical(task.steps_passed),
+        "step_failures": task.step_failures,
+        "to_land": int(task.to_land),
+        "held": task.held,
+        "landed": task.landed,
+    }
+
+
 def task_from_row(row: Row) -> Task:
     it = Fields(f"task {row.get('id')!r}", row)
-    return Task(
+    task = Task(
         id=TaskId(it.text("id")),
         project=ProjectId(it.text("project")),
         summary=it.text("summary"),
@@ -103,12 +111,6 @@ def task_from_row(row: Row) -> Task:
         passed=tuple(it.texts("passed")),
         waiting=it.text("waiting"),
         approvals=approvals_from_json(f"{it.where}, approvals", it.json("approvals")),
-        seats=seats_from_json(f"{it.where}, seats", it.json("seats")),
-        steps_passed=tuple(it.texts("steps_passed")),
-        step_failures=it.whole("step_failures"),
-        to_land=it.flag("to_land"),
-        held=it.text("held"),
-        landed=it.text("landed"),
         cause=None if it.text_or_none("cause") is None else it.choice("cause", Cause),
         directive=it.text("directive"),
         history=history_from_json(f"{it.where}, history", it.json("history")),
@@ -116,6 +118,19 @@ def task_from_row(row: Row) -> Task:
         pinned=(
             None if it.text_or_none("pinned") is None else pinned_from_json(inside(it, "pinned"))
         ),
+    )
+    return _with_evaluation(task, it)
+
+
+def _with_evaluation(task: Task, it: Fields) -> Task:
+    return replace(
+        task,
+        seats=seats_from_json(f"{it.where}, seats", it.json("seats")),
+        steps_passed=tuple(it.texts("steps_passed")),
+        step_failures=it.whole("step_failures"),
+        to_land=it.flag("to_land"),
+        held=it.text("held"),
+        landed=it.text("landed"),
     )
 
 

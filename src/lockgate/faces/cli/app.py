@@ -35,6 +35,7 @@ COMMANDS = {
     "up": "lockgate.faces.cli.up:up",
     "down": "lockgate.faces.cli.up:down",
     "status": "lockgate.faces.cli.status:status",
+    "verify": "lockgate.faces.cli.queue_read:verify",
 }
 
 
@@ -58,7 +59,9 @@ def root(ctx: click.Context, *, as_json: bool) -> None:
 # What leaves something for the orchestrator to do.
 ACTING = frozenset(
     {"answer", "approve", "checkpoint", "handback", "reject", "resume", "review", "takeover"}
-) | {f"task {it}" for it in ("cancel", "complete", "create", "repin", "respawn", "start", "update")}
+    | {f"task {it}" for it in ("cancel", "complete", "create", "repin", "respawn", "start")}
+    | {"task update", "queue approve", "queue hold", "queue drop"}
+)
 IDLE_SECONDS = 60.0
 
 

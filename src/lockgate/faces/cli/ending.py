@@ -10,9 +10,10 @@ from lockgate.services.views import needs_human
 def ending_text(it: App, task: Task) -> str:
     match task.status:
         case Status.DONE:
-            return f"{task.id} is done: its change has landed"
-        case Status.REVIEWING:
-            return "\n".join(_to_merge(it, task))
+            how = f" as {task.landed[: words.SHORT]}" if task.landed else ""
+            return f"{task.id} is done: its change has landed{how}"
+        case Status.REVIEWING if not task.held:
+            return "\n".join(_to_land(it, task))
         case Status.CLARIFICATION:
             return "\n".join(_to_answer(it, task))
         case _:
@@ -21,17 +22,14 @@ def ending_text(it: App, task: Task) -> str:
             return f"{told}\n  why: lockgate task why {task.id}"
 
 
-def _to_merge(it: App, task: Task) -> list[str]:
+def _to_land(it: App, task: Task) -> list[str]:
     branch, project = words.one_line(task.branch), it.store.project(task.project)
     lines = [f"{task.id} has passed all its gates; the rest is yours:"]
     lines += [f"  read it:   lockgate diff {task.id}"]
-    if it.projects.repository.commit_of(project, task.branch) == task.candidate:
-        lines += [f"  merge it:  git merge {branch}"]
-    else:
-        copy = it.workspaces.base(project).with_name("judge.git")
-        lines += [f"  branch {branch} in your repository is another commit and was left alone;"]
-        lines += [f"  merge it:  git pull {copy} {task.candidate}"]
-    return [*lines, f"  then:      lockgate task update {task.id} --status done"]
+    lines += [f"  land it:   lockgate queue approve {task.id}"]
+    if it.projects.repository.commit_of(project, task.branch) != task.candidate:
+        lines += [f"  branch {branch} in your repository is another commit and was left alone"]
+    return lines
 
 
 def _to_answer(it: App, task: Task) -> list[str]:

@@ -11,6 +11,7 @@ from lockgate.bootstrap.background import orchestrator_pid
 from lockgate.core.event_log import StoredEvent
 from lockgate.core.model import Status, Task, TaskId
 from lockgate.core.settings import MergeMode
+from lockgate.errors import LockgateError
 from lockgate.faces import words
 from lockgate.faces.cli.output import INTERRUPTED, echo
 from lockgate.services.views import at_rest
@@ -37,6 +38,15 @@ def wake() -> None:
     from lockgate.faces.cli.app import wake as wake_orchestrator
 
     wake_orchestrator()
+
+
+def lands_by_itself(it: App, task: Task) -> bool:
+    """As its target's configuration has it now, which is what the train goes by."""
+    try:
+        settings = it.configuration.settings_of(it.store.project(task.project))
+    except LockgateError:
+        return False
+    return settings.merge.mode is MergeMode.AUTO
 
 
 @dataclass(slots=True)
@@ -73,14 +83,7 @@ class Follower:
         pending = self.it.store.pending_effects(self.id, BATCH)
         if quiet > SETTLES and task.status is not Status.WORKING:
             pending = ()
-        lands = self._mode(task) is MergeMode.AUTO
-        return at_rest(task, pending, lands_by_itself=lands)
-
-    def _mode(self, task: Task) -> MergeMode:
-        project, rules = self.it.store.project(task.project), self.it.configuration
-        if task.pinned is None:
-            return rules.settings_of(project).merge.mode
-        return rules.settings_at(project, task.pinned.base_commit).merge.mode
+        return at_rest(task, pending, lands_by_itself=lands_by_itself(self.it, task))
 
     def _look_around(self, task: Task, waited: float) -> None:
         log = self.it.home / "logs" / "orchestrator.log"

@@ -32,9 +32,10 @@ def run(
 ) -> None:
     """Create a task, start it and follow it to its end.
 
-    Exits 0 when the task is done. Where landing is manual ([merge] mode), the last step is yours:
-    then it exits 0 when every gate has passed, and says how to merge. Exits 1 when the task needs
-    a human before that, or was cancelled. Ctrl-C stops following; the task goes on.
+    Exits 0 when the task is done: its change has landed. Where landing is manual ([merge] mode),
+    the last step is yours: then it exits 0 when every gate has passed, and says how to let it land.
+    Exits 1 when the task needs a human before that, or was cancelled. Ctrl-C stops following; the
+    task goes on.
     """
     it = app()
     project = it.projects.here(here())
@@ -56,5 +57,5 @@ def run(
     echo(f"{task.id}: branch {words.one_line(task.branch)}, agent {task.agent}", err=True)
     task = follow(it, task.id, quietly=as_json)
     show(task_facts(task), ending_text(it, task), as_json=as_json)
-    if task.status not in {Status.DONE, Status.REVIEWING}:
+    if task.status not in {Status.DONE, Status.REVIEWING} or task.held:
         raise click.exceptions.Exit(1)

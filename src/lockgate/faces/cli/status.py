@@ -1,10 +1,13 @@
 """`lockgate status`: who is at work, what waits for a human."""
 
+from functools import partial
+
 import click
 
 from lockgate.bootstrap.background import orchestrator_pid
 from lockgate.core.model import Status
 from lockgate.faces import words
+from lockgate.faces.cli.following import lands_by_itself
 from lockgate.faces.cli.output import app, json_option, show
 from lockgate.services.views import session_facts
 
@@ -14,7 +17,7 @@ from lockgate.services.views import session_facts
 def status(*, as_json: bool) -> None:
     """Show whether an orchestrator runs, which agents are at work, and what needs a human."""
     it = app()
-    seen = it.views.overview()
+    seen = it.views.overview(partial(lands_by_itself, it))
     pid = orchestrator_pid(it.home)
     facts = {
         "orchestrator": pid,

@@ -2,11 +2,13 @@
 
 import click
 
+from lockgate.bootstrap import App
 from lockgate.core.model import Actor, Status, Task
-from lockgate.faces import words
+from lockgate.faces import queue_words, words
 from lockgate.faces.cli.choices import StatusChoice
 from lockgate.faces.cli.output import app, here, json_option, named, show
 from lockgate.ports import TaskFilter
+from lockgate.services.queueing import Forecast
 from lockgate.services.views import (
     PAGE,
     gate_facts,
@@ -52,6 +54,7 @@ def show_task(*, name: str | None, as_json: bool) -> None:
         _show_little(view.task, as_json=as_json)
         return
     where = it.views.files.place(view.task.id)
+    forecast = _forecast(it, view.task)
     facts = {
         **task_facts(view.task),
         "trouble": view.trouble,
@@ -59,8 +62,19 @@ def show_task(*, name: str | None, as_json: bool) -> None:
         "sessions": [session_facts(session) for session in view.sessions],
         "pending": [pending_facts(pending) for pending in view.pending],
         "gates": [gate_facts(gate) for gate in view.gates],
+        **queue_words.queue_facts_of(view.task, forecast),
     }
-    show(facts, words.task_text(view, where), as_json=as_json)
+    told = queue_words.queue_lines_of(view.task, forecast)
+    show(facts, words.task_text(view, where, told), as_json=as_json)
+
+
+def _forecast(it: App, task: Task) -> tuple[Forecast, ...]:
+    """An agent has nothing to do with the changes of others."""
+    if not task.candidate or it.caller.actor is not Actor.HUMAN:
+        return ()
+    from lockgate.bootstrap.train import queueing
+
+    return queueing(it).forecast(task)
 
 
 def _show_little(task: Task, *, as_json: bool) -> None:

@@ -22,7 +22,8 @@ from lockgate.services.loop import Loop
 
 PATIENCE = 10.0
 STOPS = 60.0
-SERVED = {"checkpoint", "review", "status", "task"}  # what agents, hooks and people call often
+# What agents, hooks and people call often, or what only we can tell.
+SERVED = {"checkpoint", "queue", "review", "status", "task"}
 
 
 @click.command()

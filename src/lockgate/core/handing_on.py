@@ -1,0 +1,51 @@
+"""Work is handed on: as one commit, with the checkpoint that says what it is."""
+
+from dataclasses import dataclass, replace
+
+from lockgate.core.arrival import Arrival, also, arrive, stay
+from lockgate.core.decision import Decision, Evidence, Refusal
+from lockgate.core.evaluation_ends import over, spend
+from lockgate.core.gate_events import ChangeTaken, TaskCompletionSignaled
+from lockgate.core.model import Checkpoint, Status
+from lockgate.core.paths import matching
+
+S = Status
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What an agent's done signal is about."""
+
+    checkpoint: Checkpoint
+    candidate: str = ""
+    patch: str = ""
+
+
+def handed_on(seen: Evidence, reason: str, work: Work | None) -> Decision:
+    decision = arrive(seen, spend(seen), Arrival(S.AGENT_REVIEW, reason))
+    if work is None:
+        return decision
+    files = matching(work.checkpoint.files_modified, seen.rules.protect)
+    task = replace(decision.task, candidate=work.candidate, patch=work.patch, protected=files)
+    decision = replace(decision, task=task)
+    return also(decision, TaskCompletionSignaled(seen.task.id, work.checkpoint))
+
+
+def change_taken(
+    seen: Evidence, commit: str, files: tuple[str, ...], patch: str = ""
+) -> Decision | Refusal:
+    """The work as one commit, before anything judges it; no pass outlives another commit."""
+    task = seen.task
+    if task.status is not S.AGENT_REVIEW:
+        return over(seen)
+    same = commit == task.candidate
+    taken = replace(
+        task,
+        candidate=commit,
+        patch=patch,
+        protected=matching(files, seen.rules.protect),
+        passed=task.passed if same else (),
+        waiting=task.waiting if same else "",
+        seats=task.seats if same or not task.candidate else (),
+    )
+    return also(stay(seen, taken), ChangeTaken(commit, files))
