@@ -6,16 +6,18 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from bench.harness import BUILD, AtMost, Measure, Medians, Work, clocked, interleave, main, say
+from bench.harness import BUILD, AtMost, Measure, Work, clocked, interleave, main, say
 from bench.home import make_home
 from lockgate.adapters.gate_commands import CommandGates
 from lockgate.adapters.reports import read_reports
 from lockgate.adapters.sandbox import trouble
+from lockgate.adapters.workspaces import GitWorkspaces
 from lockgate.bootstrap import App
 from lockgate.bootstrap.judging import gate_runner
 from lockgate.core.evaluation import Passed
 from lockgate.core.gates import CommandGate, Placement, Where
-from lockgate.core.settings import SandboxLevel
+from lockgate.core.model import Task, TaskId
+from lockgate.core.settings import SandboxLevel, Settings
 from lockgate.ports import Project
 from lockgate.services.gate_runner import Evaluation, GateRunner
 from lockgate.services.rulebook import nobodys_task
@@ -23,6 +25,8 @@ from lockgate.services.rulebook import nobodys_task
 GATES = 10
 ROUNDS = 30
 COLD_ROUNDS = 15
+WAVE_ROUNDS = 8
+SLOWEST = 1.25  # times one of them: the time of the slowest, and what a busy machine adds
 SLEEP = "1"  # seconds
 ALONE = Placement(serial=True, on=(Where.CHANGE,))
 TOGETHER = replace(ALONE, serial=False)
@@ -37,14 +41,38 @@ HOOK = (
 )
 HOOKS = "repos:\n  - repo: local\n    hooks:\n" + "".join(HOOK.format(it) for it in range(GATES))
 LOOP = f"for n in $(seq {GATES}); do sh -c true; done"
-COPIES = (
-    f'for n in $(seq {GATES}); do cp -a "$1" "$2" && (cd "$2" && sh -c true) && rm -rf "$2"; done'
-)
 PRE_COMMIT = "pre-commit run, ten hooks"
+SHELL = "a shell loop"
 NONE, AUTO = f"{GATES} gates, warm, no sandbox", f"{GATES} gates, warm, enclosed"
+WHOLE = f"{GATES} gates with their checkout, warm, no sandbox"
+CHECKOUT, CLONE = "the checkout of an evaluation", "git clone --shared, rm -rf"
+CLONING = 'git clone -q --shared "$1" "$2" && rm -rf "$2"'
 COLD = "lockgate gate run, ten gates"
-WAVE, ONE = f"a wave of {GATES} gates that sleep {SLEEP} s", f"one gate that sleeps {SLEEP} s"
-SHELL, CLEAN = "a shell loop", "a shell loop, a clean copy each"
+LIST, PYTHON = "lockgate gate list, of that", "python -c pass, of that"
+WAVE, ONE = "a wave of {} gates that sleep {} s, {}", "one of them"
+
+
+class Prepared(GitWorkspaces):
+    """With the checkout of an evaluation there already, and staying there."""
+
+    _tree = ""
+
+    def checkout(self, project: Project, task: Task, commit: str, directory: Path) -> None:
+        if not directory.is_dir():
+            super().checkout(project, task, commit, directory)
+
+    def set_up(
+        self, project: Project, task: Task, settings: Settings, directory: Path | None = None
+    ) -> None:
+        """There is nothing to set up."""
+
+    def tree(self, project: Project, commit: str) -> str:
+        self._tree = self._tree or super().tree(project, commit)
+        return self._tree
+
+    def discard(self, directory: Path) -> None:
+        if not directory.name.endswith("-change"):
+            super().discard(directory)
 
 
 def bench(where: Path) -> list[Measure]:
@@ -57,52 +85,44 @@ def bench(where: Path) -> list[Measure]:
 
 
 def _warm(where: Path, app: App, project: Project) -> list[Measure]:
-    commands = tuple(f"gate{number}" for number in range(GATES))
-    judged = {
-        NONE: _judging(app, project, commands, SandboxLevel.NONE),
-        **({} if trouble() else {AUTO: _judging(app, project, commands, SandboxLevel.AUTO)}),
-    }
-    copies = (str(where / "repository"), str(where / "copy"))
+    enclosed = {} if trouble() else {AUTO: _judging(app, project, SandboxLevel.AUTO, kept=True)}
+    cloned = (str(where / "repository"), str(where / "clone"))
     contenders: dict[str, Work] = {
         SHELL: clocked(lambda: _run("sh", "-c", LOOP)),
-        CLEAN: clocked(lambda: _run("sh", "-c", COPIES, "loop", *copies)),
-        **judged,
+        NONE: _judging(app, project, SandboxLevel.NONE, kept=True),
+        WHOLE: _judging(app, project, SandboxLevel.NONE),
+        CLONE: clocked(lambda: _run("sh", "-c", CLONING, "cloning", *cloned)),
+        **enclosed,
     }
     found = interleave(contenders, ROUNDS)
+    shell, none, whole = found[SHELL], found[NONE], found[WHOLE]
     measures = [
-        Measure(name=NONE, ours=found[NONE], peer=SHELL, theirs=found[SHELL], target=AtMost(2)),
-        Measure(name=NONE, ours=found[NONE], peer=CLEAN, theirs=found[CLEAN]),
+        Measure(name=NONE, ours=none, peer=SHELL, theirs=shell, target=AtMost(2)),
+        Measure(name=WHOLE, ours=whole, peer=SHELL, theirs=shell),
+        Measure(name=CHECKOUT, ours=whole - none, peer=CLONE, theirs=found[CLONE]),
     ]
-    if AUTO not in found:
-        return measures
-    return [*measures, *_enclosing(found)]
-
-
-def _enclosing(found: Medians) -> list[Measure]:
-    """Beside the runner without a sandbox, which copies the tree, and beside a shell, which does
-    not: the second is the one that the sandbox has to answer for.
-    """
-    added = (found[AUTO] - found[SHELL]) / GATES
-    return [
-        Measure(name=AUTO, ours=found[AUTO], peer=NONE, theirs=found[NONE]),
-        Measure(
-            name="an enclosed gate beyond `sh -c true`, checkout included",
-            ours=added,
-            peer="30 ms",
-            theirs=0.03,
-            target=AtMost(1),
-        ),
-    ]
+    if AUTO in found:
+        added = (found[AUTO] - none) / GATES
+        name, target = "what the sandbox adds to a gate", AtMost(1)
+        measures.append(Measure(name=name, ours=added, peer="30 ms", theirs=0.03, target=target))
+    return measures
 
 
 def _waves(app: App, project: Project) -> list[Measure]:
-    names = tuple(f"gate{number}" for number in range(GATES))
+    levels = [SandboxLevel.NONE, *([] if trouble() else [SandboxLevel.AUTO])]
+    return [_wave(app, project, level) for level in levels]
+
+
+def _wave(app: App, project: Project, level: SandboxLevel) -> Measure:
+    asleep = f"sleep {SLEEP}"
     contenders = {
-        ONE: _judging(app, project, names[:1], SandboxLevel.NONE, f"sleep {SLEEP}"),
-        WAVE: _judging(app, project, names, SandboxLevel.NONE, f"sleep {SLEEP}"),
+        ONE: _judging(app, project, level, command=asleep, gates=1),
+        WAVE: _judging(app, project, level, command=asleep),
     }
-    found = interleave(contenders, COLD_ROUNDS)
-    return [Measure(name=WAVE, ours=found[WAVE], peer=ONE, theirs=found[ONE], target=AtMost(1.25))]
+    found = interleave(contenders, WAVE_ROUNDS)
+    said = "no sandbox" if level is SandboxLevel.NONE else "enclosed"
+    name = WAVE.format(GATES, SLEEP, said)
+    return Measure(name=name, ours=found[WAVE], peer=ONE, theirs=found[ONE], target=AtMost(SLOWEST))
 
 
 def _cold(where: Path) -> list[Measure]:
@@ -121,34 +141,43 @@ def _cold(where: Path) -> list[Measure]:
         )
 
     lockgate = str(Path(sys.executable).with_name("lockgate"))
-    contenders = {COLD: cold(lockgate, "gate", "run"), SHELL: cold("sh", "-c", LOOP)}
+    contenders = {
+        COLD: cold(lockgate, "gate", "run"),
+        LIST: cold(lockgate, "gate", "list"),
+        PYTHON: cold(sys.executable, "-c", "pass"),
+    }
     peer = _pre_commit()
     if peer:
         contenders[PRE_COMMIT] = cold(str(peer), "run", "--all-files")
     found = interleave(contenders, COLD_ROUNDS)
-    measures = [Measure(name=COLD, ours=found[COLD], peer=SHELL, theirs=found[SHELL])]
-    if peer:
-        theirs = found[PRE_COMMIT]
-        measures.append(
-            Measure(
-                name=COLD, ours=found[COLD], peer=PRE_COMMIT, theirs=theirs, target=AtMost(0.25)
-            )
-        )
-    return measures
+    whole = found[COLD]
+    parts = [Measure(name=COLD, ours=whole, peer=it, theirs=found[it]) for it in (LIST, PYTHON)]
+    if not peer:
+        return parts
+    theirs, target = found[PRE_COMMIT], AtMost(0.25)
+    return [Measure(name=COLD, ours=whole, peer=PRE_COMMIT, theirs=theirs, target=target), *parts]
 
 
 def _judging(
-    app: App, project: Project, names: tuple[str, ...], level: SandboxLevel, command: str = "true"
+    app: App,
+    project: Project,
+    level: SandboxLevel,
+    *,
+    command: str = "true",
+    gates: int = GATES,
+    kept: bool = False,
 ) -> Work:
-    """All of them once, over a home that is prepared."""
+    """All of them once, over a home that is prepared; where it is kept, with the checkout too."""
     pinned = app.configuration.rules_of(project)
     known = app.configuration.settings_of(project)
     place = ALONE if command == "true" else TOGETHER
-    gates = tuple(CommandGate(name=it, place=place, command=command) for it in names)
-    settings = replace(known, gates=gates, sandbox=replace(known.sandbox, level=level))
+    listed = tuple(CommandGate(name=f"g{it}", place=place, command=command) for it in range(gates))
+    settings = replace(known, gates=listed, sandbox=replace(known.sandbox, level=level))
     rules = replace(pinned, sandboxed=level is SandboxLevel.AUTO)
     task = nobodys_task(project, settings, pinned.base_commit, rules)
-    runner = gate_runner(app.home, app.workspaces, CommandGates(read_reports))
+    task = replace(task, id=TaskId(f"{level}-kept" if kept else f"{level}"))
+    workspaces = Prepared(app.home) if kept else app.workspaces
+    runner = gate_runner(app.home, workspaces, CommandGates(read_reports))
     return clocked(lambda: _judge(runner, Evaluation(project, task, (), settings)))
 
 

@@ -15,11 +15,10 @@ from pathlib import Path
 import pytest
 
 from lockgate.adapters.train import GitYard
-from lockgate.ports.train import Arrived
+from lockgate.ports.train import Arrived, InTheWay
 from tests.adapters.sidings import Siding, told
 from tests.adapters.workshop import asked, git
 
-CHANGED = {"a.txt": "one\ntwo\nTHREE\n", "new/c.txt": "c\n", "b.txt": None}
 MOST_STEPS = 12
 KILLER = """\
 #!/bin/sh
@@ -72,7 +71,7 @@ def test_a_landing_that_was_killed_is_ended_by_the_next(siding, tmp_path, where,
     killed = 0
     for step in range(MOST_STEPS):
         was = siding.yard.tip(siding.target).commit
-        built = siding.built(siding.change(f"t{step}", _changed(step)))
+        built = siding.built(siding.change(f"t{step}", _changed(step), on=was))
         code = _land_and_die(siding, tmp_path / f"steps {step}", (was, built.commit), step, when)
         if code == 0:
             break
@@ -91,13 +90,31 @@ def test_a_landing_that_was_killed_is_ended_by_the_next(siding, tmp_path, where,
     assert asked(siding.root, "fsck", "--strict", "--connectivity-only") == ""
 
 
+def test_a_git_that_was_killed_while_it_wrote_files_is_said_and_gone_over(siding) -> None:
+    _shown(siding)
+    siding.user_commits({".gitattributes": "*.last filter=deadly\n"})
+    was = siding.main
+    built = siding.built(siding.change("t1", {"a.txt": "landed\n", "z.last": "z\n"}))
+    git(siding.root, "config", "filter.deadly.smudge", "kill -9 $PPID")
+    git(siding.root, "config", "filter.deadly.required", "true")
+
+    found = siding.yard.land(siding.target, was, built.commit)
+
+    assert isinstance(found, InTheWay)
+    assert "index.lock" in found.why
+    assert siding.main == was
+    assert (siding.root / "a.txt").read_text() == "landed\n"
+    git(siding.root, "config", "--remove-section", "filter.deadly")
+    (siding.root / ".git" / "index.lock").unlink()
+    assert siding.yard.land(siding.target, was, built.commit) == Arrived()
+    assert (siding.main, siding.status()) == (built.commit, "")
+
+
 def _changed(step: int) -> dict[str, str | None]:
     return {"a.txt": f"one\ntwo\n{step}\n", f"new/{step}.txt": "c\n"}
 
 
-def _land_and_die(
-    siding: Siding, steps: Path, move: tuple[str, str], at: int, when: str
-) -> int:
+def _land_and_die(siding: Siding, steps: Path, move: tuple[str, str], at: int, when: str) -> int:
     killer = steps.with_name(f"{steps.name} bin")
     killer.mkdir()
     (killer / "git").write_text(KILLER)

@@ -25,6 +25,7 @@ from lockgate.core.turns import Move, move
 from tests.given import (
     COMMIT,
     FAIL,
+    HANDOFF,
     PASS,
     RULES,
     TESTS_GATE,
@@ -121,12 +122,40 @@ def test_a_second_review_belongs_to_the_same_round() -> None:
         ((TWO, replace(DEEP, serial=True)), ["review"]),
         ((replace(TWO, serial=True), DEEP), ["review"]),
         ((TWO, LINT, DEEP), ["review"]),
+        ((TWO, replace(DEEP, conditional=True)), ["review"]),
+        ((replace(TWO, conditional=True), DEEP), ["review", "deep"]),
         ((LINT, TWO), []),
         ((), []),
     ],
 )
 def test_neighbouring_reviews_are_asked_for_together_unless_one_is_serial(gates, together) -> None:
     assert [gate.name for gate in next_reviews(gates, ())] == together
+
+
+@pytest.mark.req("R151")
+def test_a_review_with_a_when_is_asked_for_only_after_somebody_has_looked() -> None:
+    perhaps = replace(TWO, conditional=True)
+    handed_on = taken(
+        move(
+            evidence(a_task(pinned=replace(RULES, gates=(perhaps,))), HANDOFF), Move(S.AGENT_REVIEW)
+        )
+    )
+    assert EvaluateGates(1) in handed_on.effects
+    assert spawned(handed_on) == []
+
+    applies = taken(judged(evidence(handed_on.task), [], handed_on.task.since))
+
+    assert spawned(applies) == ["review.correctness", "review.security"]
+    assert applies.task.review_round == 1
+
+
+def test_a_second_review_with_a_when_is_looked_at_after_the_first() -> None:
+    first = replace(TWO, reviewers=("security",))
+
+    decision = hands_in(under(first, replace(DEEP, conditional=True)), "review.security", said())
+
+    assert EvaluateGates(1) in decision.effects
+    assert spawned(decision) == []
 
 
 # --- what they hand in ----------------------------------------------------------------------------

@@ -57,7 +57,8 @@ def test_help_names_every_option(path, capsys):
 
 
 # These tell a story as it happens, or give the terminal away.
-WITHOUT_FACTS = {("task",), ("demo",), ("up",), ("open",), ("takeover",), ("task", "attach")}
+GROUPS = {("task",), ("gate",), ("queue",), ("review",), ("step",)}
+WITHOUT_FACTS = GROUPS | {("demo",), ("up",), ("open",), ("takeover",), ("task", "attach")}
 
 
 @pytest.mark.parametrize("path", [it for it in COMMANDS if it not in WITHOUT_FACTS], ids=" ".join)

@@ -31,6 +31,11 @@ type = "command"
 command = "test -f hello.txt"
 """
 
+AUTO = """
+[merge]
+mode = "auto"
+"""
+
 
 def worker(*steps: str) -> str:
     return f"[[worker]]\nsteps = [ {', '.join(steps)} ]\n"
@@ -74,10 +79,24 @@ def test_a_run_follows_its_task_until_the_merge_is_the_users(orchestrated):
     assert answer.code == 0, answer
     assert "a worker starts" in answer.out
     assert "gate tests passed" in answer.out
-    assert f"merge it:  git merge {BRANCH}" in answer.out
+    assert f"land it:   lockgate queue approve {id}" in answer.out
     assert "\x1b" not in answer.out
     orchestrated.git("merge", "--quiet", BRANCH)
     assert orchestrated.did("task", "update", id, "--status", "done") == f"{id} is done\n"
+
+
+def test_where_landing_is_automatic_a_run_follows_its_change_into_the_target(orchestrated):
+    play(orchestrated, worker(HELLO, HANDS_OFF) + REVIEWER, CONFIG + TESTS + AUTO)
+
+    answer = orchestrated.program("run", "Say hello")
+
+    landed = orchestrated.git("rev-parse", "main").strip()
+    assert answer.code == 0, answer
+    assert f"landed: the target is at {landed} now" in answer.out
+    assert answer.out.endswith(f"is done: its change has landed as {landed[:12]}\n")
+    assert (orchestrated.repo / "hello.txt").exists(), "the checkout has followed"
+    verified = orchestrated.run("verify", "HEAD", "--json").facts
+    assert [it["gate"] for it in verified["evidence"]["train"]] == ["tests"]
 
 
 def test_with_json_a_run_says_one_thing_at_its_end(orchestrated):
@@ -96,10 +115,12 @@ def test_a_run_whose_branch_is_the_users_own_says_where_the_change_is(orchestrat
     answer = orchestrated.program("run", "Say hello", "--branch", "mine")
 
     assert answer.code == 0, answer
-    pull = next(it for it in answer.out.splitlines() if "git pull" in it)
-    orchestrated.git("switch", "--quiet", "main")
-    orchestrated.git("-c", "pull.rebase=false", "pull", "--quiet", *pull.split()[-2:])
-    assert (orchestrated.repo / "hello.txt").exists()
+    assert "branch mine in your repository is another commit and was left alone" in answer.out
+    [id] = [it for it in answer.out.split() if it.startswith("mine-")][:1]
+    assert orchestrated.program("queue", "approve", id).code == 0
+    until(orchestrated, id, Status.DONE)
+    assert orchestrated.git("show", "main:hello.txt") == "hello\n"
+    assert not (orchestrated.repo / "hello.txt").exists(), "another branch is checked out"
 
 
 def test_a_run_that_ends_stuck_exits_1_and_says_why(orchestrated):

@@ -197,6 +197,13 @@ SAMPLE = {
     "missing": "a Handoff",
     "approved": True,
     "comment": "fine",
+    "gate": "review",
+    "dimension": "security",
+    "nodeId": "red",
+    "consecutiveFailures": 2,
+    "message": "the steps escalated",
+    "commit": "c" * 40,
+    "change": "d" * 40,
 }
 
 

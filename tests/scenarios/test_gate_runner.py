@@ -10,7 +10,14 @@ import pytest
 from lockgate.core import gates
 from lockgate.core.evaluation import Broken, Failed, Passed, Waiting
 from lockgate.core.findings import Finding, Priority
-from lockgate.core.gates import CommandGate, Gate, HumanGate, Placement, Where
+from lockgate.core.gates import (
+    CommandGate,
+    Gate,
+    HumanGate,
+    ParallelReviewGate,
+    Placement,
+    Where,
+)
 from lockgate.core.limits import Limits
 from lockgate.core.model import Approval, ProjectId, Status
 from lockgate.core.settings import Settings
@@ -145,6 +152,19 @@ def test_gates_of_one_exclusive_word_never_run_at_once(bench) -> None:
     bench.judge(*(command(name, place) for name in "abcd"))
 
     assert bench.house.most == 1
+
+
+@pytest.mark.req("R151")
+@pytest.mark.parametrize("holds", [True, False])
+def test_a_review_is_asked_for_only_where_its_when_holds(bench, holds: bool) -> None:
+    bench.says.holds = holds
+    place = replace(TOGETHER, when="task.priority == 1")
+    review = ParallelReviewGate(name="review", place=place)
+
+    results = bench.judge(command("a"), review, command("b"))
+
+    assert [it.gate for it in results] == (["a"] if holds else ["a", "review", "b"])
+    assert all(isinstance(it, Passed) for it in results)
 
 
 @pytest.mark.req("R151")

@@ -10,7 +10,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from lockgate.adapters.sandbox import Mount, Tried, Try, bare, enclosed, owner, trouble
+from lockgate.adapters.sandbox import (
+    Mount,
+    Tried,
+    Try,
+    bare,
+    enclosed,
+    have_as_made,
+    owner,
+    trouble,
+)
 from lockgate.core.exits import EXIT_DOCKER_DAEMON_UNAVAILABLE as NOT_ENCLOSED
 from lockgate.core.gates import CommandGate, Report
 from lockgate.core.settings import SandboxLevel, SandboxSettings
@@ -43,10 +52,13 @@ class CommandGates:
             sandbox=run.sandbox,
             services=run.services,
             deadline=gate.timeout,
+            upkeep=run.upkeep if run.alone else None,
         )
         try:
             if sandboxed:
                 _give(run.checkout)
+            elif run.upkeep is not None:
+                have_as_made(run.checkout, run.upkeep)
             tried = enclosed(it, cancelled) if sandboxed else bare(it, cancelled)
         except OSError as error:
             what, fix = (

@@ -1,16 +1,22 @@
-"""Puts the program together: the only package that chooses adapters."""
+"""Puts the program together: the only package that chooses adapters.
 
-from lockgate.bootstrap.app import (
-    App,
-    config_schema,
-    home_of,
-    make_demo_repository,
-    merge_demo_branch,
-    open_app,
-    program_version,
-    run_demo_tests,
-    sandbox_trouble,
-)
+Most of it is loaded when it is asked for: a command that needs no database does not wait for it.
+"""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from lockgate.bootstrap.app import (
+        App,
+        config_schema,
+        make_demo_repository,
+        merge_demo_branch,
+        open_app,
+        program_version,
+        run_demo_tests,
+        sandbox_trouble,
+    )
+    from lockgate.bootstrap.configuring import home_of
 
 __all__ = [
     "App",
@@ -23,3 +29,12 @@ __all__ = [
     "run_demo_tests",
     "sandbox_trouble",
 ]
+
+
+def __getattr__(name: str) -> object:
+    if name not in __all__:
+        raise AttributeError(name)
+    from lockgate.bootstrap import app
+
+    found: object = getattr(app, name)
+    return found

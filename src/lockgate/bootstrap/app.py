@@ -1,7 +1,6 @@
 """The services over one home, as every command uses them."""
 
 import os
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,7 +16,7 @@ from lockgate.adapters.store import open_store
 from lockgate.adapters.store.sql_store import SqlStore
 from lockgate.adapters.task_file import TaskFiles
 from lockgate.adapters.workspaces import GitWorkspaces
-from lockgate.core.settings import Settings
+from lockgate.bootstrap.configuring import base_configuration, home_of
 from lockgate.services.approvals import Approvals
 from lockgate.services.attendance import Attendance
 from lockgate.services.callers import Caller, identify
@@ -63,16 +62,6 @@ class App:
     troubles: dict[str, str] = field(default_factory=dict[str, str])  # what the loop cannot do
 
 
-def home_of(environ: Mapping[str, str]) -> Path:
-    """LOCKGATE_HOME, else the platform's place for a user's state."""
-    if environ.get("LOCKGATE_HOME"):
-        return Path(environ["LOCKGATE_HOME"]).absolute()
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Application Support" / "lockgate"
-    state = environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
-    return Path(state) / "lockgate"
-
-
 def open_app(environ: Mapping[str, str] = os.environ) -> App:
     """LOCKGATE_DATABASE names a Postgres URL; without it the database is a file in the home."""
     home = home_of(environ)
@@ -116,10 +105,6 @@ def open_app(environ: Mapping[str, str] = os.environ) -> App:
     )
 
 
-def base_configuration(repository: GitRepository) -> BaseConfiguration:
-    return BaseConfiguration(repository, _load_config, _config_hash)
-
-
 def _tasks(
     coordinator: Coordinator, repository: GitRepository, configuration: BaseConfiguration
 ) -> Tasks:
@@ -131,19 +116,6 @@ def _tasks(
         clock=SystemClock(),
         chance=SystemChance(),
     )
-
-
-def _load_config(text: str | None, origin: str) -> Settings:
-    """Imported here because only a task that starts needs it, and pydantic is slow to load."""
-    from lockgate.adapters.config.load import load_config
-
-    return load_config(text, origin=origin)
-
-
-def _config_hash(settings: Settings) -> str:
-    from lockgate.adapters.config.load import config_hash
-
-    return config_hash(settings)
 
 
 def config_schema() -> dict[str, object]:

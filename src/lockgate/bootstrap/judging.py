@@ -1,20 +1,46 @@
 """Puts together what runs gates, over any home."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from lockgate.adapters.clock import SystemChance, wait
 from lockgate.adapters.config.when import CelConditions
-from lockgate.adapters.measurements import FileMeasurements
-from lockgate.adapters.test_sources import FileTestSources
 from lockgate.adapters.workspaces import GitWorkspaces
-from lockgate.adapters.workspaces.blending import GitTrees
+from lockgate.core.evaluation import SingleGateResult
+from lockgate.core.gates import DifferentialGate
 from lockgate.ports import GateRuns
-from lockgate.services.differential_gate import DifferentialJudge
-from lockgate.services.gate_runner import GateRunner
+from lockgate.services.gate_runner import Cancelled, Evaluation, GateRunner
+
+if TYPE_CHECKING:
+    from lockgate.services.differential_gate import DifferentialJudge
 
 
 def gate_runner(home: Path, workspaces: GitWorkspaces, gates: GateRuns) -> GateRunner:
-    differential = DifferentialJudge(
+    def differential(
+        it: Evaluation, gate: DifferentialGate, cancelled: Cancelled
+    ) -> SingleGateResult:
+        return _differential_judge(home, workspaces, gates).result(it, gate, cancelled)
+
+    return GateRunner(
+        home=home,
+        workspaces=workspaces,
+        gates=gates,
+        conditions=CelConditions(),
+        delay=wait,
+        differential=differential,
+    )
+
+
+def _differential_judge(
+    home: Path, workspaces: GitWorkspaces, gates: GateRuns
+) -> "DifferentialJudge":
+    """Imported here because only a differential gate needs it, and it is slow to load."""
+    from lockgate.adapters.measurements import FileMeasurements
+    from lockgate.adapters.test_sources import FileTestSources
+    from lockgate.adapters.workspaces.blending import GitTrees
+    from lockgate.services.differential_gate import DifferentialJudge
+
+    return DifferentialJudge(
         home=home,
         workspaces=workspaces,
         trees=GitTrees(home),
@@ -22,12 +48,4 @@ def gate_runner(home: Path, workspaces: GitWorkspaces, gates: GateRuns) -> GateR
         sources=FileTestSources(),
         measurements=FileMeasurements(home / "measurements"),
         chance=SystemChance(),
-    )
-    return GateRunner(
-        home=home,
-        workspaces=workspaces,
-        gates=gates,
-        conditions=CelConditions(),
-        delay=wait,
-        differential=differential.result,
     )

@@ -1,7 +1,7 @@
 """Puts together what reads a repository's rules, with no home and no database."""
 
 from lockgate.adapters.git import GitRepository
-from lockgate.bootstrap.app import base_configuration
+from lockgate.bootstrap.configuring import base_configuration
 from lockgate.services.rulebook import Rulebook
 
 

@@ -10,7 +10,7 @@ from lockgate.adapters.reports import read_reports
 from lockgate.adapters.workspaces import GitWorkspaces
 from lockgate.adapters.workspaces.lending import lend
 from lockgate.adapters.workspaces.throw_away import throw_away_home
-from lockgate.bootstrap.app import home_of
+from lockgate.bootstrap.configuring import home_of
 from lockgate.bootstrap.judging import gate_runner
 from lockgate.core.model import Task
 from lockgate.ports import Project

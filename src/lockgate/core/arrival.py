@@ -26,7 +26,7 @@ from lockgate.core.model import (
     TaskPhase,
     Working,
 )
-from lockgate.core.seating import next_reviews, opening
+from lockgate.core.seating import opening, reviews_at_once
 
 S = Status
 
@@ -150,7 +150,7 @@ def _counted(seen: Evidence, task: Task, target: Status) -> Task:
 
 def _reviewed(seen: Evidence, task: Task) -> Task:
     """A round begins when an evaluation reaches a review: at once, where that comes first."""
-    seats = opening(next_reviews(seen.rules.gates, ()), seen.task.rev + 1)
+    seats = opening(reviews_at_once(seen.rules.gates), seen.task.rev + 1)
     judged = replace(task, candidate="", patch="", protected=(), passed=(), waiting="")
     rounds = task.review_round + (1 if seats else 0)
     return replace(judged, review_round=rounds, seats=seats, taken_over=False)

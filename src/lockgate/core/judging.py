@@ -70,7 +70,7 @@ def _following(seen: Evidence, results: Sequence[SingleGateResult], *, review: b
         case Waiting(gate, prompt):
             return _asks(seen, gate, prompt)
         case AllPassed():
-            return goes_on(seen)
+            return goes_on(seen, looked=not review)
 
 
 def _asks(seen: Evidence, gate: str, prompt: str) -> Decision:
@@ -82,12 +82,15 @@ def _asks(seen: Evidence, gate: str, prompt: str) -> Decision:
     return also(decision, HumanReviewRequested(seen.task.id, prompt))
 
 
-def goes_on(seen: Evidence) -> Decision:
-    """On to the first gate that has not passed; where none is left, the evaluation has passed."""
+def goes_on(seen: Evidence, *, looked: bool = False) -> Decision:
+    """On to the first gate that has not passed; where none is left, the evaluation has passed.
+
+    Whoever ran the gates before has `looked` whether a review that has a `when` applies.
+    """
     left = [gate for gate in gates_of(seen) if gate.name not in seen.task.passed]
     if not left:
         return evaluation_passed(seen)
-    if left[0].kind in REVIEWS:
+    if left[0].kind in REVIEWS and (looked or not left[0].conditional):
         return reviews_reached(seen)
     return stay(seen, spend(seen), EvaluateGates(seen.task.iteration))
 

@@ -14,11 +14,19 @@ PASSES = ("draft", "correctness", "clarity", "edge-cases", "excellence")
 
 
 def next_reviews(gates: Iterable[GateRef], passed: Sequence[str]) -> tuple[GateRef, ...]:
-    """Neighbours that are not serial are asked for together."""
+    """Neighbours are asked for together, but a serial one, and one that may not apply."""
     left = (gate for gate in gates if gate.name not in passed)
     reviews = tuple(takewhile(lambda gate: gate.kind in REVIEWS, left))
-    together = tuple(takewhile(lambda gate: not gate.serial, reviews))
-    return together or reviews[:1]
+    if not reviews or reviews[0].serial:
+        return reviews[:1]
+    free = takewhile(lambda gate: not gate.serial and not gate.conditional, reviews[1:])
+    return (reviews[0], *free)
+
+
+def reviews_at_once(gates: Sequence[GateRef]) -> tuple[GateRef, ...]:
+    """Those that an evaluation begins with; none where something has to be run or looked at."""
+    first = next_reviews(gates, ())
+    return () if any(gate.conditional for gate in first) else first
 
 
 def opening(gates: Iterable[GateRef], generation: int) -> tuple[Seat, ...]:

@@ -191,7 +191,13 @@ def steps_in_order(steps: Sequence[Step]) -> tuple[str, ...]:
 
 
 def reference(gate: Gate) -> GateRef:
-    ref = GateRef(gate.name, kind_of(gate), gate.place.fail_fast, gate.place.serial)
+    ref = GateRef(
+        gate.name,
+        kind_of(gate),
+        gate.place.fail_fast,
+        gate.place.serial,
+        bool(gate.place.when),
+    )
     match gate:
         case ParallelReviewGate():
             return replace(

@@ -1,9 +1,10 @@
 """The doors to the work: workspaces, sessions, agents' programs, gates, logins."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
+from threading import Lock
 from typing import Protocol
 
 from lockgate.core import gates
@@ -156,7 +157,8 @@ class Upkeep:
     """Of a checkout that several attempts use: how each of them finds it as it was made."""
 
     renew: Callable[[], object]
-    seen: bytes = b""  # how it was made, once whoever runs gates has looked
+    seen: dict[Path, bytes] = field(default_factory=dict[Path, bytes])
+    """It and what whoever runs gates keeps beside it, each as it was made; all go with it."""
     lock: Lock = field(default_factory=Lock)
 
 

@@ -61,6 +61,11 @@ class Clean:
                 self._made = replace(made, upkeep=Upkeep(self._renew))
             return replace(self._made, alone=gate in self.undisturbed)
 
+    def discard(self) -> None:
+        made = self._made and self._made.upkeep
+        for place in {self.place, *(made.seen if made else ())}:
+            self.workspaces.discard(place)
+
     def _renew(self) -> None:
         checked_out(self.workspaces, self.it, self.place)
 
@@ -80,7 +85,7 @@ class GateRunner:
     ) -> tuple[SingleGateResult, ...]:
         """Up to the next review, or to the first wave in which a gate did not pass."""
         place = self.home / "runs" / it.task.id / f"{it.task.iteration}-change"
-        listed = tuple(waves(_next_gates(it.task, it.settings)))
+        listed = tuple(waves(_next_gates(it, self._applies)))
         clean = Clean(self.workspaces, it, place, _undisturbed(listed))
 
         def judged(gate: Gate) -> SingleGateResult:
@@ -92,7 +97,7 @@ class GateRunner:
         try:
             return _in_waves(listed, judged, cancelled)
         finally:
-            self.workspaces.discard(place)
+            clean.discard()
 
     def _judged(self, clean: Clean, gate: Gate, cancelled: Cancelled) -> SingleGateResult:
         it, task = clean.it, clean.it.task
@@ -184,14 +189,14 @@ def checked_out(workspaces: Workspaces, it: Evaluation, place: Path) -> GateRun:
     )
 
 
-def _next_gates(task: Task, settings: Settings) -> Sequence[Gate]:
-    """Those of a change that have not passed on it, up to the first review among them."""
+def _next_gates(it: Evaluation, applies: Callable[[Evaluation, Gate], bool]) -> Sequence[Gate]:
+    """Those of a change that have not passed on it, up to the first review that is asked for."""
 
     def until_review() -> Iterator[Gate]:
-        for gate in with_protected(settings.gates, task.protected):
-            if Where.CHANGE not in gate.place.on or gate.name in task.passed:
+        for gate in with_protected(it.settings.gates, it.task.protected):
+            if Where.CHANGE not in gate.place.on or gate.name in it.task.passed:
                 continue
-            if kind_of(gate) in REVIEWS:
+            if kind_of(gate) in REVIEWS and applies(it, gate):
                 return
             yield gate
 

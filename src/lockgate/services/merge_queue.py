@@ -73,9 +73,8 @@ class MergeQueue:
             self.view.log.forget_unjudged(target.name)
         tasks = self.view.waiting(project.id)
         sign, again = self._sign(project.id, tasks), 0.0
-        if any(
-            it.landed or (not it.held and (it.to_land or mode is MergeMode.AUTO)) for it in tasks
-        ):
+        wanted = any(not it.held and (it.to_land or mode is MergeMode.AUTO) for it in tasks)
+        if wanted or self.view.log.open_landings(target.name):
             again = self._planned(self.view.train(target), submit)
         else:
             self._tell(project, "")

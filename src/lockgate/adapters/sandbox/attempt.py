@@ -9,14 +9,25 @@ from pathlib import Path
 
 from lockgate.adapters.run import Cut, Finished
 from lockgate.adapters.sandbox import cgroup
-from lockgate.adapters.sandbox.bubblewrap import MEBIBYTE, Box, Mount, boxed
+from lockgate.adapters.sandbox.bubblewrap import MEBIBYTE, Box, Mount, boxed, host_lately
 from lockgate.adapters.sandbox.keeper import Keeper
 from lockgate.adapters.sandbox.leavings import kept, tail_of
 from lockgate.adapters.sandbox.ports import let_through, listening_inside
 from lockgate.adapters.sandbox.probe import can_overlay
-from lockgate.adapters.sandbox.room import OUT, OVER, SCRATCH, UNDER, Room, room_for, size_of_memory
+from lockgate.adapters.sandbox.room import (
+    OUT,
+    OVER,
+    SCRATCH,
+    UNDER,
+    Room,
+    room_for,
+    room_in,
+    size_of_memory,
+)
 from lockgate.adapters.sandbox.running import Boxed, run_boxed
+from lockgate.adapters.sandbox.stragglers import end_stragglers, newest
 from lockgate.core.settings import SandboxSettings, Service
+from lockgate.ports import Upkeep
 
 TAIL = 4000
 READY_WITHIN = 30  # seconds
@@ -57,6 +68,7 @@ class Try:
     sandbox: SandboxSettings
     services: tuple[Service, ...]
     deadline: float
+    upkeep: Upkeep | None = None  # where nothing encloses it, it may have the checkout itself
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,28 +94,42 @@ def enclosed(it: Try, cancelled: Callable[[], bool]) -> Tried:
     ):
         argv = tuple(_argv(it, OVER["told"], listening_inside(allowed)))
         keeper.services = bool(allowed or it.services)
-        made = boxed(_box(it, room, doors), argv)
-        made = replace(made, direct=room.entered_by(made.direct, group))
+        box = _box(it, room, doors)
+        made = boxed(box, argv, host_lately())
+        made = replace(made, direct=room.entered_by(made.direct, group, box.processes))
         level = _level(sandbox, overlay=bool(size), group=bool(group), filter=bool(made.filter))
         return _tried(it, made, keeper, cancelled, level)
 
 
 def bare(it: Try, cancelled: Callable[[], bool]) -> Tried:
-    """On a copy of the checkout, held by nothing but its deadline."""
+    """In the checkout or on a copy of it, held by nothing but its deadline."""
     with (
-        room_for(it.checkout, 0) as room,
+        room_in(it.checkout, it.upkeep) if it.upkeep else room_for(it.checkout, 0) as room,
         closing(Keeper(room, it.sandbox.memory_mb, it.sandbox.pids, None)) as keeper,
     ):
         keeper.enters(os.getpid(), 0)
         keeper.services = bool(it.services)
-        place = room.place
-        path = os.environ.get("PATH", os.defpath)
-        known = {"PATH": path, "HOME": place / "home", "LANG": "C.UTF-8", "TMPDIR": place / "tmp"}
-        known |= {"OUT": place / "out", "SCRATCH": place / "scratch"}
-        clean = ("env", "-i", *(f"{name}={value}" for name, value in known.items()))
-        goes = ("/bin/sh", "-c", 'cd "$0" && exec "$@"', str(place / "tree"))
-        argv = (*clean, *goes, *_argv(it, str(place / "told"), ""))
-        return _tried(it, Boxed((), (), argv), keeper, cancelled, "none")
+        if it.services:
+            (room.place / "told").mkdir(exist_ok=True)
+        argv = tuple(_argv(it, f"{room.place}/told", ""))
+        environment = _bare_environment(str(room.place))
+        made = Boxed((), (), argv, directory=str(room.tree), environment=environment)
+        before = newest()
+        try:
+            return _tried(it, made, keeper, cancelled, "none")
+        finally:
+            end_stragglers(f"SCRATCH={environment['SCRATCH']}", before)
+
+
+def _bare_environment(place: str) -> dict[str, str]:
+    return {
+        "PATH": os.environ.get("PATH", os.defpath),
+        "HOME": f"{place}/home",
+        "LANG": "C.UTF-8",
+        "TMPDIR": f"{place}/tmp",  # noqa: S108 - the attempt's own
+        "OUT": f"{place}/out",
+        "SCRATCH": f"{place}/scratch",
+    }
 
 
 def _tried(
@@ -112,12 +138,12 @@ def _tried(
     begun = time.monotonic()
     done = run_boxed(made, deadline=it.deadline, cancelled=cancelled, warden=keeper)
     seconds = time.monotonic() - begun
-    said, reports = "", None
-    with _directory(keeper, "told") as told, _directory(keeper, "out") as out:
-        if told is not None and done.cut is Cut.SERVICE:
-            said = tail_of(told, "failed", TAIL)
-        if out is not None:
-            reports = kept(out, it.checkout)
+    said = ""
+    if done.cut is Cut.SERVICE:
+        with _directory(keeper, "told") as told:
+            said = "" if told is None else tail_of(told, "failed", TAIL)
+    with _directory(keeper, "out") as out:
+        reports = None if out is None else kept(out, it.checkout)
     return Tried(finished=done, said=said, reports=reports, seconds=seconds, level=level)
 
 

@@ -1,8 +1,10 @@
 """The command line that encloses a program: a root of its own, made from a list of what it sees."""
 
+import functools
 import os
 import shutil
 import sys
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +12,7 @@ from pathlib import Path
 from lockgate.adapters.sandbox.running import Boxed
 from lockgate.adapters.sandbox.seccomp import our_program
 from lockgate.adapters.sandbox.toolchain import (
+    ROOTS,
     is_there,
     outermost,
     path_entries,
@@ -23,6 +26,8 @@ NOBODY = 65534
 HOME = "/home/agent"
 RESOLVER = os.path.realpath("/etc/resolv.conf")  # often a link to a file of a service's
 MEBIBYTE = 1 << 20
+FILE_BYTES = 16 << 30  # the most that one file may have
+LATELY = 5.0  # seconds
 TMP = "/tmp"  # noqa: S108 - inside the box, where it is the box's own
 SCRATCH = {"/var/tmp": 64, "/dev/shm": 64, "/home": 64}  # noqa: S108 - as above
 
@@ -50,12 +55,38 @@ class Box:
     processes: int = 4096
 
 
-def boxed(box: Box, argv: Sequence[str]) -> Boxed:
+@dataclass(frozen=True, slots=True)
+class Host:
+    """What every box shows of this machine, and the variables that say where it is."""
+
+    tools: tuple[str, ...]
+    roots: Mapping[str, str]
+    path: str
+
+
+def boxed(box: Box, argv: Sequence[str], host: Host | None = None) -> Boxed:
     """How it is started, by `run_boxed` or by a runner that hands over nothing but the options."""
-    limits = (f"--nproc={box.processes}", "--core=0", "--fsize=17179869184")
+    limits = (f"--nproc={box.processes}", "--core=0", f"--fsize={FILE_BYTES}")
     direct = (_found("prlimit"), *limits, _found("bwrap"))
-    options, inside, filter = tuple(_options(box)), (*_dropping_root(), *argv), our_program()
+    options = tuple(_options(box, host or host_now()))
+    inside, filter = (*_dropping_root(), *argv), our_program()
     return Boxed(_for_runner(direct, filter), options, inside, direct, filter)
+
+
+def host_now() -> Host:
+    tools = toolchain()
+    return Host(tools, roots(), inside_path(tools))
+
+
+def host_lately() -> Host:
+    """As it was some seconds ago at most: looking takes longer than many a gate."""
+    surroundings = tuple(os.environ.get(it) for it in ("PATH", "HOME", *ROOTS.values()))
+    return _host_at(int(time.monotonic() / LATELY), surroundings)
+
+
+@functools.lru_cache(maxsize=1)
+def _host_at(_moment: int, _surroundings: tuple[str | None, ...]) -> Host:
+    return host_now()
 
 
 def _for_runner(direct: tuple[str, ...], filter: bytes) -> tuple[str, ...]:
@@ -86,9 +117,8 @@ def owner() -> tuple[int, int]:
     return (NOBODY, NOBODY) if os.geteuid() == 0 else (os.geteuid(), os.getegid())
 
 
-def _options(box: Box) -> Iterator[str]:
-    tools = toolchain()
-    shown = outermost((*tools, RESOLVER, *box.read, *map(os.path.realpath, box.read)))
+def _options(box: Box, host: Host) -> Iterator[str]:
+    shown = outermost((*host.tools, RESOLVER, *box.read, *map(os.path.realpath, box.read)))
     hidden = _to_hide(box, (*system(), *shown))
     yield from _namespaces(box)
     yield from _root_directory(box)
@@ -103,7 +133,7 @@ def _options(box: Box) -> Iterator[str]:
     for place in (*hidden, "/dev", "/run", "/"):
         yield from ("--remount-ro", place)
     yield from ("--chdir", box.directory, "--clearenv")
-    for name, value in _environment(box, tools).items():
+    for name, value in _environment(box, host).items():
         yield from ("--setenv", name, value)
 
 
@@ -168,9 +198,9 @@ def inside_path(tools: Sequence[str] | None = None) -> str:
     return os.pathsep.join(entries) or os.defpath
 
 
-def _environment(box: Box, tools: Sequence[str]) -> dict[str, str]:
+def _environment(box: Box, host: Host) -> dict[str, str]:
     given = {"HOME": HOME, "LANG": "C.UTF-8", "TMPDIR": TMP} | dict(box.env)
-    return roots() | {"PATH": given.get("PATH") or inside_path(tools)} | given
+    return {**host.roots, "PATH": given.get("PATH") or host.path} | given
 
 
 def _dropping_root() -> tuple[str, ...]:

@@ -34,6 +34,7 @@ class Keeper:
         with suppress(OSError):  # the probe has seen that it can be opened, so bwrap has died
             self._place = os.open(where, _DIRECTORY)
         self._namespace = usage.namespace_of(first)
+        self._next = time.monotonic() + LOOK_EVERY
 
     def look(self) -> Cut | None:
         begun = time.monotonic()

@@ -62,7 +62,7 @@ def _overlay_works(directory: Path) -> bool:
         room = Room(place=place, checkout=checkout, size_mb=4)
         box = Box(mounts=room.mounts(OVER), directory=WORKSPACE, env={})
         made_so = boxed(box, ("/bin/sh", "-c", CHANGES))
-        entered = replace(made_so, direct=room.entered_by(made_so.direct, None))
+        entered = replace(made_so, direct=room.entered_by(made_so.direct, None, 4096))
         with closing(Keeper(room, 1024, 4096, None)) as keeper:
             try:
                 done = run_boxed(entered, deadline=20.0, warden=keeper)

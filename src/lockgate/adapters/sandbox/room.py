@@ -14,9 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lockgate.adapters.run import run
-from lockgate.adapters.sandbox.bubblewrap import HOME, MEBIBYTE, TMP, Mount, owner
+from lockgate.adapters.sandbox.bubblewrap import FILE_BYTES, HOME, MEBIBYTE, TMP, Mount, owner
+from lockgate.adapters.sandbox.sameness import is_as_seen, look
 from lockgate.core.agents import WORKSPACE
 from lockgate.errors import Unavailable
+from lockgate.ports import Upkeep
 
 OUT, SCRATCH = "/out", "/scratch"
 FILES_PER_MEBIBYTE = 128
@@ -36,24 +38,27 @@ UNDER = {
     "shm": "/dev/shm",  # noqa: S108 - as above
 }
 PLACES = OVER | UNDER
+BESIDE = ("out", "scratch", "home", "tmp")  # what is left of it without a sandbox
 
 # Relative names, because a path may hold what separates the options of a mount; the room lies
 # beside the checkout. Few programs, because each of them takes a millisecond.
 MOUNTING = """set -e
-room=$1 size=$2 owner=$3 how=$4 group=$5 starter=$6
-shift 6
+room=$1 size=$2 owner=$3 how=$4 group=$5 starter=$6 processes=$7
+shift 7
 [ "$PPID" = "$starter" ]
 umask 022
 [ -z "$group" ] || echo 0 >"$group/cgroup.procs"
 cd "$0"
 mount -n -t tmpfs -o "$size" lockgate "../$room"
-(cd "../$room" && exec mkdir upper work PLACES)
-[ -z "$owner" ] || (cd "../$room" && exec chown "$owner" upper PLACES)
+(cd "../$room" && exec install -d $owner work upper PLACES)
 mount -n -t overlay -o "lowerdir=.,upperdir=../$room/upper,workdir=../$room/work$how" \\
   lockgate "../$room/tree"
 cd /
+ulimit -c 0
+ulimit -f FILE_BLOCKS
+ulimit -p "$processes" 2>/dev/null || ulimit -u "$processes"
 exec "$@"
-""".replace("PLACES", " ".join(PLACES))
+""".replace("FILE_BLOCKS", str(FILE_BYTES // 512)).replace("PLACES", " ".join(PLACES))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +66,7 @@ class Room:
     place: Path
     checkout: Path
     size_mb: int  # of memory; 0: on disk, where nothing bounds it
+    tree: Path | None = None  # where nothing is mounted: the copy, or the checkout itself
 
     def mounts(self, places: Mapping[str, str]) -> tuple[Mount, ...]:
         return tuple(
@@ -68,19 +74,24 @@ class Room:
             for name, target in places.items()
         )
 
-    def entered_by(self, program: tuple[str, ...], group: Path | None) -> tuple[str, ...]:
-        """The command line that makes the room and then becomes the program."""
+    def entered_by(
+        self, program: tuple[str, ...], group: Path | None, processes: int
+    ) -> tuple[str, ...]:
+        """The command line that makes the room and then becomes the program.
+
+        A shell is there that can set the limits, so that of the program only the last word is run.
+        """
         if not self.size_mb:
             return program
         size = f"size={self.size_mb}m,nr_inodes={self.size_mb * FILES_PER_MEBIBYTE},mode=0755"
         uid, gid = owner()
         root = os.geteuid() == 0
         private = ("-m",) if root else ("-U", "-r", "-m")
-        whose, how = (f"{uid}:{gid}", ",redirect_dir=on") if root else ("", ",userxattr")
+        whose, how = (f"-o{uid} -g{gid}", ",redirect_dir=on") if root else ("", ",userxattr")
         shell = ("/bin/sh", "-c", MOUNTING, str(self.checkout))
         told = (self.place.name, size, whose, how, str(group or ""), str(os.getpid()))
         unshare = (shutil.which("unshare") or "unshare", *private, "--propagation", "private")
-        return (*unshare, "--", *shell, *told, *program)
+        return (*unshare, "--", *shell, *told, str(processes), *program[-1:])
 
 
 @contextmanager
@@ -91,9 +102,28 @@ def room_for(checkout: Path, size_mb: int) -> Generator[Room]:
     try:
         if not size_mb:
             _fill(made, checkout)
-        yield Room(place=made, checkout=checkout, size_mb=size_mb)
+        yield Room(place=made, checkout=checkout, size_mb=size_mb, tree=made / "tree")
     finally:
         _remove(made)
+
+
+@contextmanager
+def room_in(checkout: Path, upkeep: Upkeep) -> Generator[Room]:
+    """What an attempt in the checkout itself has beside it; it stays while nothing is left in it.
+
+    A directory takes as long to make as a small program to run.
+    """
+    known = next((it for it in upkeep.seen if it != checkout), None)
+    if known is not None and not is_as_seen(known, upkeep):
+        _remove(known)
+        del upkeep.seen[known]
+        known = None
+    room = known or Path(tempfile.mkdtemp(prefix=".room-", dir=checkout.parent))
+    if known is None:
+        for name in BESIDE:
+            (room / name).mkdir()
+        upkeep.seen[room] = look(room).digest
+    yield Room(place=room, checkout=checkout, size_mb=0, tree=checkout)
 
 
 def size_of_memory(asked_mb: int) -> int:
@@ -115,8 +145,19 @@ def _fill(room: Path, checkout: Path) -> None:
 
 
 def _remove(room: Path) -> None:
-    with suppress(OSError):
-        room.rmdir()
+    """What shut itself is opened up first, where that keeps us out at all."""
+    if _was_empty(room):
         return
-    run(("chmod", "-R", "u+rwX", "--", str(room)), deadline=COPYING)
-    run(("rm", "-rf", "--", str(room)), deadline=COPYING)
+    removing = ("rm", "-rf", "--", str(room))
+    if run(removing, deadline=COPYING).code != 0:
+        run(("chmod", "-R", "u+rwX", "--", str(room)), deadline=COPYING)
+        run(removing, deadline=COPYING)
+
+
+def _was_empty(room: Path) -> bool:
+    with suppress(OSError):
+        for entry in os.listdir(room):  # noqa: PTH208 - quick
+            os.rmdir(f"{room}/{entry}")  # noqa: PTH106 - quick
+        room.rmdir()
+        return True
+    return False

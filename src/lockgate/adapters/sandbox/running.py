@@ -1,21 +1,28 @@
 """Runs what is enclosed: passes its streams on, looks after it, and ends it with all it started."""
 
 import os
-import select
 import selectors
 import signal
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, Self
 
-from lockgate.adapters.run import DEADLINE, Cut, Finished, ended_within, start_piped
+from lockgate.adapters.run import (
+    DEADLINE,
+    Cut,
+    Finished,
+    becomes_readable,
+    ended_within,
+    start_piped,
+)
 from lockgate.adapters.sandbox.streams import READ, Ends
 
 LOOK_EVERY = 0.1  # seconds between two looks at whether it is still wanted
 WAITING = 'read -r go && exec "$@"'  # inside; whoever starts it may die before it is looked after
+ENDED = object()  # what a process's handle becomes readable for
 PATIENCE = 5.0  # seconds for what was killed to be gone
 SHORTLY = 0.5  # seconds for a bwrap that could not make its box to say so
 
@@ -32,6 +39,8 @@ class Boxed:
     argv: tuple[str, ...]
     direct: tuple[str, ...] = ()
     filter: bytes = b""
+    directory: str = "/"  # this and the next are of one that runs bare
+    environment: Mapping[str, str] | None = None
 
 
 class Warden(Protocol):
@@ -84,11 +93,18 @@ class _Running:
         self._bare = not (boxed.direct or boxed.program)
         self._selector = selectors.DefaultSelector()
         self._first: int | None = None  # a pidfd
+        self._over = False
         told, telling = os.pipe()
         self._told = os.fdopen(told, "rb", buffering=0)
         try:
             with _handed(boxed, told, telling) as (argv, handed):
-                self.child = start_piped(argv, stdout, handed)
+                self.child = start_piped(
+                    argv,
+                    stdout,
+                    handed,
+                    directory=boxed.directory,
+                    environment=boxed.environment,
+                )
         except BaseException:
             self._told.close()
             raise
@@ -117,6 +133,8 @@ class _Running:
                 self._selector.register(stream, selectors.EVENT_READ, ends)
         if self._bare:
             self._feed()
+            self._first = os.pidfd_open(self.child.pid)
+            self._selector.register(self._first, selectors.EVENT_READ, ENDED)
         while self._goes_on():
             for key, _ in self._selector.select(LOOK_EVERY):
                 self._pass_on(key)
@@ -131,6 +149,9 @@ class _Running:
 
     def end(self) -> None:
         """Kill the first process inside: when it is gone, so is everything in its namespace."""
+        if self._over:
+            return
+        self._over = True
         if self._bare:
             with suppress(ProcessLookupError):
                 os.killpg(self.child.pid, signal.SIGKILL)
@@ -142,12 +163,15 @@ class _Running:
             self.child.kill()
             self.child.wait()
         if self._first is not None:
-            select.select([self._first], [], [], PATIENCE)
+            becomes_readable(self._first, PATIENCE)
 
     def _goes_on(self) -> bool:
-        """Whether an output is open; bare, what it left behind may hold one for ever."""
-        if self._bare and self.child.poll() is not None:
-            return bool(self._selector.select(0))
+        """Whether an output is open; bare, what it left behind may hold one for ever.
+
+        Bare it may also close them all and go on.
+        """
+        if self._bare:
+            return self.child.poll() is None or bool(self._selector.select(0))
         return any(key.data is not None for key in self._selector.get_map().values())
 
     def _meet(self) -> None:
@@ -172,6 +196,9 @@ class _Running:
             key.data.add(chunk)
             if not chunk:
                 self._selector.unregister(key.fileobj)
+            return
+        if key.data is ENDED:
+            self._selector.unregister(key.fileobj)
             return
         try:
             self._left = self._left[os.write(key.fd, self._left[:READ]) :]

@@ -212,6 +212,7 @@ def _gate(it: Fields) -> GateRef:
         it.choice("kind", GateKind),
         it.has("fail_fast") and it.flag("fail_fast"),
         it.has("serial") and it.flag("serial"),
+        it.has("conditional") and it.flag("conditional"),
         _texts(it, "reviewers"),
         _texts(it, "advisory"),
         it.text("agent") if it.has("agent") else "",

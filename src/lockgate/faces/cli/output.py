@@ -7,16 +7,18 @@ import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 import click
 
 from lockgate import __version__
-from lockgate.bootstrap import App, home_of, open_app
+from lockgate.bootstrap.configuring import home_of
 from lockgate.core.model import Task, TaskId
 from lockgate.errors import LockgateError, Refused
 from lockgate.faces import words
-from lockgate.services.views import task_facts
+
+if TYPE_CHECKING:
+    from lockgate.bootstrap import App
 
 BUG = 3
 INTERRUPTED = 130
@@ -29,7 +31,7 @@ Command = Callable[..., None]
 class Terminal:
     """Where a command's words go and where it is run from, when that is not this process's own."""
 
-    app: App
+    app: "App"
     directory: Path
     stdin: str
     out: TextIO
@@ -60,20 +62,26 @@ def show(facts: object, text: str, *, as_json: bool) -> None:
         echo(words.safe(text))
 
 
-def show_moved(it: App, task: Task, *, as_json: bool) -> None:
+def show_moved(it: "App", task: Task, *, as_json: bool) -> None:
     """Where the task is now; on stderr what is wrong with its TASK.md, which stops no move."""
+    from lockgate.services.views import task_facts
+
     trouble = it.views.task(task.id).trouble
     if trouble:
         echo(f"note: {words.one_line(trouble)}", err=True)
     show(task_facts(task), words.moved_text(task), as_json=as_json)
 
 
-def app() -> App:
+def app() -> "App":
     it = terminal()
-    return it.app if it else open_app()
+    if it:
+        return it.app
+    from lockgate.bootstrap import open_app
+
+    return open_app()
 
 
-def named(it: App, name: str | None) -> TaskId:
+def named(it: "App", name: str | None) -> TaskId:
     """The task that is meant: by the beginning of its id, or by where we are."""
     if name is None:
         return it.store.load(it.projects.task_here(here(), it.caller)).id

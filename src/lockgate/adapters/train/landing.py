@@ -1,0 +1,119 @@
+"""Moving a target by compare-and-swap: a branch of the user's repository, or one of a remote.
+
+Hooks do not run. After a push the user's own branch of that name is left alone.
+"""
+
+from lockgate.adapters.run import Finished
+from lockgate.adapters.train.asking import scripted
+from lockgate.adapters.train.checkouts import (
+    Checkout,
+    checkouts_of,
+    claimed,
+    moved_forward,
+)
+from lockgate.adapters.train.targets import ask_remote, look_here, ref_of, shown
+from lockgate.adapters.train.user_git import alone, with_remote
+from lockgate.adapters.workspaces.hardened_git import words_of
+from lockgate.adapters.workspaces.repositories import Repositories
+from lockgate.core.train_model import Commit
+from lockgate.errors import Unavailable
+from lockgate.ports.train import Arrived, Elsewhere, InTheWay, Target
+
+# What the second commit does not have of the first, from one repository to the other, then the rest
+# of the line. A copy that was killed is simply made again.
+_COPY = """\
+printf '%s\\n^%s\\n' "$1" "$2" |
+git --git-dir="$3" pack-objects --quiet --revs --sparse --window=0 --threads=1 --stdout |
+git --git-dir="$4" unpack-objects -q && shift 4 && exec "$@"
+"""
+_PUSH = (
+    *("push", "--porcelain", "--no-verify", "--no-follow-tags", "--no-signed"),
+    "--recurse-submodules=no",
+)
+
+
+def land(
+    repos: Repositories, target: Target, expected: Commit, commit: Commit
+) -> Arrived | Elsewhere | InTheWay:
+    with alone(target.project):
+        if target.remote:
+            return _push(repos, target, expected, commit)
+        return _land_here(repos, target, expected, commit)
+
+
+def _land_here(
+    repos: Repositories, target: Target, expected: Commit, commit: Commit
+) -> Arrived | Elsewhere | InTheWay:
+    trees = checkouts_of(target.project, target.branch)
+    if trees and trees[0].head != expected:
+        return Arrived() if trees[0].head == commit else Elsewhere()
+    if found := claimed(target.project, target.branch):
+        return found
+    if not trees:
+        return _swap(repos, target, expected, commit)
+    if len(trees) > 1:
+        where = " and ".join(str(it.tree) for it in trees)
+        return InTheWay(f"{target.branch} is checked out twice, in {where}")
+    return _follow(repos, target, trees[0], commit)
+
+
+def _swap(
+    repos: Repositories, target: Target, expected: Commit, commit: Commit
+) -> Arrived | Elsewhere:
+    """No work tree shows it: the branch alone moves."""
+    move = ("update-ref", "-m", f"lockgate: landed {commit[:12]}", ref_of(target))
+    git = ("git", f"--git-dir={target.project.common_dir}", *move, commit, expected)
+    done = _copied(repos, target, expected, commit, *git)
+    return Arrived() if done.code == 0 else _found_at(target, expected, commit, _said(done))
+
+
+def _follow(
+    repos: Repositories, target: Target, checkout: Checkout, commit: Commit
+) -> Arrived | Elsewhere | InTheWay:
+    expected = checkout.head
+    copied = _copied(repos, target, expected, commit, "true")
+    done = moved_forward(checkout, commit) if copied.code == 0 else copied
+    if isinstance(done, InTheWay):
+        return done
+    return _found_at(target, expected, commit, _said(done))
+
+
+def _push(
+    repos: Repositories, target: Target, expected: Commit, commit: Commit
+) -> Arrived | Elsewhere:
+    done = _copied(repos, target, expected, commit, "true")
+    if done.code == 0:
+        branch = f"refs/heads/{target.branch}"
+        lease = f"--force-with-lease={branch}:{expected}"
+        asked = (*_PUSH, lease, "--", target.remote, f"{commit}:{branch}")
+        done = with_remote(target.project, *asked)
+    if done.code == 0:
+        return Arrived()
+    ask_remote(target)
+    return _found_at(target, expected, commit, _said(done))
+
+
+def _found_at(target: Target, expected: Commit, commit: Commit, said: str) -> Arrived | Elsewhere:
+    """Where it is by now decides; where it has not moved, what git said is the reason."""
+    now = look_here(target)
+    if now == commit:
+        return Arrived()
+    if now != expected:
+        return Elsewhere()
+    what = f"{shown(target)} was not moved to {commit}"
+    fix = "see that you may push there" if target.remote else "do as git says"
+    raise Unavailable(what, why=said, fix=f"{fix}; it is tried again")
+
+
+def _said(done: Finished) -> str:
+    """The lines that name the trouble, without the advice around them."""
+    lines = (*done.out.splitlines(), *done.err.splitlines())
+    told = [it for it in lines if it.startswith(("!", "remote: ", "error: ", "fatal: "))]
+    return "; ".join(it.rpartition("\t")[2].strip() for it in told) or words_of(done)
+
+
+def _copied(
+    repos: Repositories, target: Target, expected: Commit, commit: Commit, *then: str
+) -> Finished:
+    places = (str(repos.judge), target.project.common_dir)
+    return scripted(_COPY, commit, expected, *places, *then)

@@ -1,0 +1,60 @@
+"""The user's own repository: git as they have configured it, and our lock on it."""
+
+import os
+from collections.abc import Generator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from lockgate.adapters.run import Finished, run
+from lockgate.adapters.workspaces.hardened_git import LONG
+from lockgate.adapters.workspaces.locks import locked
+from lockgate.errors import Unavailable
+from lockgate.ports import Project
+
+LOCK = "lockgate-landing"
+REMOTE_SECONDS = 180.0
+# Hooks are for what the user does; what lands here was judged by gates.
+_OPTIONS = (
+    "core.hooksPath=/dev/null",
+    "gc.auto=0",
+    "maintenance.auto=false",
+    "safe.directory=*",
+    "submodule.recurse=false",
+)
+
+
+@contextmanager
+def alone(project: Project) -> Generator[None]:
+    """No other Lockgate, of this home or another, moves a branch here. Ends with its holder."""
+    with ExitStack() as held:
+        try:
+            held.enter_context(locked(Path(project.common_dir) / LOCK))
+        except OSError as error:
+            what, fix = f"{project.root} was not changed", "see that its .git can be written"
+            raise Unavailable(what, why=str(error), fix=fix) from error
+        yield
+
+
+def in_checkout(tree: Path, *argv: str) -> Finished:
+    """With the user's filters, line ends and attributes, in a work tree of theirs."""
+    return _run(tree, argv, LONG, "GIT_REFLOG_ACTION=lockgate: landed")
+
+
+def in_repository(project: Project, *argv: str) -> Finished:
+    return _run(_place(project), argv, LONG)
+
+
+def with_remote(project: Project, *argv: str) -> Finished:
+    """With the user's credentials and proxies; it never asks for any, and ends in time."""
+    return _run(_place(project), argv, REMOTE_SECONDS)
+
+
+def _place(project: Project) -> Path:
+    root = Path(project.root)
+    return root if root.is_dir() else Path(project.common_dir)
+
+
+def _run(where: Path, argv: tuple[str, ...], deadline: float, *settings: str) -> Finished:
+    options = (part for it in _OPTIONS for part in ("-c", it))
+    git = ("git", "-C", os.fspath(where), *options, *argv)
+    return run(("env", *settings, *git) if settings else git, deadline=deadline)

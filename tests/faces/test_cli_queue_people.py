@@ -1,0 +1,142 @@
+"""`lockgate queue` and `verify` as people use them, on changes that agents really made."""
+
+import json
+import time
+
+import pytest
+
+from lockgate.core.model import Status
+from tests.faces.shell import CONFIG, Shell, commit_config
+
+TESTS = CONFIG.replace(
+    'name = "review"\ntype = "parallel_review"\ndimensions = ["general"]',
+    'name = "tests"\ntype = "command"\ncommand = "! grep -q bad *.txt"\nattempts = 1',
+)
+HANDS_OFF = '{ section = "Handoff", text = "DONE: it" }, { signal = "complete" }'
+
+
+def writes(file: str, text: str) -> str:
+    step = f'{{ write = "{file}", text = "{text}\\n" }}'
+    return f"[[worker]]\nsteps = [ {step}, {HANDS_OFF} ]\n"
+
+
+def ready(shell: Shell, **scripts: str) -> list[str]:
+    """Changes that have passed their gates, by the agents of an orchestrator."""
+    place = shell.repo / ".lockgate" / "agents"
+    place.mkdir(parents=True)
+    for branch, script in scripts.items():
+        (place / f"{branch}.toml").write_text(script, encoding="utf-8")
+    commit_config(shell, TESTS)
+    ids = [shell.program("task", "create", it, f"Do {it}").out.strip() for it in scripts]
+    for id in ids:
+        until(shell, id, Status.REVIEWING)
+    return ids
+
+
+def until(shell: Shell, id: str, status: Status) -> None:
+    end = time.monotonic() + 60
+    while shell.status(id) is not status:
+        assert time.monotonic() < end, shell.did("task", "log", id)
+        time.sleep(0.05)
+
+
+def test_people_see_the_queue_and_let_changes_land(orchestrated):
+    one, two, three = ready(
+        orchestrated,
+        one=writes("same.txt", "one"),
+        two=writes("same.txt", "two"),
+        three=writes("three.txt", "three"),
+    )
+
+    text = orchestrated.program("queue", "list").out
+    listed = orchestrated.program("queue", "list", "--json").facts
+
+    tip = orchestrated.git("rev-parse", "main").strip()
+    assert text.startswith(f"main at {tip[:12]}: manual landing by merge, window 4\n")
+    assert f"it waits for: lockgate queue approve {one}" in text
+    assert listed["target"]["tip"] == tip
+    assert {it["task"]: it["standing"] for it in listed["changes"]} == dict.fromkeys(
+        (one, two, three), "held"
+    )
+    [clash] = listed["conflicts"]
+    assert (set(clash["tasks"]), clash["files"]) == ({one, two}, ["same.txt"])
+    shown = orchestrated.did("task", "show", one)
+    assert f"with {two} (Do two) in same.txt" in shown
+    assert [it["task"] for it in orchestrated.facts(one)["conflicts"]] == [two]
+
+    held = orchestrated.program("queue", "hold", three, "-m", "after the release")
+    assert held.out == f"{three} is held: after the release\n"
+    assert "[held]" in orchestrated.did("task", "list")
+    assert f"held: after the release; lockgate queue approve {three}" in orchestrated.did("status")
+    approved = orchestrated.program("queue", "approve", one)
+    assert approved.out.startswith(f"{one} is in the queue, change ")
+    until(orchestrated, one, Status.DONE)
+    landed = orchestrated.git("rev-parse", "main").strip()
+    assert f"landed as:   {landed[:12]}" in orchestrated.did("task", "show", one)
+
+    assert orchestrated.program("queue", "drop", three, "-m", "not this way").code == 0
+    facts = orchestrated.facts(three)
+    assert (facts["failed_attempts"], facts["held"]) == (1, "")
+
+
+def test_verify_tells_what_judged_a_commit_and_believes_no_other_note(orchestrated):
+    [id] = ready(orchestrated, one=writes("one.txt", "one"))
+    assert "it has no evidence" in orchestrated.run("verify", "main").why
+    orchestrated.program("queue", "approve", id)
+    until(orchestrated, id, Status.DONE)
+
+    said = orchestrated.did("verify", "main")
+    facts = json.loads(orchestrated.did("verify", "main", "--json"))
+
+    landed = orchestrated.git("rev-parse", "main").strip()
+    tree = orchestrated.git("rev-parse", "main^{tree}").strip()
+    assert f"commit:      {landed}\ntree:        {tree}\n" in said
+    assert f"tested by:   tests, tree {tree[:12]}: " in said
+    assert f"change:      {id}: Do one" in said
+    assert facts["evidence"]["tree"] == tree
+    assert facts["commit"] == landed
+
+    notes = ("notes", "--ref=refs/notes/lockgate")
+    copied = orchestrated.git(*notes, "show", "main")
+    orchestrated.git("commit", "--quiet", "--allow-empty", "--message", "by hand")
+    orchestrated.git(*notes, "add", "-m", copied, "main")
+    assert "another commit's" in orchestrated.run("verify", "main").why
+    by_hand = orchestrated.git("rev-parse", "main").strip()
+    (orchestrated.repo / "more.txt").write_text("more\n", encoding="utf-8")
+    orchestrated.git("add", "--all")
+    orchestrated.git("commit", "--quiet", "--amend", "--message", "more by hand")
+    forged = copied.replace(landed, orchestrated.git("rev-parse", "main").strip())
+    orchestrated.git(*notes, "add", "-m", forged, "main")
+    assert "another tree" in orchestrated.run("verify", "main").why
+    answer = orchestrated.run("verify", by_hand, "--json")
+    assert (answer.code, set(answer.facts["error"])) == (1, {"what", "why", "fix"})
+
+
+@pytest.mark.parametrize("command", [("approve",), ("hold", "-m", "no"), ("drop", "-m", "no")])
+def test_what_is_not_in_the_queue_is_refused_in_three_parts(shell, command):
+    id = shell.create()
+    word, *rest = command
+
+    answer = shell.run("queue", word, id, *rest)
+
+    assert "it is pending, and only what is reviewing waits to land" in answer.why
+    assert shell.run("queue", word, id, *rest, "--json").facts["error"]["what"]
+
+
+def test_an_agent_has_no_say_in_the_queue(shell):
+    id = shell.create()
+    shell.bring(id, Status.WORKING)
+    from lockgate.core.model import Role
+
+    token = shell.begin(id, Role.WORKER)
+
+    assert "a worker may not do that" in shell.run("queue", "approve", id, token=token).why
+
+
+def test_an_empty_queue_says_so(shell):
+    assert shell.did("queue", "list").endswith("\nnothing waits to land\n")
+    assert json.loads(shell.did("queue", "list", "--json"))["changes"] == []
+
+
+def test_what_git_does_not_know_cannot_be_verified(shell):
+    assert "git knows no commit 'nobody' here" in shell.run("verify", "nobody").why

@@ -1,0 +1,340 @@
+"""Git as small sets: a commit is what it contains, a merge is a union, some pairs do not merge."""
+
+import shutil
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from hashlib import sha1
+from pathlib import Path
+from typing import Any
+
+from lockgate.adapters.store.train_log import SqlTrainLog
+from lockgate.core import gates
+from lockgate.core.gates import CommandGate
+from lockgate.core.model import Pinned, Status, Task, TaskId
+from lockgate.core.settings import MergeStrategy, Settings
+from lockgate.core.test_results import ReportRead, Unreadable
+from lockgate.core.train_model import Built, Commit, Conflict, Tree
+from lockgate.ports import (
+    Arrived,
+    Attempt,
+    Change,
+    Cut,
+    Elsewhere,
+    GateRun,
+    InTheWay,
+    Load,
+    Project,
+    Target,
+)
+from lockgate.services.configuration import BaseConfiguration
+from lockgate.services.gate_runner import GateRunner
+from lockgate.services.landing import Lander
+from lockgate.services.merge_queue import MergeQueue
+from lockgate.services.queueing import Queueing
+from lockgate.services.train_tests import TrainTests
+from lockgate.services.train_view import TrainView
+from tests.given import HANDOFF
+from tests.scenarios.stage import FakeWorkspaces, Stage
+
+START = Commit("start")
+CONFIG = """\
+[project]
+agent = "scripted"
+slots = 9
+[gates]
+formula = "none"
+[[gates.list]]
+name = "tests"
+type = "command"
+command = "true"
+attempts = 1
+[limits]
+call_attempts = 1
+[merge]
+mode = "MODE"
+window = 4
+batch = BATCH
+"""
+
+Content = frozenset[str]
+
+
+def never(_content: Content) -> str:
+    return "pass"
+
+
+def nothing() -> None:
+    """What happens while the target is moved."""
+
+
+@dataclass
+class FakeYard:
+    """`history` is every commit that the target was ever at."""
+
+    content: dict[str, Content] = field(default_factory=lambda: {START: frozenset[str]()})
+    history: list[Commit] = field(default_factory=lambda: [START])
+    clashing: set[frozenset[str]] = field(default_factory=set)
+    notes: dict[str, str] = field(default_factory=dict)
+    in_the_way: InTheWay | None = None
+    at_landing: Callable[[], None] = nothing
+    kept: Sequence[Commit] = ()
+
+    def tree(self, commit: str) -> Tree:
+        return Tree(sha1(" ".join(sorted(self.content[commit])).encode()).hexdigest())  # noqa: S324
+
+    def change(self, *features: str) -> Commit:
+        """A commit that has these on top of the start."""
+        commit = Commit(f"change {' '.join(features)}")
+        self.content[commit] = frozenset(features)
+        return commit
+
+    def stranger_pushes(self, *features: str) -> None:
+        commit = Commit(f"{self.history[-1]} > {' '.join(features)} by a stranger")
+        self.content[commit] = self.content[self.history[-1]] | set(features)
+        self.history.append(commit)
+
+    def tip(self, target: Target) -> Built:
+        return Built(self.history[-1], self.tree(self.history[-1]))
+
+    def build(
+        self, target: Target, onto: Commit, loads: Sequence[Load], strategy: MergeStrategy
+    ) -> Built | Conflict:
+        front = onto
+        for load in loads:
+            files = self.overlap(target.project, front, load.commit)
+            if files:
+                return Conflict(load.task, files=files)
+            built = Commit(f"{front} > {load.commit}")
+            self.content[built] = self.content[front] | self.content[load.commit]
+            front = built
+        return Built(front, self.tree(front))
+
+    def land(
+        self, target: Target, expected: Commit, commit: Commit
+    ) -> Arrived | Elsewhere | InTheWay:
+        self.at_landing()
+        if self.in_the_way:
+            return self.in_the_way
+        if self.history[-1] != expected:
+            return Elsewhere()
+        self.history.append(commit)
+        return Arrived()
+
+    def has(self, target: Target, commit: Commit) -> bool:
+        return commit in self.history
+
+    def prune(self, target: Target, keep: Sequence[Commit]) -> None:
+        self.kept = keep
+
+    def overlap(self, project: Project, one: Commit, other: Commit) -> tuple[str, ...]:
+        pairs = (sorted(it) for it in self.clashing)
+        a, b = self.content[one], self.content[other]
+        return tuple(f"{x}{y}.txt" for x, y in pairs if (x in a and y in b) or (y in a and x in b))
+
+    def note(self, project: Project, commit: Commit, text: str) -> None:
+        self.notes[commit] = text
+
+    def note_of(self, project: Project, name: str) -> tuple[Commit, str | None] | None:
+        return (Commit(name), self.notes.get(name)) if name in self.content else None
+
+
+class Works(FakeWorkspaces):
+    """Each task's work is a feature of its branch's name; a second try has a dash more."""
+
+    def __init__(self, home: Path, yard: FakeYard) -> None:
+        super().__init__(home)
+        self.yard = yard
+        self.tries: dict[TaskId, int] = {}
+
+    def take(self, project: Project, task: Task) -> Change:
+        commit = self.yard.change(f"{task.branch}{'-' * self.tries.get(task.id, 0)}")
+        return Change(commit, (f"{task.branch}.txt",), f"patch of {commit}")
+
+    def tree(self, project: Project, commit: str) -> str:
+        return self.yard.tree(commit)
+
+    def discard(self, directory: Path) -> None:
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+@dataclass
+class Inspector:
+    """The gates look at what a commit has in it."""
+
+    yard: FakeYard
+    verdict: Callable[[Content], str] = never
+    tested: list[Content] = field(default_factory=list)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def attempt(self, gate: CommandGate, run: GateRun, cancelled: Callable[[], bool]) -> Attempt:
+        content = self.yard.content[run.commit]
+        said = self.verdict(content)
+        with self._lock:
+            self.tested.append(content)
+        broken = said not in {"pass", "fail"}
+        return Attempt(
+            exit_code=125 if broken else int(said == "fail"),
+            cut=Cut.BOX if broken else None,
+            why=said if broken else "",
+            out=f"{sorted(content)} do not go together" if said == "fail" else "",
+            err="",
+            report_dir=None,
+            seconds=0.1,
+            level="none",
+        )
+
+    def read(self, attempt: Attempt, wanted: gates.Report | None) -> ReportRead | Unreadable:
+        return ReportRead(format=gates.Report.GENERIC)
+
+
+@dataclass
+class TipRules:
+    """Every commit has the rules that the real repository's main had when it was first asked."""
+
+    real: BaseConfiguration
+    settings: Settings | None = None
+    pinned: Pinned | None = None
+
+    def settings_of(self, project: Project) -> Settings:
+        self.settings = self.settings or self.real.settings_of(project)
+        return self.settings
+
+    def settings_at(self, project: Project, commit: str) -> Settings:
+        return self.settings_of(project)
+
+    def rules_of(self, project: Project) -> Pinned:
+        self.pinned = self.pinned or self.real.rules_of(project)
+        return self.pinned
+
+    def rules_at(self, project: Project, commit: str, base: str) -> Pinned:
+        return self.rules_of(project)
+
+    def forget(self) -> None:
+        self.settings = self.pinned = None
+
+
+class Parked:
+    """A train that does not leave yet."""
+
+    def due(self) -> tuple[Project, ...]:
+        return ()
+
+
+class Railway:
+    """A stage whose changes wait until `opens`; `restart` forgets all that is not on disk."""
+
+    def __init__(self, place: Path, mode: str = "auto", batch: int = 1) -> None:
+        config = CONFIG.replace("MODE", mode).replace("BATCH", str(batch))
+        self.stage = Stage(place, config)
+        self.yard = FakeYard()
+        self.stage.workspaces = Works(self.stage.world.home, self.yard)
+        self.gates = Inspector(self.yard)
+        self.stage.gates = self.gates  # type: ignore[assignment]  # another fake of the same port
+        self.rules = TipRules(self.stage.app.configuration)
+        self.open = False
+        self.restart()
+
+    def restart(self) -> None:
+        self.stage.app.store.close()
+        self.stage.restart()
+        self.held: dict[str, str] = {}
+        self.trains = self.made()
+        self.park()
+
+    def park(self) -> None:
+        self.stage.loop.trains = self.trains if self.open else Parked()  # type: ignore[assignment]  # only asked what is due
+
+    def made(self, log: Any = None, coordinator: Any = None, yard: Any = None) -> MergeQueue:
+        app, now = self.stage.app, self.stage.time.now
+        view = self.view(log, yard)
+        runner = GateRunner(
+            home=self.stage.world.home,
+            workspaces=self.stage.workspaces,
+            gates=self.gates,
+            conditions=self.stage.loop.judge.runner.conditions,
+            delay=self.stage.loop.judge.runner.delay,
+            differential=self.stage.differential,
+        )
+        return MergeQueue(
+            view=view,
+            lander=Lander(view, coordinator or app.coordinator, now),
+            tests=TrainTests(self.stage.workspaces, runner),
+            now=now,
+            stopping=lambda: False,
+            held=self.held,
+        )
+
+    def view(self, log: Any = None, yard: Any = None) -> TrainView:
+        app = self.stage.app
+        return TrainView(app.store, log or self.log, yard or self.yard, self.rules)
+
+    @property
+    def log(self) -> SqlTrainLog:
+        return SqlTrainLog(self.stage.app.store.database)
+
+    @property
+    def queueing(self) -> Queueing:
+        app = self.stage.app
+        return Queueing(self.view(), app.coordinator, app.projects.repository)
+
+    @property
+    def project(self) -> Project:
+        return self.stage.world.project()
+
+    def opens(self, seconds: float = 0.0) -> None:
+        self.open = True
+        self.park()
+        self.turn(seconds)
+
+    def turn(self, seconds: float = 0.0) -> None:
+        for _ in range(3):
+            self.stage.turn(seconds)
+            seconds = 0.0
+
+    def ready(self, branch: str, **fields: object) -> TaskId:
+        """A change that has passed its gates."""
+        id = self.stage.world.create(branch, **fields)
+        self.stage.turn()
+        self.hands_off(id)
+        return id
+
+    def hands_off(self, id: TaskId) -> Task:
+        self.stage.time.at += 1
+        number = len(self.stage.app.store.sessions(id))
+        place = self.stage.workspaces.place(id) / "TASK.md"
+        place.write_text(HANDOFF.replace("redirect", f"redirect {number}"))
+        [session] = self.stage.alive(id)
+        self.stage.dies(session)
+        self.stage.event(session)
+        self.stage.turn()
+        return self.task(id)
+
+    def tries_again(self, id: TaskId) -> Task:
+        works = self.stage.workspaces
+        assert isinstance(works, Works)
+        works.tries[id] = works.tries.get(id, 0) + 1
+        return self.hands_off(id)
+
+    def task(self, id: TaskId) -> Task:
+        return self.stage.world.task(id)
+
+    def statuses(self, *ids: TaskId) -> list[Status]:
+        return [self.task(id).status for id in ids]
+
+    def contents(self) -> list[set[str]]:
+        """What the target had in it, commit by commit."""
+        return [set(self.yard.content[it]) for it in self.yard.history]
+
+    def told(self, id: TaskId) -> str:
+        """What its newest agent was told."""
+        return self.stage.harnesses.jobs[-1].prompt
+
+    def close(self) -> None:
+        self.stage.app.store.close()
+
+
+def opened(place: Path, mode: str = "auto", batch: int = 1) -> Iterator[Railway]:
+    it = Railway(place, mode, batch)
+    yield it
+    it.close()
