@@ -19,7 +19,7 @@ from lockgate.core.gates import (
     Where,
 )
 from lockgate.core.limits import Limits
-from lockgate.core.model import Approval, ProjectId, Status
+from lockgate.core.model import Approval, ProjectId, Status, TaskId
 from lockgate.core.settings import Settings
 from lockgate.core.test_results import Outcome, ReportRead, TestResult, Unreadable
 from lockgate.ports import Attempt, Cut, GateRun, Project
@@ -179,6 +179,18 @@ def test_a_gate_whose_condition_does_not_hold_is_not_run(bench) -> None:
     [(_, task, change)] = bench.says.heard
     assert task["priority"] == 3
     assert change == {"paths": ["api/a.py"], "files_changed": 1}
+
+
+@pytest.mark.req("R145")
+def test_no_result_is_kept_for_the_next_evaluation_or_for_another_task(bench) -> None:
+    first = bench.judge(command("a"))
+    bench.house.plays["a"] = [tried(1), tried(1)]
+
+    again = bench.judge(command("a", attempts=1))
+    other = bench.judge(command("a", attempts=1), id=TaskId("other-1"))
+
+    assert [type(it[0]) for it in (first, again, other)] == [Passed, Failed, Failed]
+    assert bench.house.asked == ["a", "a", "a"]
 
 
 @pytest.mark.req("R127")

@@ -22,7 +22,7 @@ PLAIN_GIT = (
 CONFIG = """\
 [project]
 agent = "scripted"
-slots = 2
+slots = 3
 
 [commands]
 test = {test}
@@ -33,10 +33,65 @@ formula = "none"
 [[gates.list]]
 name = "tests"
 type = "command"
+attempts = 1
+
+[[gates.list]]
+name = "differential"
+type = "differential"
+attempts = 1
+
+[[gates.list]]
+name = "code_review"
+type = "parallel_review"
+dimensions = ["correctness", "security"]
+
+[[gates.list]]
+name = "sign_off"
+type = "human"
+prompt = "It decides where people are sent: is that right?"
+when = "change.paths.exists(p, p == 'login.py')"
 
 [sandbox]
 level = "{level}"
 """
+# What the differential gate needs: a report that names each test.
+REPORT = '''\
+"""Runs the tests; where $OUT is set, it gets a JUnit report."""
+import os
+import sys
+import unittest
+from xml.sax.saxutils import quoteattr
+
+
+class Result(unittest.TextTestResult):
+    def startTest(self, test):
+        super().startTest(test)
+        self.said = getattr(self, "said", {})
+        self.said[test.id()] = ""
+
+    def addFailure(self, test, error):
+        super().addFailure(test, error)
+        self.said[test.id()] = self.failures[-1][1]
+
+    def addError(self, test, error):
+        super().addError(test, error)
+        self.said[test.id()] = self.errors[-1][1]
+
+
+def case(id, said):
+    where, _, name = id.rpartition(".")
+    failure = f"<failure message={quoteattr(said)}/>" if said else ""
+    return f"<testcase classname={quoteattr(where)} name={quoteattr(name)}>{failure}</testcase>"
+
+
+tests = unittest.defaultTestLoader.discover(".")
+result = unittest.TextTestRunner(resultclass=Result, verbosity=0).run(tests)
+if os.environ.get("OUT"):
+    cases = "".join(case(*it) for it in getattr(result, "said", {}).items())
+    with open(os.environ["OUT"] + "/junit.xml", "w", encoding="utf-8") as file:
+        file.write(f"<testsuite>{cases}</testsuite>")
+sys.exit(not result.wasSuccessful())
+'''
 LOGIN = '''\
 """Where somebody is sent after logging in."""
 
@@ -56,6 +111,37 @@ class AfterLogin(unittest.TestCase):
 
     def test_nobody_is_sent_to_another_site(self):
         self.assertEqual(after_login("https://evil.example"), "/home")
+"""
+
+NAMES = '''\
+"""Names of files and pages."""
+
+
+def slug(title):
+    return title.lower().replace(" ", "-")
+'''
+TEST_NAMES = """\
+import unittest
+
+from names import slug
+
+
+class Slug(unittest.TestCase):
+    def test_spaces_become_dashes(self):
+        self.assertEqual(slug("a b"), "a-b")
+
+    def test_capitals_become_small(self):
+        self.assertEqual(slug("Totals"), "totals")
+"""
+
+# A reviewer that has nothing to say against a change, and one that joins what others found.
+REVIEWERS = r"""
+[[reviewer]]
+when = '"groups"'
+steps = [ { shell = '''echo '{"groups": []}' | lockgate review submit --file -''' } ]
+
+[[reviewer]]
+steps = [ { shell = '''echo '{"verdict": "PASS"}' | lockgate review submit --file -''' } ]
 """
 
 # It fixes what it broke only because the failure is in its prompt: see `when`.
@@ -89,7 +175,89 @@ def after_login(wanted):
   { signal = "complete" },
 ]
 '''
+
+# It breaks a test and takes the test away; told to mend it, it does the work.
+TIDY_NAMES = r'''
+[[worker]]
+when = "Keep the test"
+steps = [
+  { sleep = SECONDS },
+  { write = "names.py", text = """
+def slug(title):
+    if "/" in title:
+        raise ValueError("a name has no slash in it")
+    return title.lower().replace(" ", "-")
+""" },
+  { write = "test_names.py", text = """
+import unittest
+
+from names import slug
+
+
+class Slug(unittest.TestCase):
+    def test_spaces_become_dashes(self):
+        self.assertEqual(slug("a b"), "a-b")
+
+    def test_capitals_become_small(self):
+        self.assertEqual(slug("Totals"), "totals")
+
+    def test_a_slash_is_refused(self):
+        self.assertRaises(ValueError, slug, "a/b")
+""" },
+  { section = "Handoff", text = "DONE: slashes are refused; the old tests are all there" },
+  { signal = "complete" },
+]
+
+[[worker]]
+steps = [
+  { sleep = SECONDS },
+  { write = "names.py", text = """
+def slug(title):
+    if "/" in title:
+        raise ValueError("a name has no slash in it")
+    return title.replace(" ", "-")
+""" },
+  { write = "test_names.py", text = """
+import unittest
+
+from names import slug
+
+
+class Slug(unittest.TestCase):
+    def test_spaces_become_dashes(self):
+        self.assertEqual(slug("a b"), "a-b")
+""" },
+  { section = "Handoff", text = "DONE: slashes are refused, all tests pass" },
+  { signal = "complete" },
+]
+'''
+
+# It crashes once, gets a finding of a reviewer, and breaks only together with tidy-names.
 ADD_EXPORT = r'''
+[[worker]]
+when = "fails on the target"
+steps = [
+  { sleep = SECONDS },
+  { shell = "sed 's/slug(title).replace(\"\/\", \"-\")/slug(title.replace(\"\/\", \"-\"))/' export.py > new && cat new > export.py && rm new" },
+  { section = "Handoff", text = "DONE: the slash goes before the name is made" },
+  { signal = "complete" },
+]
+
+[[worker]]
+when = "run as a formula"
+steps = [
+  { sleep = SECONDS },
+  { append = "export.py", text = """
+
+
+def _cell(value):
+    text = str(value)
+    return "'" + text if text.startswith(("=", "+", "@")) else text
+""" },
+  { section = "Handoff", text = "DONE: a cell is never a formula" },
+  { signal = "complete" },
+]
+
 [[worker]]
 steps = [
   { sleep = SECONDS },
@@ -100,23 +268,13 @@ steps = [
 [[worker]]
 steps = [
   { sleep = SECONDS },
-  { write = "export.py", text = """
-def as_csv(rows):
-    return "".join(",".join(str(cell) for cell in row) + "\\n" for row in rows)
-""" },
-  { write = "test_export.py", text = """
-import unittest
-
-from export import as_csv
-
-
-class AsCsv(unittest.TestCase):
-    def test_a_row_is_a_line(self):
-        self.assertEqual(as_csv([(1, 2), (3, 4)]), "1,2\\n3,4\\n")
-""" },
-  { section = "Handoff", text = "DONE: rows become lines of CSV, and a test for it" },
+  { section = "Handoff", text = "DONE: rows become lines of CSV, and tests for it" },
   { signal = "complete" },
 ]
+
+[[reviewer]]
+when = "dimension: security"
+steps = [ { shell = '''x''' } ]
 '''
 
 

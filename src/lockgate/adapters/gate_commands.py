@@ -52,14 +52,14 @@ class CommandGates:
             sandbox=run.sandbox,
             services=run.services,
             deadline=gate.timeout,
-            upkeep=run.upkeep if run.alone else None,
         )
         try:
             if sandboxed:
                 _give(run.checkout)
             elif run.upkeep is not None:
                 have_as_made(run.checkout, run.upkeep)
-            tried = enclosed(it, cancelled) if sandboxed else bare(it, cancelled)
+            own = run.upkeep if run.alone else None
+            tried = enclosed(it, cancelled) if sandboxed else bare(it, own, cancelled)
         except OSError as error:
             what, fix = (
                 f"gate {gate.name} was not run",

@@ -6,28 +6,23 @@ from typing import TYPE_CHECKING
 from lockgate.adapters.clock import SystemChance, wait
 from lockgate.adapters.config.when import CelConditions
 from lockgate.adapters.workspaces import GitWorkspaces
-from lockgate.core.evaluation import SingleGateResult
-from lockgate.core.gates import DifferentialGate
 from lockgate.ports import GateRuns
-from lockgate.services.gate_runner import Cancelled, Evaluation, GateRunner
+from lockgate.services.gate_runner import GateRunner
 
 if TYPE_CHECKING:
     from lockgate.services.differential_gate import DifferentialJudge
 
 
 def gate_runner(home: Path, workspaces: GitWorkspaces, gates: GateRuns) -> GateRunner:
-    def differential(
-        it: Evaluation, gate: DifferentialGate, cancelled: Cancelled
-    ) -> SingleGateResult:
-        return _differential_judge(home, workspaces, gates).result(it, gate, cancelled)
-
     return GateRunner(
         home=home,
         workspaces=workspaces,
         gates=gates,
         conditions=CelConditions(),
         delay=wait,
-        differential=differential,
+        differential=lambda it, gate, cancelled: _differential_judge(
+            home, workspaces, gates
+        ).result(it, gate, cancelled),
     )
 
 

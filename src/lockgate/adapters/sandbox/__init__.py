@@ -1,6 +1,7 @@
 """Encloses a program with bubblewrap: it sees what it was given, and writes only where it may."""
 
-from lockgate.adapters.sandbox.attempt import Tried, Try, bare, enclosed
+from lockgate.adapters.sandbox.attempt import Tried, Try, enclosed
+from lockgate.adapters.sandbox.bare import bare
 from lockgate.adapters.sandbox.bubblewrap import Box, Mount, boxed, inside_path, owner
 from lockgate.adapters.sandbox.probe import trouble
 from lockgate.adapters.sandbox.running import Boxed, run_boxed

@@ -21,13 +21,10 @@ from lockgate.adapters.sandbox.room import (
     UNDER,
     Room,
     room_for,
-    room_in,
     size_of_memory,
 )
 from lockgate.adapters.sandbox.running import Boxed, run_boxed
-from lockgate.adapters.sandbox.stragglers import end_stragglers, newest
 from lockgate.core.settings import SandboxSettings, Service
-from lockgate.ports import Upkeep
 
 TAIL = 4000
 READY_WITHIN = 30  # seconds
@@ -68,7 +65,6 @@ class Try:
     sandbox: SandboxSettings
     services: tuple[Service, ...]
     deadline: float
-    upkeep: Upkeep | None = None  # where nothing encloses it, it may have the checkout itself
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,49 +88,16 @@ def enclosed(it: Try, cancelled: Callable[[], bool]) -> Tried:
         let_through(allowed) as doors,
         closing(Keeper(room, sandbox.memory_mb, sandbox.pids, group)) as keeper,
     ):
-        argv = tuple(_argv(it, OVER["told"], listening_inside(allowed)))
+        argv = tuple(argv_of(it, OVER["told"], listening_inside(allowed)))
         keeper.services = bool(allowed or it.services)
         box = _box(it, room, doors)
         made = boxed(box, argv, host_lately())
         made = replace(made, direct=room.entered_by(made.direct, group, box.processes))
         level = _level(sandbox, overlay=bool(size), group=bool(group), filter=bool(made.filter))
-        return _tried(it, made, keeper, cancelled, level)
+        return tried(it, made, keeper, cancelled, level)
 
 
-def bare(it: Try, cancelled: Callable[[], bool]) -> Tried:
-    """In the checkout or on a copy of it, held by nothing but its deadline."""
-    with (
-        room_in(it.checkout, it.upkeep) if it.upkeep else room_for(it.checkout, 0) as room,
-        closing(Keeper(room, it.sandbox.memory_mb, it.sandbox.pids, None)) as keeper,
-    ):
-        keeper.enters(os.getpid(), 0)
-        keeper.services = bool(it.services)
-        if it.services:
-            (room.place / "told").mkdir(exist_ok=True)
-        argv = tuple(_argv(it, f"{room.place}/told", ""))
-        environment = _bare_environment(str(room.place))
-        made = Boxed((), (), argv, directory=str(room.tree), environment=environment)
-        before = newest()
-        try:
-            return _tried(it, made, keeper, cancelled, "none")
-        finally:
-            end_stragglers(f"SCRATCH={environment['SCRATCH']}", before)
-
-
-def _bare_environment(place: str) -> dict[str, str]:
-    return {
-        "PATH": os.environ.get("PATH", os.defpath),
-        "HOME": f"{place}/home",
-        "LANG": "C.UTF-8",
-        "TMPDIR": f"{place}/tmp",  # noqa: S108 - the attempt's own
-        "OUT": f"{place}/out",
-        "SCRATCH": f"{place}/scratch",
-    }
-
-
-def _tried(
-    it: Try, made: Boxed, keeper: Keeper, cancelled: Callable[[], bool], level: str
-) -> Tried:
+def tried(it: Try, made: Boxed, keeper: Keeper, cancelled: Callable[[], bool], level: str) -> Tried:
     begun = time.monotonic()
     done = run_boxed(made, deadline=it.deadline, cancelled=cancelled, warden=keeper)
     seconds = time.monotonic() - begun
@@ -169,7 +132,7 @@ def _box(it: Try, room: Room, doors: tuple[Mount, ...]) -> Box:
     )
 
 
-def _argv(it: Try, told: str, ports: str) -> Iterator[str]:
+def argv_of(it: Try, told: str, ports: str) -> Iterator[str]:
     """As it is written, by `sh -c`: of a pipeline the last command's exit is the whole's."""
     yield from ("/bin/sh", "-c")
     if not it.services and not ports:
