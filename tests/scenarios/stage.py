@@ -1,5 +1,6 @@
 """The loop on a real store and real files, with fakes for the doors to processes and clones."""
 
+import shutil
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor, Future
 from dataclasses import dataclass, field, replace
@@ -192,7 +193,8 @@ class FakeWorkspaces:
     def tree(self, project: Project, commit: str) -> str:
         return "t" * 40
 
-    def discard(self, directory: Path) -> None: ...
+    def discard(self, directory: Path) -> None:
+        shutil.rmtree(directory, ignore_errors=True)
 
     def publish(self, project: Project, task: Task, commit: str) -> str | None:
         self.published.append(commit)

@@ -1,5 +1,6 @@
 """Which gates may have the checkout itself, and what goes with it."""
 
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -18,6 +19,14 @@ from tests.scenarios.test_shared_checkout import Counting
 
 ALONE = Placement(serial=True, on=(Where.CHANGE,))
 TOGETHER = replace(ALONE, serial=False)
+
+
+@dataclass
+class Tidy(Counting):
+    """Removes what it is told to."""
+
+    def discard(self, directory: Path) -> None:
+        shutil.rmtree(directory, ignore_errors=True)
 
 
 @dataclass
@@ -61,7 +70,7 @@ def test_a_gate_is_alone_where_no_other_command_is_in_its_wave(tmp_path: Path) -
     beside = DifferentialGate(name="differential", place=TOGETHER, command="pytest")
 
     judged(
-        Counting(tmp_path),
+        Tidy(tmp_path),
         house,
         command("first", ALONE),
         command("a", TOGETHER),
@@ -75,7 +84,7 @@ def test_a_gate_is_alone_where_no_other_command_is_in_its_wave(tmp_path: Path) -
 
 
 def test_what_was_changed_is_checked_out_again_and_all_goes_at_the_end(tmp_path: Path) -> None:
-    workspaces, house = Counting(tmp_path), Watching()
+    workspaces, house = Tidy(tmp_path), Watching()
 
     results = judged(workspaces, house, command("a", ALONE), command("b", ALONE))
 
@@ -87,7 +96,7 @@ def test_what_was_changed_is_checked_out_again_and_all_goes_at_the_end(tmp_path:
 
 def test_a_checkout_that_cannot_be_made_again_breaks_the_gate(tmp_path: Path) -> None:
     @dataclass
-    class Once(Counting):
+    class Once(Tidy):
         def checkout(self, *args: object) -> None:
             if self.asked:
                 raise Unavailable("no clone was made", why="the disk is full", fix="make room")

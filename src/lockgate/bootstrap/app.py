@@ -140,12 +140,6 @@ def make_demo_repository(root: Path, seconds: float = 0.0) -> str | None:
     return make_repository(root, seconds)
 
 
-def merge_demo_branch(root: Path, branch: str) -> None:
-    from lockgate.adapters.demo import merge_branch
-
-    merge_branch(root, branch)
-
-
 def run_demo_tests(root: Path) -> tuple[bool, str]:
     from lockgate.adapters.demo import run_tests
 

@@ -8,26 +8,17 @@ adds nothing.
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from lockgate.adapters.train.asking import EMAIL, NAME, failed, scripted
-from lockgate.adapters.train.marks import Facts, written_commit
+from lockgate.adapters.train.loose import written_commit
+from lockgate.adapters.train.marks import Facts
 from lockgate.adapters.train.merges import Clash, Merged, merged
-from lockgate.adapters.workspaces.hardened_git import commit_made, git, told
+from lockgate.adapters.workspaces.hardened_git import git, told
 from lockgate.adapters.workspaces.repositories import Repositories
 from lockgate.core.settings import MergeStrategy
-from lockgate.core.train_model import Commit, Tree
+from lockgate.core.train_model import Commit
 from lockgate.ports.train import Load
 
-# In a repository, onto a commit, this change, not before that time: a commit with the rest.
-_JOIN = """\
-export GIT_DIR="$1"
-made=$(git rev-list --no-walk --no-commit-header --format=%ct "$3") || exit
-[ "$made" -gt "$4" ] || made=$4
-export GIT_AUTHOR_DATE="@$made +0000" GIT_COMMITTER_DATE="@$made +0000"
-tree=$(git merge-tree --write-tree "$2" "$3") && shift 4 &&
-commit=$(git commit-tree "$@" "$tree") && echo "$commit $tree $made"
-"""
+_US = "Lockgate <lockgate@localhost>"
 _KEPT = ("author ", "encoding ")  # of a replayed commit's head; a signature would not hold
-_SCRATCH = "lockgate"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,16 +53,13 @@ def put_on(repos: Repositories, front: Front, load: Load, strategy: MergeStrateg
 def _joined(
     repos: Repositories, front: Front, load: Load, parents: tuple[Commit, ...]
 ) -> Front | Clash:
-    above = (part for it in parents for part in ("-p", it))
-    given = (str(repos.judge), front.commit, load.commit, str(front.facts.seconds))
-    done = scripted(_JOIN, *given, *above, "-m", load.message or "(no summary)")
-    if done.code == 0:
-        commit, tree, made = done.out.split()
-        return Front(Commit(commit), Facts(Tree(tree), int(made)))
     found = merged(repos.judge, front.commit, load.commit)
     if isinstance(found, Clash):
         return found
-    raise failed(f"the change of task {load.task} was not committed", done)
+    facts = Facts(found.tree, max(found.made, front.facts.seconds))
+    author = f"author {_US} {facts.seconds} +0000"
+    message = (load.message or "(no summary)").rstrip("\n") + "\n"
+    return _committed(repos, facts, parents, (author,), message)
 
 
 def _rebase(repos: Repositories, front: Front, change: Commit) -> Front | Clash:
@@ -84,7 +72,7 @@ def _rebase(repos: Repositories, front: Front, change: Commit) -> Front | Clash:
         if isinstance(found, Clash):
             return found
         if found.tree != front.facts.tree:
-            front = _rewritten(repos, front, found.tree, step)
+            front = _rewritten(repos, front, found, step)
     return front
 
 
@@ -101,18 +89,29 @@ def _moved(repos: Repositories, front: Front, step: Replayed) -> Merged | Clash:
     """What the commit did to its parent is done to the front: a merge whose base is the parent."""
     if not step.parent:
         return Clash()
-    what = f"{step.commit} was not replayed"
-    parents = (step.parent,)
-    stand_in = commit_made(what, repos.judge, front.facts.tree, parents, _SCRATCH)
-    return merged(repos.judge, Commit(stand_in), step.commit)
+    facts = Facts(front.facts.tree, 0)
+    author = f"author {_US} 0 +0000"
+    stand_in = _committed(repos, facts, (step.parent,), (author,), "lockgate\n")
+    return merged(repos.judge, stand_in.commit, step.commit)
 
 
-def _rewritten(repos: Repositories, front: Front, tree: Tree, step: Replayed) -> Front:
+def _rewritten(repos: Repositories, front: Front, found: Merged, step: Replayed) -> Front:
     head, _, message = step.text.partition("\n\n")
-    lines = head.split("\n")
-    made = next(int(it.split()[-2]) for it in lines if it.startswith("committer "))
-    when = max(made, front.facts.seconds)
-    author, *encoding = (it for it in lines if it.startswith(_KEPT))
-    ours = (f"tree {tree}", f"parent {front.commit}", author)
-    text = "\n".join((*ours, f"committer {NAME} <{EMAIL}> {when} +0000", *encoding, "", message))
-    return Front(written_commit(repos, text), Facts(tree, when))
+    kept = tuple(it for it in head.split("\n") if it.startswith(_KEPT))
+    facts = Facts(found.tree, max(found.made, front.facts.seconds))
+    return _committed(repos, facts, (front.commit,), kept, message)
+
+
+def _committed(
+    repos: Repositories,
+    facts: Facts,
+    parents: tuple[Commit, ...],
+    kept: tuple[str, ...],
+    message: str,
+) -> Front:
+    """In git's own words: `kept` is the author, and the encoding where there is one."""
+    author, *encoding = kept
+    lines = (f"tree {facts.tree}", *(f"parent {it}" for it in parents), author)
+    ours = f"committer {_US} {facts.seconds} +0000"
+    text = "\n".join((*lines, ours, *encoding, "", message))
+    return Front(written_commit(repos, text), facts)

@@ -73,13 +73,6 @@ def unmark(repos: Repositories, target: Target, keep: Iterable[Commit]) -> None:
             _fed(what, repos, "".join(dropped), "update-ref", "--stdin")
 
 
-def written_commit(repos: Repositories, text: str) -> Commit:
-    """A commit in git's own words, byte for byte."""
-    what = "a commit of the train was not made"
-    made = _fed(what, repos, text, "hash-object", "-w", "-t", "commit", "--stdin")
-    return Commit(made.strip())
-
-
 def _read(said: str) -> Facts:
     tree, seconds = said.split()
     return Facts(Tree(tree), int(seconds))

@@ -4,16 +4,27 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from lockgate.adapters.workspaces.hardened_git import git, words_of
+from lockgate.adapters.train.asking import failed, scripted
 from lockgate.core.train_model import Commit, Tree
 from lockgate.errors import Unavailable
 
 MOST_FILES = 50  # that a conflict names
 
 
+# In a repository, onto a commit, another: when that one was made, then how the two merge.
+_MERGE = """\
+export GIT_DIR="$1"
+git rev-list --no-walk --no-commit-header --format=%ct "$3" &&
+exec git merge-tree --write-tree -z --name-only --messages "$2" "$3"
+"""
+
+
 @dataclass(frozen=True, slots=True)
 class Merged:
+    """`made` is when the commit was made that was merged onto the other, in seconds."""
+
     tree: Tree
+    made: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,15 +35,15 @@ class Clash:
 
 
 def merged(judge: Path, one: Commit, other: Commit) -> Merged | Clash:
-    asked = ("merge-tree", "--write-tree", "-z", "--name-only", "--messages", one, other)
-    done = git(judge, *asked)
+    done = scripted(_MERGE, str(judge), one, other)
+    made, _, said = done.out.partition("\n")
     if done.code == 0:
-        return Merged(Tree(done.out.split("\0", 1)[0]))
-    if done.code == 1 and "\0" in done.out:
-        return Clash(_files(done.out, (f"~{one}", f"~{other}")))
+        return Merged(Tree(said.split("\0", 1)[0]), int(made))
+    if done.code == 1 and "\0" in said:
+        return Clash(_files(said, (f"~{one}", f"~{other}")))
     what = f"{other} was not merged onto {one}"
     if "unrelated histories" not in done.err:
-        raise Unavailable(what, why=words_of(done), fix="do as git says, then try again")
+        raise failed(what, done)
     if (judge / "shallow").exists():
         why, fix = "the history that they share is cut off here", "git fetch --unshallow"
         raise Unavailable(what, why=why, fix=fix)
