@@ -71,8 +71,7 @@ class Prepared(GitWorkspaces):
         return self._tree
 
     def discard(self, directory: Path) -> None:
-        if not directory.name.endswith("-change"):
-            super().discard(directory)
+        """What lies beside it is counted with the checkout, which it is removed with."""
 
 
 def bench(where: Path) -> list[Measure]:

@@ -2,6 +2,8 @@
 
 import subprocess
 import threading
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,7 +11,7 @@ import pytest
 from lockgate.adapters.train import GitYard
 from lockgate.core.model import TaskId
 from lockgate.core.settings import MergeStrategy
-from lockgate.core.train_model import Built, Commit, Conflict
+from lockgate.core.train_model import Built, Commit, Conflict, Tree
 from lockgate.errors import Unavailable
 from lockgate.ports.train import Load, Target
 from tests.adapters.sidings import Siding, told, write
@@ -34,7 +36,7 @@ def test_the_tip_is_the_branch_as_the_user_has_it(siding) -> None:
 
     tree = asked(siding.root, "rev-parse", "main^{tree}")
     assert first.commit != second.commit
-    assert second == Built(moved, tree)
+    assert second == Built(moved, Tree(tree))
     assert GitYard(siding.home).tip(siding.target) == second
 
 
@@ -227,6 +229,17 @@ def test_a_missing_commit_is_said(siding) -> None:
         siding.yard.overlap(siding.project, siding.main, Commit("1" * 40))
 
 
+@pytest.mark.parametrize("words", ["", "a\0b \ud800\n", "ü" * 200_000])
+def test_a_message_of_any_kind_makes_a_sound_commit(siding, words) -> None:
+    load = replace(siding.change("t1", {"c.txt": "c\n"}), message=words)
+
+    built = siding.built(load)
+
+    asked(siding.repos.judge, "fsck", "--strict", "--no-dangling", built.commit)
+    wanted = {"": "(no summary)\n", "a\0b \ud800\n": "ab ?\n"}.get(words, f"{words}\n")
+    assert siding.said(built.commit, "%B") == wanted
+
+
 # --- conflicts ----------------------------------------------------------------------------------
 
 
@@ -267,30 +280,56 @@ def _gone(root: Path, name: str) -> None:
     git(root, "rm", "--quiet", name)
 
 
-KINDS = {
-    "content": ((_bytes, "a.txt", b"x\n"), (_bytes, "a.txt", b"y\n"), ("a.txt",)),
-    "binary": ((_bytes, "c", b"\0\1"), (_bytes, "c", b"\0\2"), ("c",)),
-    "modify/delete": ((_gone, "a.txt"), (_bytes, "a.txt", b"y\n"), ("a.txt",)),
-    "rename/delete": ((_renamed, "a.txt", "n.txt"), (_gone, "a.txt"), ("a.txt", "n.txt")),
-    "rename/rename": (
-        (_renamed, "a.txt", "n.txt"),
-        (_renamed, "a.txt", "m.txt"),
-        ("a.txt", "m.txt", "n.txt"),
+Act = Callable[[Path], None]
+KINDS: dict[str, tuple[Act, Act, set[str]]] = {
+    "content": (
+        lambda it: _bytes(it, "a.txt", b"x\n"),
+        lambda it: _bytes(it, "a.txt", b"y\n"),
+        {"a.txt"},
     ),
-    "kind": ((_linked, "c", "a.txt"), (_bytes, "c", b"c\n"), ("c",)),
-    "submodule": ((_nested, "sub", "1" * 40), (_nested, "sub", "2" * 40), ("sub",)),
+    "binary": (
+        lambda it: _bytes(it, "c", b"\0\1"),
+        lambda it: _bytes(it, "c", b"\0\2"),
+        {"c"},
+    ),
+    "modify/delete": (
+        lambda it: _gone(it, "a.txt"),
+        lambda it: _bytes(it, "a.txt", b"y\n"),
+        {"a.txt"},
+    ),
+    "rename/delete": (
+        lambda it: _renamed(it, "a.txt", "n.txt"),
+        lambda it: _gone(it, "a.txt"),
+        {"a.txt", "n.txt"},
+    ),
+    "rename/rename": (
+        lambda it: _renamed(it, "a.txt", "n.txt"),
+        lambda it: _renamed(it, "a.txt", "m.txt"),
+        {"a.txt", "m.txt", "n.txt"},
+    ),
+    "kind": (
+        lambda it: _linked(it, "c", "a.txt"),
+        lambda it: _bytes(it, "c", b"c\n"),
+        {"c"},
+    ),
+    "submodule": (
+        lambda it: _nested(it, "sub", "1" * 40),
+        lambda it: _nested(it, "sub", "2" * 40),
+        {"sub"},
+    ),
 }
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_of_conflict_is_one(siding, kind) -> None:
-    loads, files = [], KINDS[kind][2]
+    first, second, files = KINDS[kind]
+    loads = list[Load]()
     siding.yard.tip(siding.target)
-    for task, (act, *how) in zip(("t1", "t2"), KINDS[kind][:2], strict=True):
+    for task, act in (("t1", first), ("t2", second)):
         work = siding.root.with_name(f"work of {task}")
         git(siding.root, "worktree", "add", "--quiet", "--detach", str(work), "main")
-        act(work, *how)
-        if act is not _nested:
+        act(work)
+        if kind != "submodule":
             git(work, "add", "--all")
         git(work, "commit", "--quiet", "--message", kind)
         loads.append(siding.taken(task, work))
@@ -298,7 +337,7 @@ def test_every_kind_of_conflict_is_one(siding, kind) -> None:
     found = siding.build(*loads)
 
     assert isinstance(found, Conflict)
-    assert (found.task, set(found.files)) == ("t2", set(files))
+    assert (found.task, set(found.files)) == ("t2", files)
 
 
 @ALL
@@ -325,6 +364,17 @@ def test_changes_of_mode_and_content_meet(siding, by) -> None:
     listed = asked(siding.repos.judge, "ls-tree", built.commit, "a.txt")
     assert listed.startswith("100755")
     assert siding.shown(built.commit, "a.txt") == "1\n2\n3"
+
+
+def test_a_change_that_replays_from_a_root_of_its_own_does_not(siding) -> None:
+    siding.yard.tip(siding.target)
+    work = siding.root.with_name("work")
+    git(siding.root, "worktree", "add", "--quiet", "--detach", str(work), "main")
+    git(work, "checkout", "--quiet", "--orphan", "other")
+    git(work, "commit", "--quiet", "--message", "another root")
+    git(work, "merge", "--quiet", "--no-edit", "--allow-unrelated-histories", "main")
+
+    assert siding.build(siding.taken("t1", work), by=REBASE) == Conflict(TaskId("t1"))
 
 
 @ALL

@@ -21,12 +21,13 @@ from lockgate.core.train_turns import (
     stays_here,
 )
 from lockgate.core.turns import Move, move
-from tests.given import COMMIT, a_task, evidence, refused, taken
+from tests.given import COMMIT, RULES, a_task, evidence, refused, taken
 
 S = Status
 MAIN = "9" * 40
 QUEUED = a_task(S.REVIEWING, candidate=COMMIT, patch="feed", phase=GatesPassed("a", 5.0))
 LANDING = replace(QUEUED, landed=MAIN)
+NEWER = replace(RULES, base_commit=MAIN)
 
 
 def test_a_human_lets_the_change_land_that_was_shown() -> None:
@@ -78,7 +79,9 @@ def test_nobody_takes_a_change_off_while_it_lands() -> None:
 
     assert "landing at this moment" in refused(held(seen, "x")).why
     assert "landing at this moment" in refused(rejected(seen, "no", (), "")).why
-    assert "landing at this moment" in refused(sent_back(seen, met(Red("x"), ()), COMMIT)).why
+    assert (
+        "landing at this moment" in refused(sent_back(seen, met(Red("x"), ()), COMMIT, RULES)).why
+    )
 
 
 def test_a_task_is_not_cancelled_while_it_lands() -> None:
@@ -122,18 +125,19 @@ def test_a_landing_of_an_older_change_does_not_make_a_task_done() -> None:
 def test_what_goes_back_is_one_failed_attempt_and_starts_anew() -> None:
     task = replace(QUEUED, iteration=3, review_round=2, to_land=True, held="")
 
-    decision = taken(sent_back(evidence(task), met(Red("tests fail"), ()), COMMIT))
+    decision = taken(sent_back(evidence(task), met(Red("tests fail"), ()), COMMIT, NEWER))
 
     after = decision.task
     assert (after.status, after.cause) == (S.WORKING, "dropped-from-train")
     assert (after.iteration, after.review_round, after.failed_attempts) == (1, 0, 1)
     assert not after.to_land
+    assert after.pinned == NEWER
 
 
 def test_only_the_change_that_was_on_the_train_goes_back() -> None:
     task = replace(QUEUED, candidate="c" * 40)
 
-    assert "no more" in refused(sent_back(evidence(task), met(Red("x"), ()), COMMIT)).why
+    assert "no more" in refused(sent_back(evidence(task), met(Red("x"), ()), COMMIT, RULES)).why
 
 
 def test_a_conflict_tells_the_files_and_whose_change_it_is() -> None:

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from lockgate.core.model import Status
+from lockgate.core.model import Role, Status
 from tests.faces.shell import CONFIG, Shell, commit_config
 
 TESTS = CONFIG.replace(
@@ -96,19 +96,26 @@ def test_verify_tells_what_judged_a_commit_and_believes_no_other_note(orchestrat
     assert facts["evidence"]["tree"] == tree
     assert facts["commit"] == landed
 
+
+def test_a_note_that_was_copied_or_forged_verifies_nothing(orchestrated):
+    [id] = ready(orchestrated, one=writes("one.txt", "one"))
+    orchestrated.program("queue", "approve", id)
+    until(orchestrated, id, Status.DONE)
     notes = ("notes", "--ref=refs/notes/lockgate")
+    landed = orchestrated.git("rev-parse", "main").strip()
     copied = orchestrated.git(*notes, "show", "main")
+
     orchestrated.git("commit", "--quiet", "--allow-empty", "--message", "by hand")
     orchestrated.git(*notes, "add", "-m", copied, "main")
     assert "another commit's" in orchestrated.run("verify", "main").why
-    by_hand = orchestrated.git("rev-parse", "main").strip()
     (orchestrated.repo / "more.txt").write_text("more\n", encoding="utf-8")
     orchestrated.git("add", "--all")
-    orchestrated.git("commit", "--quiet", "--amend", "--message", "more by hand")
+    orchestrated.git("commit", "--quiet", "--message", "more by hand")
     forged = copied.replace(landed, orchestrated.git("rev-parse", "main").strip())
     orchestrated.git(*notes, "add", "-m", forged, "main")
+
     assert "another tree" in orchestrated.run("verify", "main").why
-    answer = orchestrated.run("verify", by_hand, "--json")
+    answer = orchestrated.run("verify", "main", "--json")
     assert (answer.code, set(answer.facts["error"])) == (1, {"what", "why", "fix"})
 
 
@@ -126,8 +133,6 @@ def test_what_is_not_in_the_queue_is_refused_in_three_parts(shell, command):
 def test_an_agent_has_no_say_in_the_queue(shell):
     id = shell.create()
     shell.bring(id, Status.WORKING)
-    from lockgate.core.model import Role
-
     token = shell.begin(id, Role.WORKER)
 
     assert "a worker may not do that" in shell.run("queue", "approve", id, token=token).why

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from lockgate.adapters.sandbox import trouble
-from lockgate.bootstrap import make_demo_repository, open_app
+from lockgate.bootstrap import make_demo_repository, open_app, run_demo_tests
 from lockgate.core.event_log import StoredEvent
 from lockgate.core.events import TYPES
 from lockgate.core.model import TaskId
@@ -29,15 +29,26 @@ TOOLS = (
     "rm",
     "sh",
     "timeout",
+    "true",
 )  # what every machine has, and git
 TOLD = (
     "fix-login   gate tests failed",
-    "back to its agent, which is told: AssertionError: 'https://evil.example' != '/home'",
+    "test_nobody_is_sent_to_another_site: AssertionError: 'https://evil.example' != '/home'",
     "add-export  its agent crashed",
-    "fix-login   gate tests passed",
-    "add-export  gate tests passed",
-    "Ran 4 tests",
+    "tidy-names  gate differential waits for a human: 1 tests that pass on base are not kept",
+    "deleted: test_names.Slug::test_capitals_become_small",
+    "tidy-names  a human said no: keep the test: a capital must become small",
+    "add-export  gate code_review failed",
+    "which is told: security: a cell that begins with = is run as a formula",
+    "fix-login   gate sign_off waits for a human",
+    "fix-login   a human said yes",
+    "fix-login   is done: its change is in the target branch",
+    "add-export  goes on: it passed alone and fails on the target as it is now",
+    "add-export  is done: its change is in the target branch",
+    "change:      add-export",
+    "Ran 9 tests",
     "✓  fix-login",
+    "✓  tidy-names",
     "✓  add-export",
 )
 
@@ -83,7 +94,7 @@ def test_without_bubblewrap_it_says_so_and_tells_the_same_story(shell, tmp_path)
     assert list(shell.user.iterdir()) == []
 
 
-def test_a_user_whose_git_signs_hooks_and_ignores_sees_the_same_story(shell):
+def test_a_user_whose_git_signs_hooks_and_ignores_sees_the_same_and_may_keep_it(shell):
     hooks = shell.place / "hooks"
     hooks.mkdir()
     (hooks / "pre-commit").write_text("#!/bin/sh\nexit 1\n", encoding="utf-8")
@@ -96,25 +107,25 @@ def test_a_user_whose_git_signs_hooks_and_ignores_sees_the_same_story(shell):
     )
     config = {"GIT_CONFIG_GLOBAL": str(shell.place / "gitconfig")}
 
-    answer = shell.program("demo", env={"TMPDIR": str(shell.user), **config})
+    answer = shell.program("demo", "--keep", env={"TMPDIR": str(shell.user), **config})
 
     assert (answer.code, answer.err) == (0, ""), answer
-
-
-def test_what_is_kept_can_be_looked_at(shell):
-    answer = shell.program("demo", "--keep", env={"TMPDIR": str(shell.user)})
-
     [place] = shell.user.iterdir()
     assert f"kept: {place}\n" in answer.out
     seen = Shell(place)
     seen.repo = place / "repository"
     assert seen.did("task", "list") in answer.out
-    assert seen.git("log", "--oneline", "--merges").count("\n") == len(demo_story.TASKS)
+    landed = seen.git("log", "--first-parent", "--format=%H", "main").split()
+    assert len(landed) == 1 + len(demo_story.TASKS)
+    for commit in landed[:-1]:
+        seen.git("checkout", "--quiet", commit)
+        assert run_demo_tests(seen.repo)[0], "main was green all the time"
+        seen.did("verify", commit)
 
 
 @pytest.mark.parametrize(
     ("number", "line"),
-    [(signal.SIGINT, 1), (signal.SIGTERM, 10), (signal.SIGINT, 13), (signal.SIGHUP, 18)],
+    [(signal.SIGINT, 1), (signal.SIGTERM, 12), (signal.SIGINT, 17), (signal.SIGHUP, 34)],
 )
 def test_a_demo_that_is_interrupted_ends_its_agents_and_leaves_nothing(shell, number, line):
     demo = subprocess.Popen(
@@ -159,17 +170,20 @@ def told_with(place: Path, old: str, new: str) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "why"),
     [
-        ("{ crash = 3 }", '{ section = "Handoff", text = "half" }', "add-export has 1 agent"),
         ('wanted or "/home"', '"/home"', "fix-login has 1 GateFailedRetrying"),
-        ("when = ", "when = 'nothing of it' # ", "fix-login is reviewing, not stuck"),
-        ('as_csv([(1, 2), (3, 4)]), "', 'as_csv([]), "', "add-export is reviewing, not stuck"),
+        ("when = \"'https", "when = \"not 'https", "nobody is stuck, nor fix-login"),
+        (
+            'slug(title).replace("/", "-")',
+            'slug(title.replace("/", "-"))',
+            "add-export has 2 AllGatesPassed in its log, not 1",
+        ),
     ],
 )
 def test_a_story_that_did_not_go_as_told_is_no_success(tmp_path, capsys, old, new, why):
     with pytest.raises(StoryBroke, match=why):
         told_with(tmp_path / "place", old, new)
 
-    assert "git merge" not in capsys.readouterr().out
+    assert "All have landed" not in capsys.readouterr().out
 
 
 def test_a_story_that_does_not_come_to_its_end_says_where_it_stands(tmp_path, monkeypatch):
@@ -232,6 +246,12 @@ def test_every_event_is_told_in_one_line_or_not_at_all(type):
         ("GateFailedRetrying", {}, "back to its agent, which is told: file.py:1: error: no"),
         ("GateFailedRetrying", {"feedback": {"findings": []}}, "is told: it failed"),
         ("attempt.failed", {}, None),
+        ("landing.approved", {}, "a human lets it land"),
+        ("landing.held", {}, "is kept from landing: no bwrap"),
+        ("change.landed", {}, "the target is at cccccccccccc now: exactly what was tested"),
+        ("step.passed", {}, "step red passed"),
+        ("GATE_FAILED", {"reason": "exit 1"}, "step red failed (exit 1), 2 in a row"),
+        ("USER_ESCALATION", {}, "the steps escalated; a fresh worker goes on"),
     ],
 )
 def test_what_an_event_says(type, data, story):

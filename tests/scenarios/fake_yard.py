@@ -124,6 +124,8 @@ class FakeYard:
     def has(self, target: Target, commit: Commit) -> bool:
         return commit in self.history
 
+    def lend(self, target: Target, commit: Commit) -> None: ...
+
     def prune(self, target: Target, keep: Sequence[Commit]) -> None:
         self.kept = keep
 

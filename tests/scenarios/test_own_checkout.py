@@ -39,11 +39,12 @@ class Watching(Gatehouse):
     def attempt(self, gate: CommandGate, run: GateRun, cancelled: Callable[[], bool]) -> Attempt:
         self.alone[gate.name] = run.alone
         assert isinstance(run.upkeep, Upkeep)
-        if run.upkeep.seen:
-            run.upkeep.renew()
-        self.beside = run.checkout.parent / ".room"
-        self.beside.mkdir(parents=True, exist_ok=True)
-        run.upkeep.seen |= {run.checkout: b"so", self.beside: b"so"}
+        with run.upkeep.lock:
+            if run.upkeep.seen:
+                run.upkeep.renew()
+            self.beside = run.checkout.parent / ".room"
+            self.beside.mkdir(parents=True, exist_ok=True)
+            run.upkeep.seen |= {run.checkout: b"so", self.beside: b"so"}
         return super().attempt(gate, run, cancelled)
 
 

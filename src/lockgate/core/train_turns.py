@@ -9,7 +9,7 @@ from lockgate.core.decision import Decision, Evidence, Refusal
 from lockgate.core.effects import NotifyHuman
 from lockgate.core.evaluation_ends import dropped_from_train
 from lockgate.core.findings import Finding, GateFeedback, Location, Priority
-from lockgate.core.model import Status, Task
+from lockgate.core.model import Pinned, Status, Task
 from lockgate.core.train_events import ChangeLanded, LandingApproved, LandingHeld
 from lockgate.core.train_model import Conflict, Red
 
@@ -66,23 +66,30 @@ def landed(seen: Evidence, commit: str, change: str) -> Decision | Refusal:
     return also(decision, ChangeLanded(commit, change))
 
 
-def sent_back(seen: Evidence, feedback: GateFeedback, change: str) -> Decision | Refusal:
-    """One failed attempt; what it met in the queue is what its agent hears."""
+def sent_back(
+    seen: Evidence, feedback: GateFeedback, change: str, rules: Pinned
+) -> Decision | Refusal:
+    """One failed attempt; what it met in the queue is what its agent hears.
+
+    `rules` are those of the target as it is now, which the work has to go on from.
+    """
     refusal = _another(seen, change) or _departing(seen)
     if refusal:
         return refusal
-    return dropped_from_train(seen, feedback)
+    rebased = replace(seen.task, pinned=rules)
+    return dropped_from_train(replace(seen, task=rebased), feedback)
 
 
-def met(reason: Conflict | Red, others: Sequence[Task]) -> GateFeedback:
+def met(reason: Conflict | Red, others: Sequence[Task], base: str = "main") -> GateFeedback:
     """What a change met on the target, for the agent that wrote it."""
+    merge = f"Run: git fetch origin && git merge origin/{base}. Then"
     match reason:
         case Red(evidence):
             return GateFeedback(
                 gate_name=TRAIN,
                 findings=(Finding(Priority.P1_MAJOR, evidence),),
                 summary="it passed alone and fails on the target as it is now",
-                suggested_action="Merge the target into your branch, mend what fails, hand off.",
+                suggested_action=f"{merge} mend what fails, and hand off again.",
             )
         case Conflict(_, _, files):
             whom = "; ".join(f"{it.id} ({it.summary})" for it in others) or "the target"
@@ -94,7 +101,7 @@ def met(reason: Conflict | Red, others: Sequence[Task]) -> GateFeedback:
                     Finding(Priority.P1_MAJOR, issue, place) for place in places or [None]
                 ),
                 summary=f"it {issue}",
-                suggested_action="Merge the target into your branch, keep both, then hand off.",
+                suggested_action=f"{merge} keep what both want, and hand off again.",
             )
 
 

@@ -1,5 +1,6 @@
 """What people read of the merge queue: who waits, why, and what judged a commit that landed."""
 
+import textwrap
 from collections.abc import Mapping, Sequence
 from typing import cast
 
@@ -8,6 +9,7 @@ from lockgate.faces.words import SHORT, one_line, queued, table
 from lockgate.services.queueing import Clash, Forecast, Listing, Row
 
 LANDING = "landing"
+RAN = 90  # characters of what a gate ran
 
 Facts = Mapping[str, object]
 
@@ -110,8 +112,10 @@ def _change_rows(change: Facts) -> list[tuple[str, str]]:
 def _gate(result: Facts) -> str:
     proof = result.get("proof")
     told: Facts = cast("Facts", proof) if isinstance(proof, Mapping) else {}
-    ran = one_line(" ".join(map(str, _items(told, "ran")))) or "nothing ran"
-    return f"{_said(result, 'gate')}, tree {_said(told, 'tree')[:SHORT]}: {ran}"
+    ran = one_line("; ".join(map(str, _items(told, "ran"))))
+    tree = _said(told, "tree")[:SHORT]
+    where = f", tree {tree}" if tree else ""
+    return f"{_said(result, 'gate')}{where}: {textwrap.shorten(ran or 'nothing ran', RAN)}"
 
 
 def _approval(yes: Facts) -> str:

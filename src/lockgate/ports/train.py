@@ -76,6 +76,10 @@ class Yard(Protocol):
         """Whether the target contains it; a remote is asked."""
         ...
 
+    def lend(self, target: Target, commit: Commit) -> None:
+        """Let agents fetch it as the target's branch."""
+        ...
+
     def prune(self, target: Target, keep: Sequence[Commit]) -> None:
         """Let go of every candidate of this target but these."""
         ...

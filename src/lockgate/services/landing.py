@@ -8,7 +8,7 @@ from typing import cast
 from lockgate.core import train_turns
 from lockgate.core.decision import Decision, Evidence, Refusal
 from lockgate.core.event_log import canonical
-from lockgate.core.model import Role, Task, TaskId
+from lockgate.core.model import Task, TaskId
 from lockgate.core.train_model import (
     Built,
     Commit,
@@ -61,21 +61,26 @@ class Lander:
                 self._gave_up(train, landing)
                 return f"{why}: {', '.join(files)}" if files else why
 
-    def send_back(self, step: Drop | SetAside) -> None:
-        task = self.view.store.load(step.task)
+    def send_back(self, train: Train, step: Drop | SetAside) -> None:
         match step:
-            case Drop(_, reason):
-                others = reason.others if isinstance(reason, Conflict) else ()
-                feedback = train_turns.met(reason, [self.view.store.load(it) for it in others])
-                change = task.candidate
-                self._turn(task.id, lambda seen: train_turns.sent_back(seen, feedback, change))
-            case SetAside(_, why):
-                self._turn(task.id, lambda seen: train_turns.held(seen, why))
+            case Drop():
+                self.view.yard.lend(train.target, train.tip.commit)
+                self._turn(step.task, self._blamed(train, step))
+            case SetAside(task, why):
+                self._turn(task, lambda seen: train_turns.held(seen, why))
+
+    def _blamed(self, train: Train, step: Drop) -> Decide:
+        reason, change = step.reason, self.view.store.load(step.task).candidate
+        named = reason.others if isinstance(reason, Conflict) else ()
+        others = [it for it in (self.view.store.find(id) for id in named) if it]
+        feedback = train_turns.met(reason, others, train.target.branch)
+        return lambda seen: train_turns.sent_back(seen, feedback, change, train.rules)
 
     def with_others(self, train: Train, conflict: Conflict) -> Conflict:
         """Whose changes it is that this one does not merge with."""
         mine = self.view.store.load(conflict.task)
-        there = [it for it in self.view.waiting(mine.project) if it.id != mine.id and it.candidate]
+        known = (*self.view.waiting(mine.project), *self.view.landed_last(mine.project))
+        there = [it for it in known if it.id != mine.id and it.candidate]
         project = train.target.project
 
         def overlaps(other: Task) -> bool:
@@ -159,9 +164,11 @@ class Lander:
         }
 
     def _reviewers(self, task: Task) -> Iterable[str]:
+        """Of the evaluation that passed."""
+        sat = {(seat.name, seat.generation) for seat in task.seats}
         for session in self.view.store.sessions(task.id):
-            if session.role is Role.REVIEWER and session.round == task.review_round:
-                yield f"{session.seat or 'general'} by {session.agent}"
+            if (session.seat, session.generation) in sat:
+                yield f"{session.seat} by {session.agent}"
 
 
 def _is_of(result: Mapping[str, object], commit: str) -> bool:

@@ -134,7 +134,7 @@ class MergeQueue:
             case CancelTest(tree):
                 self._cancel(train.name, tree)
             case Drop() | SetAside():
-                self.lander.send_back(step)
+                self.lander.send_back(train, step)
                 return True
             case Land():
                 return True

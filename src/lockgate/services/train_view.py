@@ -10,6 +10,7 @@ from lockgate.core.train_model import Built, Queue, Tree
 from lockgate.ports import Configuration, Project, Store, Target, TaskFilter, TrainLog, Yard
 
 BATCH = 1000
+RECENT = 20  # landed changes that a conflict may be with
 EVER = float("inf")
 REMOTE = "origin"
 
@@ -38,6 +39,11 @@ class TrainView:
     def waiting(self, project: ProjectId | None = None) -> tuple[Task, ...]:
         which = TaskFilter(project, frozenset({Status.REVIEWING}))
         return self.store.page(which, None, BATCH).tasks
+
+    def landed_last(self, project: ProjectId) -> tuple[Task, ...]:
+        """The newest of those that are in the target, as far as one looks back."""
+        which = TaskFilter(project, frozenset({Status.DONE}))
+        return tuple(it for it in self.store.page(which, None, RECENT).tasks if it.landed)
 
     def target(self, project: Project) -> tuple[Target, MergeMode]:
         """Where the changes of a project land, and whether they do so by themselves."""

@@ -43,7 +43,7 @@ REPORT = '''\
 import os
 import sys
 import unittest
-from xml.sax.saxutils import quoteattr
+from xml.sax.saxutils import escape, quoteattr
 
 
 class Result(unittest.TextTestResult):
@@ -64,7 +64,8 @@ class Result(unittest.TextTestResult):
 
 def case(id, said):
     where, _, name = id.rpartition(".")
-    failure = f"<failure message={quoteattr(said)}/>" if said else ""
+    told = [line for line in said.splitlines() if "Error" in line] or [said]
+    failure = f"<failure message={quoteattr(told[-1])}>{escape(said)}</failure>" if said else ""
     return f"<testcase classname={quoteattr(where)} name={quoteattr(name)}>{failure}</testcase>"
 
 

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Generator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from io import FileIO
 from pathlib import Path
 from typing import Protocol, Self
 
@@ -94,17 +95,19 @@ class _Running:
         self._selector = selectors.DefaultSelector()
         self._first: int | None = None  # a pidfd
         self._over = False
+        self._told: FileIO | None = None
+        if self._bare:
+            where, known = boxed.directory, boxed.environment
+            self.child = start_piped(boxed.argv, stdout, (), directory=where, environment=known)
+        else:
+            self._start(boxed, stdout)
+
+    def _start(self, boxed: Boxed, stdout: Path | None) -> None:
         told, telling = os.pipe()
-        self._told = os.fdopen(told, "rb", buffering=0)
+        self._told = FileIO(told)
         try:
             with _handed(boxed, told, telling) as (argv, handed):
-                self.child = start_piped(
-                    argv,
-                    stdout,
-                    handed,
-                    directory=boxed.directory,
-                    environment=boxed.environment,
-                )
+                self.child = start_piped(argv, stdout, handed)
         except BaseException:
             self._told.close()
             raise
@@ -132,7 +135,7 @@ class _Running:
             if stream is not None:
                 self._selector.register(stream, selectors.EVENT_READ, ends)
         if self._bare:
-            self._feed()
+            self._feed_or_close()
             self._first = os.pidfd_open(self.child.pid)
             self._selector.register(self._first, selectors.EVENT_READ, ENDED)
         while self._goes_on():
@@ -185,6 +188,12 @@ class _Running:
             self._left = memoryview(b"go\n" + self._left)
             self._feed()
 
+    def _feed_or_close(self) -> None:
+        if self._left:
+            self._feed()
+        elif self.child.stdin is not None:
+            self.child.stdin.close()
+
     def _feed(self) -> None:
         assert self.child.stdin is not None  # noqa: S101 - it is a pipe
         os.set_blocking(self.child.stdin.fileno(), False)
@@ -212,16 +221,13 @@ class _Running:
 
 @contextmanager
 def _handed(boxed: Boxed, told: int, telling: int) -> Generator[tuple[list[str], list[int]]]:
-    """The command line, and the descriptors it names; none where there is no bwrap.
+    """The command line, and the descriptors it names.
 
     The pipe's other end goes with it: a bwrap that finds nobody to tell dies, and its child stays.
     """
     with ExitStack() as closing:
         closing.callback(os.close, telling)
         program = boxed.direct or boxed.program
-        if not program:
-            yield list(boxed.argv), []
-            return
         given = {"--json-status-fd": telling, "--sync-fd": told}
         given["--args"] = _in_memory(b"".join(os.fsencode(it) + b"\0" for it in boxed.options))
         closing.callback(os.close, given["--args"])

@@ -5,7 +5,10 @@ import signal
 from collections.abc import Iterable
 from contextlib import suppress
 
+from lockgate.adapters.run import becomes_readable
+
 MANY = 4096  # new processes, from which on it is quicker to look at all that there are
+PATIENCE = 5.0  # seconds for what was killed to be gone
 ROUNDS = 10  # what is just starting another one may be found only once that is there
 
 
@@ -49,5 +52,6 @@ def _end(pid: int, mark: bytes) -> None:
         try:
             if _carries(pid, mark):
                 signal.pidfd_send_signal(handle, signal.SIGKILL)
+                becomes_readable(handle, PATIENCE)
         finally:
             os.close(handle)

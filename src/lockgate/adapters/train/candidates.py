@@ -5,19 +5,20 @@ all the same, so that every landed change has a commit for its evidence; squashe
 adds nothing.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from lockgate.adapters.train.asking import EMAIL, NAME
 from lockgate.adapters.train.loose import written_commit
 from lockgate.adapters.train.marks import Facts
 from lockgate.adapters.train.merges import Clash, Merged, merged
 from lockgate.adapters.workspaces.hardened_git import git, told
 from lockgate.adapters.workspaces.repositories import Repositories
 from lockgate.core.settings import MergeStrategy
-from lockgate.core.train_model import Commit
+from lockgate.core.train_model import Commit, Conflict
 from lockgate.ports.train import Load
 
-_US = "Lockgate <lockgate@localhost>"
+_US = f"{NAME} <{EMAIL}>"
 _KEPT = ("author ", "encoding ")  # of a replayed commit's head; a signature would not hold
 
 
@@ -38,7 +39,27 @@ class Replayed:
     text: str
 
 
-def put_on(repos: Repositories, front: Front, load: Load, strategy: MergeStrategy) -> Front | Clash:
+def put_all(
+    repos: Repositories, front: Front, loads: Sequence[Load], strategy: MergeStrategy
+) -> Front | Conflict:
+    """One after the other, up to the first that does not merge."""
+    for load in loads:
+        found = _put_on(repos, front, load, strategy)
+        if isinstance(found, Clash):
+            return Conflict(load.task, files=found.files)
+        front = found
+    return front
+
+
+def clash(repos: Repositories, one: Commit, other: Commit) -> tuple[str, ...]:
+    """The files in which these two do not merge."""
+    found = merged(repos.judge, one, other)
+    return found.files if isinstance(found, Clash) else ()
+
+
+def _put_on(
+    repos: Repositories, front: Front, load: Load, strategy: MergeStrategy
+) -> Front | Clash:
     match strategy:
         case MergeStrategy.MERGE:
             return _joined(repos, front, load, (front.commit, load.commit))
@@ -58,7 +79,8 @@ def _joined(
         return found
     facts = Facts(found.tree, max(found.made, front.facts.seconds))
     author = f"author {_US} {facts.seconds} +0000"
-    message = (load.message or "(no summary)").rstrip("\n") + "\n"
+    words = load.message.encode("utf-8", "replace").decode().replace("\0", "").rstrip("\n")
+    message = f"{words or '(no summary)'}\n"
     return _committed(repos, facts, parents, (author,), message)
 
 

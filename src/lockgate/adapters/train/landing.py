@@ -13,10 +13,10 @@ from lockgate.adapters.train.checkouts import (
 )
 from lockgate.adapters.train.targets import ask_remote, look_here, ref_of, shown
 from lockgate.adapters.train.user_git import alone, with_remote
-from lockgate.adapters.workspaces.hardened_git import words_of
+from lockgate.adapters.workspaces.hardened_git import is_ancestor, words_of
 from lockgate.adapters.workspaces.repositories import Repositories
 from lockgate.core.train_model import Commit
-from lockgate.errors import Unavailable
+from lockgate.errors import Refused, Unavailable
 from lockgate.ports.train import Arrived, Elsewhere, InTheWay, Target
 
 # What the second commit does not have of the first, from one repository to the other, then the rest
@@ -41,20 +41,31 @@ def land(
         return _land_here(repos, target, expected, commit)
 
 
+def refuse_loss(repos: Repositories, target: Target, expected: Commit, commit: Commit) -> None:
+    if is_ancestor(repos.judge, expected, commit):
+        return
+    why = f"that does not contain {expected}, whose work would be lost"
+    fix = "build it anew on the target as it is"
+    raise Refused(f"{shown(target)} was not moved to {commit}", why=why, fix=fix)
+
+
 def _land_here(
     repos: Repositories, target: Target, expected: Commit, commit: Commit
 ) -> Arrived | Elsewhere | InTheWay:
     trees = checkouts_of(target.project, target.branch)
-    if trees and trees[0].head != expected:
-        return Arrived() if trees[0].head == commit else Elsewhere()
+    for tree in trees:
+        if tree.head != expected:
+            return Arrived() if tree.head == commit else Elsewhere()
     if found := claimed(target.project, target.branch):
         return found
-    if not trees:
-        return _swap(repos, target, expected, commit)
-    if len(trees) > 1:
-        where = " and ".join(str(it.tree) for it in trees)
-        return InTheWay(f"{target.branch} is checked out twice, in {where}")
-    return _follow(repos, target, trees[0], commit)
+    match trees:
+        case ():
+            return _swap(repos, target, expected, commit)
+        case (tree,):
+            return _follow(repos, target, tree, commit)
+        case _:
+            where = " and ".join(str(it.tree) for it in trees)
+            return InTheWay(f"{target.branch} is checked out more than once: {where}")
 
 
 def _swap(

@@ -2,10 +2,11 @@
 
 from pathlib import Path
 
+from lockgate.adapters.run import Finished
 from lockgate.adapters.train.asking import asked, commit_named
 from lockgate.adapters.train.marks import Facts, facts_of, mark, marked, name_of
 from lockgate.adapters.train.user_git import alone, with_remote
-from lockgate.adapters.workspaces.hardened_git import COMMIT, fetched, words_of
+from lockgate.adapters.workspaces.hardened_git import COMMIT, fetched, git, words_of
 from lockgate.adapters.workspaces.repositories import (
     Repositories,
     make_both,
@@ -78,22 +79,47 @@ def contains(target: Target, commit: Commit) -> bool:
     return done.code == 0
 
 
+def has_more_history(repos: Repositories, target: Target) -> bool:
+    """The user's repository was cut off when it was copied, and is whole now."""
+    theirs = Path(target.project.common_dir)
+    return (repos.judge / "shallow").exists() and not (theirs / "shallow").exists()
+
+
 def bring(repos: Repositories, target: Target, commit: Commit) -> Facts:
     """Into base.git, which lends to judge.git, with all that it reaches."""
-    found = marked(repos, target, commit) if repos.judge.is_dir() else None
+    deepen = has_more_history(repos, target)
+    found = marked(repos, target, commit) if repos.judge.is_dir() and not deepen else None
     if found is not None:
         return found
     source = Path(target.project.common_dir)
     there = f"refs/lockgate/remotes/{name_of(target)}" if target.remote else ref_of(target)
     with writing(repos):
         make_both(repos, target.project)
-        done = fetched(repos.base, source, f"+{commit}:{there}")
+        copied = _deepened if deepen else fetched
+        done = copied(repos.base, source, f"+{commit}:{there}")
         if done.code != 0:
             what = f"{shown(target)} was not taken from {target.project.root}"
             raise Unavailable(what, why=words_of(done), fix="see that it is whole: git fsck")
         share_shallow(repos.base, repos.judge)
+        if deepen:
+            (repos.judge / "shallow").unlink(missing_ok=True)
         mark(repos, target, commit)
     return facts_of(repos.judge, commit)
+
+
+def lend(repos: Repositories, target: Target, commit: Commit) -> None:
+    """base.git, which clones call origin, gets the branch as it is now."""
+    with writing(repos):
+        refspec = f"+{commit}:refs/heads/{target.branch}"
+        done = fetched(repos.base, Path(target.project.common_dir), refspec)
+    if done.code != 0:
+        what = f"{shown(target)} was not shown to agents"
+        raise Unavailable(what, why=words_of(done), fix="see that it is whole: git fsck")
+
+
+def _deepened(base: Path, source: Path, refspec: str) -> Finished:
+    other_end = "--upload-pack=git -c 'safe.directory=*' upload-pack"
+    return git(base, *_FETCH, "--unshallow", other_end, "--", str(source), refspec)
 
 
 def _written(ref: Path) -> Commit | None:

@@ -4,14 +4,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from lockgate.adapters.train import landing, notes, targets
-from lockgate.adapters.train.candidates import Front, put_on
+from lockgate.adapters.train.candidates import Front, clash, put_all
 from lockgate.adapters.train.marks import Facts, facts_of, mark, unmark
-from lockgate.adapters.train.merges import Clash, merged
 from lockgate.adapters.workspaces.repositories import Repositories, repositories_of, writing
 from lockgate.core.settings import MergeStrategy
 from lockgate.core.train_model import Built, Commit, Conflict
-from lockgate.ports import Project
-from lockgate.ports.train import Arrived, Elsewhere, InTheWay, Load, Target
+from lockgate.ports import Arrived, Elsewhere, InTheWay, Load, Project, Target
 
 MOST_KNOWN = 10_000
 
@@ -25,10 +23,13 @@ class GitYard:
     def __init__(self, home: Path) -> None:
         self.home = home
         self._known: dict[Commit, Facts] = {}  # those that judge.git has whole
+        self._built_on: dict[Commit, Commit] = {}
 
     def tip(self, target: Target) -> Built:
-        commit = targets.look(target)
-        known = self._known.get(commit) or targets.bring(self._of(target.project), target, commit)
+        commit, repos = targets.look(target), self._of(target.project)
+        known = self._known.get(commit)
+        if known is None or targets.has_more_history(repos, target):
+            known = targets.bring(repos, target, commit)
         self._remember(commit, known)
         return Built(commit, known.tree)
 
@@ -36,26 +37,30 @@ class GitYard:
         self, target: Target, onto: Commit, loads: Sequence[Load], strategy: MergeStrategy
     ) -> Built | Conflict:
         repos = self._of(target.project)
-        front = Front(onto, self._known.get(onto) or facts_of(repos.judge, onto))
-        for load in loads:
-            found = put_on(repos, front, load, strategy)
-            if isinstance(found, Clash):
-                return Conflict(load.task, files=found.files)
-            front = found
+        start = Front(onto, self._known.get(onto) or facts_of(repos.judge, onto))
+        front = put_all(repos, start, loads, strategy)
+        if isinstance(front, Conflict):
+            return front
         with writing(repos):
             mark(repos, target, front.commit)
-        self._remember(front.commit, front.facts)
+        self._remember(front.commit, front.facts, onto)
         return Built(front.commit, front.facts.tree)
 
     def land(
         self, target: Target, expected: Commit, commit: Commit
     ) -> Arrived | Elsewhere | InTheWay:
-        return landing.land(self._of(target.project), target, expected, commit)
+        repos = self._of(target.project)
+        if not self._was_built_on(commit, expected):
+            landing.refuse_loss(repos, target, expected, commit)
+        return landing.land(repos, target, expected, commit)
 
     def has(self, target: Target, commit: Commit) -> bool:
         if target.remote:
             targets.look(target)
         return targets.contains(target, commit)
+
+    def lend(self, target: Target, commit: Commit) -> None:
+        targets.lend(self._of(target.project), target, commit)
 
     def prune(self, target: Target, keep: Sequence[Commit]) -> None:
         """The tip stays too, so that it need not be brought again."""
@@ -64,8 +69,7 @@ class GitYard:
             unmark(repos, target, (*keep, *targets.seen(target)))
 
     def overlap(self, project: Project, one: Commit, other: Commit) -> tuple[str, ...]:
-        found = merged(self._of(project).judge, one, other)
-        return found.files if isinstance(found, Clash) else ()
+        return clash(self._of(project), one, other)
 
     def note(self, project: Project, commit: Commit, text: str) -> None:
         notes.put_note(self._of(project), project, commit, text)
@@ -76,7 +80,16 @@ class GitYard:
     def _of(self, project: Project) -> Repositories:
         return repositories_of(self.home, project)
 
-    def _remember(self, commit: Commit, facts: Facts) -> None:
+    def _was_built_on(self, commit: Commit, other: Commit) -> bool:
+        """By this yard; of all else git must be asked."""
+        while commit in self._built_on and commit != other:
+            commit = self._built_on[commit]
+        return commit == other
+
+    def _remember(self, commit: Commit, facts: Facts, onto: Commit | None = None) -> None:
         if len(self._known) >= MOST_KNOWN:
             self._known.clear()
+            self._built_on.clear()
         self._known[commit] = facts
+        if onto is not None and onto != commit:
+            self._built_on[commit] = onto

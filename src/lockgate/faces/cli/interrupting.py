@@ -17,6 +17,7 @@ NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 class _Work(Generic[T]):
     does: Callable[[Callable[[], bool]], T]
     stop: threading.Event = field(default_factory=threading.Event)
+    over: threading.Event = field(default_factory=threading.Event)
     answers: list[T] = field(default_factory=list[T])
     errors: list[BaseException] = field(default_factory=list[BaseException])
 
@@ -25,21 +26,26 @@ class _Work(Generic[T]):
             self.answers.append(self.does(self.stop.is_set))
         except BaseException as error:  # noqa: BLE001 - told where the work was asked for
             self.errors.append(error)
+        finally:
+            self.over.set()
 
 
 def interruptible(does: Callable[[Callable[[], bool]], T]) -> T:
-    """Its answer. It is given a way to ask whether it is still wanted."""
+    """Its answer. It is given a way to ask whether it is still wanted.
+
+    Its thread is not joined: where a signal interrupts that, Python takes it for ended.
+    """
     work = _Work(does)
     thread = threading.Thread(target=work.run, daemon=True)
     with _raising():
         thread.start()
         try:
-            thread.join()
+            work.over.wait()
         except KeyboardInterrupt:
             work.stop.set()
             for number in NUMBERS:
                 signal.signal(number, signal.SIG_IGN)
-            thread.join(PATIENCE)
+            work.over.wait(PATIENCE)
             raise
     if work.errors:
         raise work.errors[0]

@@ -74,11 +74,14 @@ def show_moved(it: "App", task: Task, *, as_json: bool) -> None:
 
 def app() -> "App":
     it = terminal()
-    if it:
-        return it.app
-    from lockgate.bootstrap import open_app
+    return it.app if it else open_app()
 
-    return open_app()
+
+def open_app() -> "App":
+    """Imported here because some commands need no database."""
+    from lockgate import bootstrap
+
+    return bootstrap.open_app()
 
 
 def named(it: "App", name: str | None) -> TaskId:
