@@ -150,6 +150,7 @@ def test_a_file_in_the_way_holds_the_landing_until_it_is_cleaned(orchestra) -> N
     orchestra.up()
     orchestra.until(lambda: "n-c" in said(orchestra, "status"))
     assert orchestra.task(id).status is S.REVIEWING
+    assert "nothing lands now: local edits or untracked files" in said(orchestra, "queue", "list")
     assert (orchestra.root / "n-c").read_text() == "mine\n"
 
     (orchestra.root / "n-c").unlink()

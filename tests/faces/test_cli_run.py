@@ -92,7 +92,7 @@ def test_where_landing_is_automatic_a_run_follows_its_change_into_the_target(orc
 
     landed = orchestrated.git("rev-parse", "main").strip()
     assert answer.code == 0, answer
-    assert f"landed: the target is at {landed} now" in answer.out
+    assert f"the target is at {landed[:12]} now: exactly what was tested" in answer.out
     assert answer.out.endswith(f"is done: its change has landed as {landed[:12]}\n")
     assert (orchestrated.repo / "hello.txt").exists(), "the checkout has followed"
     verified = orchestrated.run("verify", "HEAD", "--json").facts

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from lockgate.core.evaluation import Broken, Passed
 from lockgate.core.gates import CommandGate, DifferentialGate, Gate, Placement, Where
-from lockgate.core.model import Status
+from lockgate.core.model import Status, Task
 from lockgate.core.settings import Settings
 from lockgate.errors import Unavailable
-from lockgate.ports import Attempt, GateRun, Upkeep
+from lockgate.ports import Attempt, GateRun, Project, Upkeep
 from lockgate.services.gate_runner import Evaluation, GateRunner
 from tests.given import COMMIT, a_task
 from tests.scenarios.stage import no_wait
@@ -98,10 +98,10 @@ def test_what_was_changed_is_checked_out_again_and_all_goes_at_the_end(tmp_path:
 def test_a_checkout_that_cannot_be_made_again_breaks_the_gate(tmp_path: Path) -> None:
     @dataclass
     class Once(Tidy):
-        def checkout(self, *args: object) -> None:
+        def checkout(self, project: Project, task: Task, commit: str, directory: Path) -> None:
             if self.asked:
                 raise Unavailable("no clone was made", why="the disk is full", fix="make room")
-            super().checkout(*args)
+            super().checkout(project, task, commit, directory)
 
     results = judged(Once(tmp_path), Watching(), command("a", ALONE), command("b", ALONE))
 

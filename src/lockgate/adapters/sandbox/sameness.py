@@ -1,7 +1,6 @@
 """Whether a tree is as it was, told without reading any file."""
 
 import hashlib
-import operator
 import os
 import stat
 import time
@@ -49,7 +48,7 @@ def look(directory: Path) -> Look:
     digest, newest, left = hashlib.blake2b(_seen(b"", found)), found.st_ctime_ns, [top]
     while left:
         with os.scandir(left.pop()) as entries:
-            for entry in sorted(entries, key=_name):
+            for entry in entries:  # in another order it would be made anew for nothing
                 found = entry.stat(follow_symlinks=False)
                 digest.update(_seen(entry.path, found))
                 newest = max(newest, found.st_ctime_ns)
@@ -67,9 +66,6 @@ def _settled(directory: Path) -> bytes:
     while time.clock_gettime_ns(COARSE) == begun:
         time.sleep(TICK)
     return look(directory).digest
-
-
-_name = operator.attrgetter("name")
 
 
 def _seen(path: bytes, found: os.stat_result) -> bytes:
