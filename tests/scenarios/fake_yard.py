@@ -79,6 +79,7 @@ class FakeYard:
     in_the_way: InTheWay | None = None
     at_landing: Callable[[], None] = nothing
     kept: Sequence[Commit] = ()
+    adds_nothing: bool = False  # as a change that is squashed onto what has it already
 
     def tree(self, commit: str) -> Tree:
         return Tree(sha1(" ".join(sorted(self.content[commit])).encode()).hexdigest())  # noqa: S324
@@ -105,6 +106,8 @@ class FakeYard:
             files = self.overlap(target.project, front, load.commit)
             if files:
                 return Conflict(load.task, files=files)
+            if self.adds_nothing:
+                continue
             built = Commit(f"{front} > {load.commit}")
             self.content[built] = self.content[front] | self.content[load.commit]
             front = built

@@ -14,6 +14,7 @@ from lockgate.core.effects import ReleaseWorkspace
 from lockgate.core.model import GatesPassed, Status, TaskId
 from lockgate.errors import Refused, TransitionRefused
 from lockgate.ports import InTheWay
+from lockgate.services import merge_queue
 from lockgate.services.callers import HUMAN
 from lockgate.services.merge_queue import LOOK, LOOK_AGAIN
 from tests.scenarios.fake_yard import Content, Railway, opened
@@ -386,6 +387,44 @@ def test_other_rules_on_the_target_are_tested_by(auto) -> None:
     auto.turn(LOOK_AGAIN + 1)
 
     assert auto.task(a).status is S.DONE
+
+
+def test_what_does_not_fit_into_one_go_is_done_in_the_next(auto, monkeypatch) -> None:
+    monkeypatch.setattr(merge_queue, "ROUNDS", 2)
+    a, b = auto.ready("a"), auto.ready("b")
+
+    auto.opens()
+
+    assert auto.statuses(a, b) == [S.DONE, S.DONE]
+
+
+def test_a_test_whose_last_run_still_tidies_up_is_started_at_the_next_look(auto) -> None:
+    id = auto.ready("a")
+    lanes: list[str] = []
+
+    def busy(lane: str, _work: Callable[[], float]) -> bool:
+        lanes.append(lane)
+        return False
+
+    auto.trains.turn(auto.project, busy)
+    assert len(lanes) == 1
+    assert auto.task(id).status is S.REVIEWING
+    auto.opens(LOOK + 1)
+
+    assert auto.task(id).status is S.DONE
+
+
+def test_a_change_that_adds_nothing_is_done_and_leaves_the_tips_own_evidence(auto) -> None:
+    auto.ready("a")
+    auto.opens()
+    evidence = dict(auto.yard.notes)
+    auto.yard.adds_nothing = True
+    id = auto.ready("b")
+
+    auto.turn()
+
+    assert auto.task(id).status is S.DONE
+    assert auto.yard.notes == evidence
 
 
 def test_candidates_that_nobody_needs_are_let_go(auto) -> None:

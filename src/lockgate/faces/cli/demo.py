@@ -25,9 +25,11 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 @click.option("--keep", is_flag=True, help="Leave the repository and the state there afterwards.")
 @click.option("--fast", is_flag=True, help="Agents that do not think; they never do in a pipe.")
 def demo(*, keep: bool, fast: bool) -> None:
-    """Show two agents at work: one fails its tests and fixes that, one crashes and is respawned.
+    """Show three agents at work, what their gates find, and how their changes land.
 
-    Needs git only: no agent, no key, no network. Your own repositories and state are not touched.
+    One fails its tests, one deletes a test that it broke, one crashes and is told of a hole by a
+    reviewer. Two of the changes break only together; the target stays green. Needs git only: no
+    agent, no key, no network. Your own repositories and state are not touched.
     """
     place = _place()
     thinking = THINKING if sys.stdout.isatty() and not fast else 0.0
