@@ -17,7 +17,8 @@ from lockgate.core.events import TYPES
 from lockgate.core.model import TaskId
 from lockgate.faces import words
 from lockgate.faces.cli import demo_story
-from lockgate.faces.cli.demo_story import Story, StoryBroke
+from lockgate.faces.cli.demo_proof import StoryBroke
+from lockgate.faces.cli.demo_story import Story
 from tests.faces.shell import Shell
 
 TOOLS = (
