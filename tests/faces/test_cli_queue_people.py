@@ -40,6 +40,13 @@ def until(shell: Shell, id: str, status: Status) -> None:
         time.sleep(0.05)
 
 
+def check_board(shell: Shell, ids: set[str]) -> None:
+    """It forecasts which two changes would not merge with each other."""
+    assert "same.txt" in shell.did("task", "list").splitlines()[-1]
+    [clash] = json.loads(shell.did("task", "list", "--json"))["conflicts"]
+    assert set(clash["tasks"]) == ids
+
+
 def test_people_see_the_queue_and_let_changes_land(orchestrated):
     one, two, three = ready(
         orchestrated,
@@ -63,6 +70,8 @@ def test_people_see_the_queue_and_let_changes_land(orchestrated):
     shown = orchestrated.did("task", "show", one)
     assert f"with {two} (Do two) in same.txt" in shown
     assert [it["task"] for it in orchestrated.facts(one)["conflicts"]] == [two]
+
+    check_board(orchestrated, {one, two})
 
     held = orchestrated.program("queue", "hold", three, "-m", "after the release")
     assert held.out == f"{three} is held: after the release\n"

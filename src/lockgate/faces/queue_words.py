@@ -25,7 +25,7 @@ def queue_text(seen: Listing, holds: Sequence[str]) -> str:
     head = ("#", "TASK", "STANDING", "PRIORITY", "SUMMARY")
     cells = [_cells(number, row) for number, row in enumerate(seen.rows, start=1)]
     lines += [table([head, *cells])]
-    return "\n".join([*lines, *(_clash(it) for it in seen.clashes)])
+    return "\n".join([*lines, *clash_lines(seen.clashes)])
 
 
 def queue_facts(seen: Listing, holds: Sequence[str]) -> Facts:
@@ -44,10 +44,16 @@ def queue_facts(seen: Listing, holds: Sequence[str]) -> Facts:
         "batch": merge.batch,
         "holds": list(holds),
         "changes": [_row_facts(number, row) for number, row in enumerate(seen.rows, start=1)],
-        "conflicts": [
-            {"tasks": [it.one, it.other], "files": list(it.files)} for it in seen.clashes
-        ],
+        "conflicts": clash_facts(seen.clashes),
     }
+
+
+def clash_lines(clashes: Sequence[Clash]) -> list[str]:
+    return [_clash(it) for it in clashes]
+
+
+def clash_facts(clashes: Sequence[Clash]) -> list[Facts]:
+    return [{"tasks": [it.one, it.other], "files": list(it.files)} for it in clashes]
 
 
 def steered_text(task: Task) -> str:

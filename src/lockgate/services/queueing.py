@@ -117,6 +117,15 @@ class Queueing:
             found += [Forecast(other.id, other.summary, files)] if files else []
         return tuple(found)
 
+    def clashes(self, tasks: Sequence[Task]) -> tuple[Clash, ...]:
+        """Among the live changes of these tasks, as far as one looks."""
+        live = [it for it in tasks if it.candidate and it.status in LIVE]
+        projects = {it.project: self.view.store.project(it.project) for it in live}
+        found: list[Clash] = []
+        for id, project in projects.items():
+            found += self._clashes(project, [it for it in live if it.project == id][:FIRST])
+        return tuple(found)
+
     def verify(self, project: Project, name: str) -> Verified | None:
         """None where git knows no such commit. A note that does not fit its commit is no proof."""
         found = self.view.yard.note_of(project, name)

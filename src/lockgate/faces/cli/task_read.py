@@ -1,5 +1,7 @@
 """The task commands that only look."""
 
+from collections.abc import Mapping, Sequence
+
 import click
 
 from lockgate.bootstrap import App
@@ -40,7 +42,21 @@ def list_tasks(
     start = None if after is None else it.tasks.find(after)
     board = it.views.board(TaskFilter(project, frozenset(statuses)), start, limit)
     rows = [{**task_facts(row.task), "trouble": row.trouble} for row in board.rows]
-    show({"tasks": rows, "after": board.after}, words.board_text(board), as_json=as_json)
+    conflicts, lines = _clashes(it, [row.task for row in board.rows if row.task.candidate])
+    facts = {"tasks": rows, "after": board.after, "conflicts": conflicts}
+    show(facts, "\n".join((words.board_text(board), *lines)), as_json=as_json)
+
+
+def _clashes(it: App, tasks: Sequence[Task]) -> tuple[list[Mapping[str, object]], list[str]]:
+    """Which of these changes would not merge with each other; git is asked only of several."""
+    live = [task for task in tasks if task.status not in {Status.DONE, Status.CANCELLED}]
+    if len(live) < 2:  # noqa: PLR2004 - it takes two
+        return [], []
+    from lockgate.bootstrap.train import queueing
+    from lockgate.faces import queue_words
+
+    clashes = queueing(it).clashes(live)
+    return queue_words.clash_facts(clashes), queue_words.clash_lines(clashes)
 
 
 @click.command("show")
