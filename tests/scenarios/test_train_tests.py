@@ -1,0 +1,93 @@
+"""A candidate of the train is tested by the command gates, as often as S1 allows."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from lockgate.core.gates import CommandGate, HumanGate, Placement, Where
+from lockgate.core.model import Pinned
+from lockgate.core.settings import Settings
+from lockgate.core.train_model import Broken, Built, Commit, Green, Red, Tree
+from lockgate.ports import Cut
+from lockgate.services import train_tests
+from lockgate.services.gate_runner import GateRunner
+from tests.scenarios.stage import Always, FakeWorkspaces, no_differential, no_wait
+from tests.scenarios.test_gate_runner import NO_WAIT, PROJECT, Gatehouse, tried
+
+BOTH = Placement(serial=True, on=(Where.CHANGE, Where.TRAIN))
+BUILT = Built(Commit("c" * 40), Tree("d" * 40))
+
+
+def a_test(*gates: CommandGate | HumanGate) -> train_tests.Tested:
+    return train_tests.Tested(
+        project=PROJECT,
+        settings=Settings(formula="none", gates=gates, limits=NO_WAIT),
+        rules=Pinned(base_commit="b" * 40, config_hash="r"),
+        built=BUILT,
+    )
+
+
+def command(name: str, place: Placement = BOTH) -> CommandGate:
+    return CommandGate(name=name, place=place, command=name)
+
+
+@pytest.fixture
+def house() -> Gatehouse:
+    return Gatehouse()
+
+
+@pytest.fixture
+def tests(tmp_path: Path, house: Gatehouse) -> train_tests.TrainTests:
+    workspaces = FakeWorkspaces(tmp_path)
+    runner = GateRunner(
+        home=tmp_path,
+        workspaces=workspaces,
+        gates=house,
+        conditions=Always(),
+        delay=no_wait,
+        differential=no_differential,
+    )
+    return train_tests.TrainTests(workspaces, runner)
+
+
+def test_a_flaky_command_gets_its_attempts_and_passes(tests, house) -> None:
+    house.plays["a"] = [tried(1), tried(1), tried(0)]
+
+    result, proof = tests.run(a_test(command("a")), lambda: False)
+
+    assert result == Green()
+    assert house.asked == ["a", "a", "a"]
+    [passed] = json.loads(proof)
+    assert passed["proof"]["commit"] == BUILT.commit
+    assert "FLAKY" in passed["findings"][0]["issue"]
+
+
+def test_one_that_fails_in_every_attempt_is_red_with_its_evidence(tests, house) -> None:
+    house.plays["a"] = [tried(1, out="a.py:3: boom")] * 3
+
+    result, _ = tests.run(a_test(command("a"), command("b")), lambda: False)
+
+    assert isinstance(result, Red)
+    assert "gate a fails" in result.evidence
+    assert "a.py:3: boom" in result.evidence
+    assert house.asked == ["a", "a", "a"]
+
+
+def test_one_that_cannot_run_says_nothing_of_the_tree(tests, house) -> None:
+    house.plays["a"] = [tried(125, Cut.BOX)] * 3
+
+    result, _ = tests.run(a_test(command("a")), lambda: False)
+
+    assert isinstance(result, Broken)
+
+
+def test_gates_of_the_change_alone_and_people_are_not_asked_again(tests, house) -> None:
+    change = Placement(serial=True, on=(Where.CHANGE,))
+    train = Placement(serial=True, on=(Where.TRAIN,))
+    gates = (command("a", change), command("b", train), HumanGate("h", BOTH))
+
+    result, _ = tests.run(a_test(*gates), lambda: False)
+
+    assert result == Green()
+    assert house.asked == ["b"]
