@@ -5,7 +5,6 @@ from typing import Literal
 EXIT_COMPILATION_ERROR = 1
 EXIT_NETWORK_TIMEOUT = 124
 EXIT_DOCKER_DAEMON_UNAVAILABLE = 125
-NOT_STARTED = frozenset({126, 127})  # the shell's words for a command that it cannot start
 TRANSIENT_EXITS = frozenset({EXIT_NETWORK_TIMEOUT, EXIT_DOCKER_DAEMON_UNAVAILABLE, 126, 127, 128})
 
 ErrorClass = Literal["TransientError", "PersistentError"]

@@ -4,8 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from lockgate.core.canaries import CanaryFile
-from lockgate.core.exits import NOT_STARTED
-from lockgate.core.test_results import ReportRead, Unreadable
+from lockgate.core.test_results import NOT_STARTED, ReportRead, Unreadable
 from lockgate.core.test_runs import AnyRun, Canaries, NotRun, Run
 
 

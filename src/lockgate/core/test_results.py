@@ -8,6 +8,8 @@ from typing import ClassVar
 from lockgate.core.findings import Finding, Location, blocks, by_priority
 from lockgate.core.gates import Report
 
+NOT_STARTED = frozenset({126, 127})  # the shell's words for a command that it cannot start
+
 
 class Outcome(StrEnum):
     PASSED = "passed"

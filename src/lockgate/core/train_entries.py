@@ -28,6 +28,11 @@ def entries(waiting: Iterable[Waits], mode: MergeMode) -> tuple[Entry, ...]:
     return tuple(_entry(it, mode) for it in waiting)
 
 
+def may_land(task: Task, mode: MergeMode) -> bool:
+    """Nobody holds it, and where landing is by hand a human has said yes."""
+    return not task.held and (task.to_land or mode is MergeMode.AUTO)
+
+
 def since(task: Task) -> float:
     """When it came to the queue."""
     return task.phase.completed_at if isinstance(task.phase, GatesPassed) else task.updated
@@ -55,15 +60,14 @@ def verdict(results: Sequence[SingleGateResult]) -> Result:
 
 def _entry(it: Waits, mode: MergeMode) -> Entry:
     task = it.task
-    waits = mode is MergeMode.MANUAL and not task.to_land
-    asks = f"it waits for: lockgate queue approve {task.id}" if waits else ""
+    why = task.held or f"it waits for: lockgate queue approve {task.id}"
     return Entry(
         change=Change(task.id, Commit(task.candidate)),
         since=since(task),
         entered=it.entered,
         priority=task.priority,
         depends_on=it.unlanded,
-        held=task.held or asks,
+        held="" if may_land(task, mode) else why,
     )
 
 

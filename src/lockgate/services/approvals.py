@@ -7,7 +7,6 @@ from lockgate.core import answers
 from lockgate.core.decision import Decision, Evidence, Refusal
 from lockgate.core.findings import Finding
 from lockgate.core.model import Task, TaskId
-from lockgate.errors import Refused
 from lockgate.services.callers import Caller, must_be_human
 from lockgate.services.coordinator import Coordinator
 
@@ -46,11 +45,4 @@ class Approvals:
         caller: Caller,
     ) -> Task:
         must_be_human(caller, otherwise)
-
-        def taken(seen: Evidence) -> Decision:
-            answer = decide(seen)
-            if isinstance(answer, Refusal):
-                raise Refused(otherwise, why=answer.why, fix=answer.fix)
-            return answer
-
-        return self.coordinator.turn(id, taken, caller)
+        return self.coordinator.answer(id, otherwise, decide, caller)

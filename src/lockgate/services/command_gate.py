@@ -10,12 +10,11 @@ from lockgate.core.gates import CommandGate
 from lockgate.core.limits import Limits
 from lockgate.core.model import AgentPhase
 from lockgate.core.retry import RetryOptions, ToolCall, ToolResult
-from lockgate.core.test_results import Bad, Good, NoJudgement, believed
+from lockgate.core.test_results import NOT_STARTED, Bad, Good, NoJudgement, believed
 from lockgate.errors import SandboxRetryExhaustedError
 from lockgate.ports import Attempt, Cut, GateRun, GateRuns
 from lockgate.services.patience import SandboxRetryProtocol, ToolProxy
 
-NOT_STARTED = frozenset({126, 127})  # the shell's words for a command that it cannot start
 TAIL = 4000
 
 

@@ -7,7 +7,7 @@ from lockgate.core import records, turns
 from lockgate.core.decision import Decision, Evidence, Refusal
 from lockgate.core.effects import MirrorTask
 from lockgate.core.model import Actor, Task, TaskId
-from lockgate.errors import StaleTask, TransitionRefused
+from lockgate.errors import Refused, StaleTask, TransitionRefused
 from lockgate.ports import Store
 from lockgate.services.callers import Caller
 from lockgate.services.effector import Effector
@@ -33,6 +33,23 @@ class Coordinator:
 
     def attempt_failed(self, id: TaskId, reason: str) -> Task:
         return self.turn(id, lambda seen: turns.attempt_failed(seen, reason))
+
+    def answer(
+        self,
+        id: TaskId,
+        what: str,
+        decide: Callable[[Evidence], Decision | Refusal],
+        caller: Caller,
+    ) -> Task:
+        """A turn that is no move: a refusal says that `what` did not happen."""
+
+        def taken(seen: Evidence) -> Decision:
+            answer = decide(seen)
+            if isinstance(answer, Refusal):
+                raise Refused(what, why=answer.why, fix=answer.fix)
+            return answer
+
+        return self.turn(id, taken, caller)
 
     def turn(
         self,

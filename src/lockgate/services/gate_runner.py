@@ -114,7 +114,7 @@ class GateRunner:
                 with self._alone(gate):
                     return answers.consented(task, self.differential(it, gate, cancelled))
             case _:
-                return Broken(gate.name, f"this version runs no {kind_of(gate)} gates")
+                return Broken(gate.name, "a review is its reviewers' to judge")
 
     def _applies(self, it: Evaluation, gate: Gate) -> bool:
         if not gate.place.when:

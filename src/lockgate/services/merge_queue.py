@@ -9,7 +9,7 @@ from threading import Event
 
 from lockgate.core.merging import plan, stale
 from lockgate.core.model import ProjectId, Task
-from lockgate.core.settings import MergeMode
+from lockgate.core.train_entries import may_land
 from lockgate.core.train_model import (
     Broken,
     Build,
@@ -73,7 +73,7 @@ class MergeQueue:
             self.view.log.forget_unjudged(target.name)
         tasks = self.view.waiting(project.id)
         sign, again = self._sign(project.id, tasks), 0.0
-        wanted = any(not it.held and (it.to_land or mode is MergeMode.AUTO) for it in tasks)
+        wanted = any(may_land(it, mode) for it in tasks)
         if wanted or self.view.log.open_landings(target.name):
             again = self._planned(self.view.train(target), submit)
         else:

@@ -11,7 +11,7 @@ from lockgate.core.decision import Decision, Evidence, Refusal
 from lockgate.core.merging import places, plan
 from lockgate.core.model import Status, Task, TaskId
 from lockgate.core.train_model import Built, Commit, Hold, Place, Tree
-from lockgate.errors import Refused, Unavailable
+from lockgate.errors import Unavailable
 from lockgate.ports import Project, Repository, TaskFilter
 from lockgate.services.callers import Caller, must_be_human
 from lockgate.services.coordinator import Coordinator
@@ -162,14 +162,7 @@ class Queueing:
         caller: Caller,
     ) -> Task:
         must_be_human(caller, what)
-
-        def taken(seen: Evidence) -> Decision:
-            answer = decide(seen)
-            if isinstance(answer, Refusal):
-                raise Refused(what, why=answer.why, fix=answer.fix)
-            return answer
-
-        return self.coordinator.turn(id, taken, caller)
+        return self.coordinator.answer(id, what, decide, caller)
 
 
 def _judges(evidence: dict[str, object], tree: str | None) -> bool:

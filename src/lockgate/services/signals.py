@@ -2,12 +2,12 @@
 
 from dataclasses import asdict, dataclass, replace
 
-from lockgate.core.decision import Decision, Evidence, Refusal
+from lockgate.core.decision import Evidence, Refusal
 from lockgate.core.handing_on import Work
 from lockgate.core.model import Actor, Checkpoint, Status, Task, TaskId
 from lockgate.core.review_turns import handed_in
 from lockgate.core.turns import Move, move
-from lockgate.errors import LockgateError, Refused
+from lockgate.errors import LockgateError
 from lockgate.ports import Change, Clock, Store, TaskFiles, Workspaces
 from lockgate.services.callers import Caller
 from lockgate.services.coordinator import Coordinator, refused
@@ -48,15 +48,8 @@ class Signals:
 
     def review(self, id: TaskId, text: str, caller: Caller) -> Task:
         """What a reviewer hands in, whole or not at all."""
-
-        def decide(seen: Evidence) -> Decision:
-            answer = handed_in(seen, text)
-            if isinstance(answer, Refusal):
-                what = f"no review of task {id} was handed in"
-                raise Refused(what, why=answer.why, fix=answer.fix)
-            return answer
-
-        return self.coordinator.turn(id, decide, caller)
+        what = f"no review of task {id} was handed in"
+        return self.coordinator.answer(id, what, lambda seen: handed_in(seen, text), caller)
 
     def checkpoint(self, id: TaskId, caller: Caller, said: Said) -> Checkpoint:
         """Keep where the work stands, with a snapshot of it."""

@@ -11,7 +11,6 @@ from lockgate.core.gate_orchestrator import TransitionResult
 from lockgate.core.model import Task, TaskId
 from lockgate.core.settings import Step
 from lockgate.core.step_turns import Ran, stepped
-from lockgate.errors import Refused, TransitionRefused
 from lockgate.services.callers import Caller
 from lockgate.services.coordinator import Coordinator
 from lockgate.services.step_sandbox import StepSandbox, Tried, not_run
@@ -77,11 +76,8 @@ class Steps:
             told.append(answer.moved)
             return answer.decision
 
-        try:
-            task = self.coordinator.turn(id, decide, caller)
-        except TransitionRefused as refusal:
-            what = f"step {ran.node} ran, and counts for nothing"
-            raise Refused(what, why=refusal.why, fix=refusal.fix) from refusal
+        what = f"step {ran.node} ran, and counts for nothing"
+        task = self.coordinator.answer(id, what, decide, caller)
         return StepRun(task, tried, told[-1])
 
     def _fresh(self, seen: Evidence) -> Evidence:

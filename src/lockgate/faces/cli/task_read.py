@@ -49,13 +49,12 @@ def list_tasks(
 
 def _clashes(it: App, tasks: Sequence[Task]) -> tuple[list[Mapping[str, object]], list[str]]:
     """Which of these changes would not merge with each other; git is asked only of several."""
-    live = [task for task in tasks if task.status not in {Status.DONE, Status.CANCELLED}]
-    if len(live) < 2:  # noqa: PLR2004 - it takes two
+    if len(tasks) < 2:  # noqa: PLR2004 - it takes two
         return [], []
     from lockgate.bootstrap.train import queueing
     from lockgate.faces import queue_words
 
-    clashes = queueing(it).clashes(live)
+    clashes = queueing(it).clashes(tasks)
     return queue_words.clash_facts(clashes), queue_words.clash_lines(clashes)
 
 
