@@ -23,7 +23,7 @@ from lockgate.adapters.task_file import (
 )
 from lockgate.adapters.task_file.files import HISTORY, LARGEST
 from lockgate.core.model import TaskId
-from lockgate.core.task_text import BrokenFrontmatter, Missing, Readable, Unreadable
+from lockgate.core.task_text import BrokenFrontmatter, Missing, Readable, TaskText, Unreadable
 from lockgate.errors import Unavailable
 
 T1 = TaskId("t1")
@@ -344,6 +344,25 @@ def test_writing_replaces_a_link_and_never_follows_it(tmp_path):
     assert not (tmp_path / "TASK.md").is_symlink()
     assert (tmp_path / "TASK.md").stat().st_mode & 0o777 == 0o644
     assert sorted(it.name for it in tmp_path.iterdir()) == ["TASK.md", "other", "user"]
+
+
+def test_whoever_reads_while_it_is_written_finds_it_whole(tmp_path):
+    write_task_file(tmp_path, FIELDS, "0\n" * 500)
+    found: list[TaskText] = []
+    reader = threading.Thread(
+        target=lambda: found.extend(read_task_file(tmp_path) for _ in range(20))
+    )
+    reader.start()
+    number = 0
+    while reader.is_alive():
+        number += 1
+        write_task_file(tmp_path, FIELDS, f"{number}\n" * 500)
+    reader.join()
+
+    bodies = [it.body for it in found if isinstance(it, Readable)]
+    assert len(bodies) == 20
+    assert all(len(set(it.split())) == 1 and it.count("\n") == 500 for it in bodies)
+    assert sorted(it.name for it in tmp_path.iterdir()) == ["TASK.md", "user"]
 
 
 def test_what_cannot_be_read_back_is_not_written(tmp_path):

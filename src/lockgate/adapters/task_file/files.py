@@ -17,6 +17,7 @@ from lockgate.adapters.task_file.frontmatter import (
     render_frontmatter,
     split_frontmatter,
 )
+from lockgate.adapters.task_file.replacing import put_in_place
 from lockgate.core.model import TaskId
 from lockgate.core.task_text import BrokenFrontmatter, Missing, Readable, TaskText, Unreadable
 from lockgate.errors import Unavailable
@@ -150,7 +151,7 @@ def write_task_file(directory: Path, frontmatter: Mapping[str, str | int], body:
         try:
             with _closing(os.open(beside, _CREATE, 0o644, dir_fd=where)) as file:
                 _write_all(file, data)
-            os.rename(beside, NAME, src_dir_fd=where, dst_dir_fd=where)
+            put_in_place(where, beside, NAME)
         except BaseException:
             with suppress(OSError):
                 os.unlink(beside, dir_fd=where)
