@@ -33,6 +33,38 @@ def test_a_program_that_does_not_end_is_ended(tmp_path) -> None:
     assert time.monotonic() - begin < 30
 
 
+def test_a_program_that_closes_its_outputs_and_goes_on_is_ended_too() -> None:
+    begin = time.monotonic()
+
+    with pytest.raises(Unavailable, match="had not finished"):
+        run(("sh", "-c", "exec >&- 2>&-; exec sleep 60"), deadline=0.3)
+
+    assert time.monotonic() - begin < 30
+
+
+def test_outputs_larger_than_a_pipe_come_whole_from_both() -> None:
+    done = run(("sh", "-c", "head -c 300000 /dev/zero | tr '\\0' e | tee /dev/stderr"))
+
+    assert (done.out, done.err) == ("e" * 300_000, "e" * 300_000)
+
+
+def test_a_program_reads_the_file_that_it_is_given(tmp_path) -> None:
+    given = tmp_path / "given"
+    given.write_bytes(b"x\n" * 100_000)
+
+    assert run(("cat",), given=given).out == "x\n" * 100_000
+
+
+def test_a_variable_that_is_given_wins_over_ours_and_goes_to_that_program_only(monkeypatch) -> None:
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", "/of/the/user")
+    show = ("sh", "-c", "echo $GIT_CONFIG_GLOBAL $LOCKGATE_GIVEN")
+
+    given = run(show, environment={"GIT_CONFIG_GLOBAL": "/dev/null", "LOCKGATE_GIVEN": "it is"})
+
+    assert given.out == "/dev/null it is\n"
+    assert run(show).out == "/of/the/user\n"
+
+
 @pytest.mark.parametrize("program", ["no-such-program-here", "/etc/hostname", "/"])
 def test_what_cannot_be_started_is_told(program) -> None:
     with pytest.raises(Unavailable, match="was not run"):

@@ -1,9 +1,11 @@
 """The one place that starts a process: argument lists only, a clean environment, a deadline."""
 
+import functools
 import os
 import select
 import subprocess
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -16,8 +18,9 @@ from lockgate.ports import Cut
 __all__ = ["Cut", "Finished", "Process", "ended_within", "run", "start_detached", "start_piped"]
 
 DEADLINE = 60.0
+CHUNK = 65536  # bytes of its output, at once
 STARTER = "LOCKGATE_STARTER"  # who started it, for whoever finds it without a starter
-BARE = {"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8"}  # bwrap's is seen by what it encloses
+BARE = {"PATH": "/usr/bin:/bin", "LC_ALL": "C"}  # bwrap's is seen by what it encloses
 
 Process = subprocess.Popen[bytes]
 
@@ -30,24 +33,25 @@ class Finished:
     cut: Cut | None = None
 
 
-def run(argv: Sequence[str], *, cwd: Path | None = None, deadline: float = DEADLINE) -> Finished:
-    """Run it to its end. Unavailable where it cannot be started or does not end in time."""
-    try:
-        done = subprocess.run(  # noqa: S603 - no shell, and every caller builds its own list
-            argv,
-            cwd=cwd,
-            env=_environment(),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=deadline,
-            check=False,
-        )
-    except OSError as error:
-        raise _not_started(argv[0], error) from error
-    except subprocess.TimeoutExpired as error:
-        what, why = f"{argv[0]} was ended", f"it had not finished after {deadline:.0f} s"
-        raise Unavailable(what, why=why, fix="try again when the machine is less busy") from error
-    return Finished(done.returncode, _text(done.stdout), _text(done.stderr))
+def run(
+    argv: Sequence[str],
+    *,
+    cwd: Path | None = None,
+    deadline: float = DEADLINE,
+    environment: Mapping[str, str] | None = None,
+    given: Path | None = None,
+) -> Finished:
+    """Run it to its end, with these variables besides ours, and this file for it to read.
+
+    Unavailable where it cannot be started or does not end in time.
+    """
+    with _started(argv, cwd, _environment() | dict(environment or {}), given) as process:
+        try:
+            out, err = _heard(process, argv[0], deadline)
+        except BaseException:
+            process.kill()
+            raise
+    return Finished(process.returncode, out, err)
 
 
 def start_detached(argv: Sequence[str], log: Path) -> None:
@@ -116,6 +120,55 @@ def becomes_readable(descriptor: int, seconds: float) -> bool:
     return bool(waiting.poll(seconds * 1000))
 
 
+def _started(
+    argv: Sequence[str], cwd: Path | None, environment: Mapping[str, str], given: Path | None
+) -> Process:
+    file = given.open("rb") if given else None
+    try:
+        return subprocess.Popen(  # noqa: S603 - no shell, and every caller builds its own list
+            argv,
+            cwd=cwd,
+            env=environment,
+            stdin=file or subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            bufsize=0,
+        )
+    except OSError as error:
+        raise _not_started(argv[0], error) from error
+    finally:
+        if file is not None:
+            file.close()
+
+
+def _heard(process: Process, program: str, seconds: float) -> tuple[str, str]:
+    """Both its outputs, whole, once it has ended."""
+    end = time.monotonic() + seconds
+    said = {it.fileno(): bytearray() for it in (process.stdout, process.stderr) if it}
+    waiting, left = select.poll(), set(said)
+    for descriptor in left:
+        waiting.register(descriptor, select.POLLIN)
+    while left:
+        ready = waiting.poll(max(0.0, end - time.monotonic()) * 1000)
+        if not ready:
+            raise _too_slow(program, seconds)
+        for descriptor, _ in ready:
+            chunk = os.read(descriptor, CHUNK)
+            said[descriptor] += chunk
+            if not chunk:
+                waiting.unregister(descriptor)
+                left.discard(descriptor)
+    if not ended_within(process, max(0.0, end - time.monotonic())):
+        raise _too_slow(program, seconds)
+    out, err = said.values()
+    return _text(out), _text(err)
+
+
+def _too_slow(program: str, seconds: float) -> Unavailable:
+    what, why = f"{program} was ended", f"it had not finished after {seconds:.0f} s"
+    return Unavailable(what, why=why, fix="try again when the machine is less busy")
+
+
 def _not_started(program: str, error: OSError) -> Unavailable:
     what = f"{program} was not run"
     if isinstance(error, FileNotFoundError):
@@ -127,7 +180,12 @@ def _not_started(program: str, error: OSError) -> Unavailable:
 
 def me() -> str:
     """This process, as no other was or will be until the machine starts anew."""
-    return f"{namespace()}.{os.getpid()}.{started_at(os.getpid())}"
+    return _named(os.getpid())
+
+
+@functools.lru_cache(maxsize=1)
+def _named(pid: int) -> str:
+    return f"{namespace()}.{pid}.{started_at(pid)}"
 
 
 def namespace() -> str:
@@ -149,8 +207,11 @@ def started_at(pid: int) -> int:
 
 def _environment() -> dict[str, str]:
     """Ours without git's own variables: a hook that calls us must not point git elsewhere."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-    kept |= {name: value for name, value in os.environ.items() if name in _GIT_IDENTITY}
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith("GIT_") or name in _GIT_IDENTITY
+    }
     return kept | {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C.UTF-8"}
 
 
@@ -159,5 +220,5 @@ _GIT_IDENTITY = {
 } | {"GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM"}
 
 
-def _text(raw: bytes) -> str:
+def _text(raw: bytes | bytearray) -> str:
     return raw.decode("utf-8", errors="surrogateescape")

@@ -94,7 +94,7 @@ def bring(repos: Repositories, target: Target, commit: Commit) -> Facts:
     source = Path(target.project.common_dir)
     there = f"refs/lockgate/remotes/{name_of(target)}" if target.remote else ref_of(target)
     with writing(repos):
-        make_both(repos, target.project)
+        make_both(repos, target.project, commit)
         copied = _deepened if deepen else fetched
         done = copied(repos.base, source, f"+{commit}:{there}")
         if done.code != 0:

@@ -1,7 +1,7 @@
 """The user's own repository: git as they have configured it, and our lock on it."""
 
 import os
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -37,7 +37,7 @@ def alone(project: Project) -> Generator[None]:
 
 def in_checkout(tree: Path, *argv: str) -> Finished:
     """With the user's filters, line ends and attributes, in a work tree of theirs."""
-    return _run(tree, argv, LONG, "GIT_REFLOG_ACTION=lockgate: landed")
+    return _run(tree, argv, LONG, {"GIT_REFLOG_ACTION": "lockgate: landed"})
 
 
 def in_repository(project: Project, *argv: str) -> Finished:
@@ -54,7 +54,12 @@ def _place(project: Project) -> Path:
     return root if root.is_dir() else Path(project.common_dir)
 
 
-def _run(where: Path, argv: tuple[str, ...], deadline: float, *settings: str) -> Finished:
+def _run(
+    where: Path,
+    argv: tuple[str, ...],
+    deadline: float,
+    environment: Mapping[str, str] | None = None,
+) -> Finished:
     options = (part for it in _OPTIONS for part in ("-c", it))
     git = ("git", "-C", os.fspath(where), *options, *argv)
-    return run(("env", *settings, *git) if settings else git, deadline=deadline)
+    return run(git, deadline=deadline, environment=environment)

@@ -7,11 +7,11 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from lockgate.adapters.run import run
 from lockgate.adapters.workspaces.changes import fork_of
 from lockgate.adapters.workspaces.clones import Order, build, copy_commit
-from lockgate.adapters.workspaces.hardened_git import LONG, hardened, told, words_of
+from lockgate.adapters.workspaces.hardened_git import told
 from lockgate.adapters.workspaces.listing import blobs_of, texts_of
+from lockgate.adapters.workspaces.new_repository import set_ref
 from lockgate.adapters.workspaces.repositories import repositories_of, rules_of, up_to_date
 from lockgate.core.model import Task
 from lockgate.errors import Unavailable
@@ -56,12 +56,12 @@ def clone_of_blend(order: Order, place: Path, it: Blend) -> None:
     def fill(new: Path) -> None:
         git_dir = new / ".git"
         for commit in dict.fromkeys((it.commit, it.other)):
-            copy_commit(order, git_dir, order.repos.judge, commit)
+            copy_commit(order, git_dir, commit)
         told(order.what, git_dir, "read-tree", it.commit)
         _lay(order, git_dir, it)
         tree = told(order.what, git_dir, "write-tree").strip()
         made = told(order.what, git_dir, "commit-tree", "-m", "lockgate", "-p", it.commit, tree)
-        told(order.what, git_dir, "update-ref", "--no-deref", "HEAD", made.strip())
+        set_ref(git_dir, "HEAD", made.strip())
         told(order.what, git_dir, "read-tree", "--reset", "-u", "HEAD", tree=new)
 
     build(order, place, fill)
@@ -72,7 +72,7 @@ def _lay(order: Order, git_dir: Path, it: Blend) -> None:
     entries = git_dir / "lockgate-entries"
     lines = tuple(_entries(order, git_dir, it))
     entries.write_bytes(b"".join(os.fsencode(line) + b"\0" for line in lines))
-    _fed(order, git_dir, entries, "update-index", "-z", "--index-info")
+    told(order.what, git_dir, "update-index", "-z", "--index-info", given=entries)
     entries.unlink()
 
 
@@ -97,16 +97,8 @@ def _planted(order: Order, git_dir: Path, it: Blend) -> dict[str, str]:
     for place, text in zip(places, it.planted.values(), strict=True):
         place.write_bytes(text.encode("utf-8", "surrogateescape"))
     names.write_bytes(b"".join(os.fsencode(place) + b"\n" for place in places))
-    said = _fed(order, git_dir, names, "hash-object", "-w", "--no-filters", "--stdin-paths")
+    asked = ("hash-object", "-w", "--no-filters", "--stdin-paths")
+    said = told(order.what, git_dir, *asked, given=names)
     for file in (names, *places):
         file.unlink()
     return dict(zip(it.planted, said.split(), strict=True))
-
-
-def _fed(order: Order, git_dir: Path, file: Path, *argv: str) -> str:
-    """Git with a file of ours to read."""
-    git = (*hardened(), f"--git-dir={git_dir}", *argv)
-    done = run(("sh", "-c", 'exec "$@" <"$0"', str(file), *git), deadline=LONG)
-    if done.code != 0:
-        raise Unavailable(order.what, why=words_of(done), fix="do as git says, then try again")
-    return done.out

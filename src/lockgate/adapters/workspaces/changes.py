@@ -3,7 +3,7 @@
 import hashlib
 import os
 import secrets
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
@@ -26,24 +26,43 @@ LARGEST_DIFF = 32 * 1024 * 1024
 _PUBLISHED = "refs/lockgate/published"  # what we have set a task's branch to
 _REBASING = ("rebase-merge/head-name", "rebase-apply/head-name", "BISECT_START")
 _PLAIN = ("--no-ext-diff", "--no-textconv", "--no-color")
+_WITH_LIST = ("--raw", "--patch", "-z")
+_CHUNK = 1024 * 1024
 
 
 def change_of(repos: Repositories, task: Task, commit: str) -> Change:
     """A file that was renamed counts under both its names."""
-    what = f"the files of {commit} were not listed"
-    names = ("diff", "--name-only", "-z", "--no-renames", *_PLAIN)
-    fork = fork_of(repos, task, commit)
-    listed = told(what, repos.judge, *names, fork, commit, "--")
-    return Change(commit, tuple(listed.split("\0")[:-1]), _patch(repos, fork, commit))
+    if commit == rules_of(task).base_commit:
+        return Change(commit, (), hashlib.sha256().hexdigest())
+    with _diff(repos, task, commit, *_WITH_LIST, "--binary", "--full-index", "-U3") as file:
+        return Change(commit, _files(file), _patch(file))
 
 
-def _patch(repos: Repositories, fork: str, commit: str) -> str:
+def _files(file: BinaryIO) -> tuple[str, ...]:
+    """Of the list before the patch, which is left to read."""
+    head = b""
+    while b"\0\0" not in head and (more := file.read(_CHUNK)):
+        head += more
+    listed, end, _ = head.partition(b"\0\0")
+    file.seek(len(listed) + len(end))
+    return tuple(os.fsdecode(it) for it in sorted(set(_named(listed))))
+
+
+def _named(listed: bytes) -> Iterator[bytes]:
+    """For each file the facts, ended by a letter, and its name; two names where it was renamed."""
+    fields = iter(listed.split(b"\0") if listed else ())
+    for facts in fields:
+        yield next(fields)
+        if b" R" in facts:
+            yield next(fields)
+
+
+def _patch(file: BinaryIO) -> str:
     """A digest of every line that differs, with those around it, wherever in its file it stands."""
-    with _diff(repos, fork, commit, "--binary", "--full-index", "-U3") as file:
-        seen = hashlib.sha256()
-        for line in file:
-            if not line.startswith((b"@@", b"index ")):
-                seen.update(line)
+    seen = hashlib.sha256()
+    for line in file:
+        if not line.startswith((b"@@", b"index ")):
+            seen.update(line)
     return seen.hexdigest()
 
 
@@ -61,23 +80,26 @@ def squashed(repos: Repositories, task: Task, commit: str) -> str:
 
 def diff_of(repos: Repositories, task: Task, commit: str) -> str:
     """It says so where it is cut."""
-    with _diff(repos, fork_of(repos, task, commit), commit) as file:
+    with _diff(repos, task, commit) as file:
         text = file.read(LARGEST_DIFF).decode("utf-8", "replace")
         left = os.fstat(file.fileno()).st_size - LARGEST_DIFF
     return f"{text}\n… {left} bytes of this diff are left out …\n" if left > 0 else text
 
 
 @contextmanager
-def _diff(repos: Repositories, fork: str, commit: str, *more: str) -> Generator[BinaryIO]:
-    """By way of a file, so that a diff of any size costs only so much memory."""
-    path = repos.directory / f".diff-{secrets.token_hex(4)}"
-    asked = ("diff", *_PLAIN, *more, f"--output={path}", fork, commit, "--")
-    try:
-        told(f"the diff of {commit} was not made", repos.judge, *asked)
-        with path.open("rb") as file:
-            yield file
-    finally:
-        path.unlink(missing_ok=True)
+def _diff(repos: Repositories, task: Task, commit: str, *more: str) -> Generator[BinaryIO]:
+    """By way of a file, so that a diff of any size costs only so much memory.
+
+    The file has no name, so that no kill leaves it behind.
+    """
+    path, base = repos.directory / f".diff-{secrets.token_hex(4)}", rules_of(task).base_commit
+    with path.open("x+b") as file:
+        path.unlink()
+        asked = ("diff", *_PLAIN, *more, f"--output=/proc/{os.getpid()}/fd/{file.fileno()}")
+        if git(repos.judge, *asked, f"{base}...{commit}", "--").code != 0:
+            what = f"the diff of {commit} was not made"
+            told(what, repos.judge, *asked, fork_of(repos, task, commit), commit, "--")
+        yield file
 
 
 def adopted(repos: Repositories, project: Project, task: Task) -> str | None:

@@ -1,5 +1,6 @@
 """A clone that borrows base.git's objects, built by us where nobody else can write yet."""
 
+import os
 import secrets
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
@@ -9,15 +10,16 @@ from glob import escape
 from pathlib import Path
 
 from lockgate.adapters.run import run
+from lockgate.adapters.workspaces.copying import copied
 from lockgate.adapters.workspaces.hardened_git import (
     commit_at,
     fetched,
     git,
     is_ancestor,
-    object_format,
     told,
     words_of,
 )
+from lockgate.adapters.workspaces.new_repository import make_repository, set_ref
 from lockgate.adapters.workspaces.repositories import (
     Repositories,
     borrow,
@@ -32,6 +34,7 @@ from lockgate.ports import Project
 
 BASE = "/base.git"  # where every sandbox shows it
 OURS = ("TASK.md", "task.json")  # Lockgate's own files in a workspace
+LOCKGATE = ("Lockgate", "lockgate@localhost")  # who commits where a change is only judged
 EXCLUDED = ("/TASK.md", "/task.json", "/.TASK.md.*", "/.task.json.*", ".aider*")
 
 
@@ -70,12 +73,12 @@ def clone_for_work(order: Order, place: Path) -> None:
 
     def fill(new: Path) -> None:
         git_dir, branch = new / ".git", f"refs/heads/{order.task.branch}"
-        told(order.what, git_dir, "update-ref", branch, _start(order, git_dir))
-        told(order.what, git_dir, "symbolic-ref", "HEAD", branch)
+        set_ref(git_dir, branch, _start(order, git_dir))
+        set_ref(git_dir, "HEAD", f"ref: {branch}")
         told(order.what, git_dir, "read-tree", "-m", "-u", "HEAD", tree=new)
         _leave_ours_alone(order, new)
 
-    build(order, place, fill)
+    build(order, place, fill, _identity(order))
 
 
 def clone_of_commit(order: Order, place: Path, commit: str) -> None:
@@ -83,8 +86,8 @@ def clone_of_commit(order: Order, place: Path, commit: str) -> None:
 
     def fill(new: Path) -> None:
         git_dir = new / ".git"
-        copy_commit(order, git_dir, order.repos.judge, commit)
-        told(order.what, git_dir, "update-ref", "--no-deref", "HEAD", commit)
+        copy_commit(order, git_dir, commit)
+        set_ref(git_dir, "HEAD", commit)
         told(order.what, git_dir, "read-tree", "-m", "-u", "HEAD", tree=new)
 
     build(order, place, fill)
@@ -98,20 +101,30 @@ def is_clone_of(place: Path, commit: str) -> bool:
         return False
 
 
-def build(order: Order, place: Path, fill: Callable[[Path], None]) -> None:
+def build(
+    order: Order, place: Path, fill: Callable[[Path], None], who: tuple[str, str] = LOCKGATE
+) -> None:
     """Filled beside its place, and moved there whole; whoever came first wins."""
     place.parent.mkdir(parents=True, exist_ok=True)
     for half in place.parent.glob(f".new-{escape(place.name)}-????????"):
         remove(half)
     with _half_made(place.with_name(f".new-{place.name}-{secrets.token_hex(4)}")) as new:
-        _init(order, new)
-        fill(new)
-        _finish(order, new)
         try:
-            new.rename(place)
+            _init(order, new, who)
+            fill(new)
+            _finish(order, new)
+            _move(new, place)
         except OSError as error:
-            if error.errno not in {EEXIST, ENOTEMPTY}:
-                raise Unavailable(order.what, why=str(error), fix="try again") from error
+            fix = "see that the disk has room, then try again"
+            raise Unavailable(order.what, why=str(error), fix=fix) from error
+
+
+def _move(new: Path, place: Path) -> None:
+    try:
+        new.rename(place)
+    except OSError as error:
+        if error.errno not in {EEXIST, ENOTEMPTY}:
+            raise
 
 
 @contextmanager
@@ -122,28 +135,24 @@ def _half_made(new: Path) -> Generator[Path]:
         remove(new)
 
 
-def _init(order: Order, new: Path) -> None:
+def _init(order: Order, new: Path, who: tuple[str, str]) -> None:
     rules, git_dir = rules_of(order.task), new / ".git"
-    kind = f"--object-format={object_format(order.repos.base)}"
-    told(order.what, None, "init", "--quiet", "--template=", kind, "--", str(new))
+    make_repository(git_dir, rules.base_commit, _configuration(order, *who), bare=False)
     borrow(git_dir, str(order.repos.base / "objects"))
     share_shallow(order.repos.base, git_dir)
-    with (git_dir / "config").open("a", encoding="utf-8", errors="surrogateescape") as config:
-        config.write(_configuration(order))
-    (git_dir / "info").mkdir(exist_ok=True)
-    (git_dir / "info" / "exclude").write_text("".join(f"{it}\n" for it in EXCLUDED))
+    exclude(git_dir)
     origin = "refs/remotes/origin"
-    told(order.what, git_dir, "update-ref", f"{origin}/{rules.base}", rules.base_commit)
-    told(order.what, git_dir, "symbolic-ref", f"{origin}/HEAD", f"{origin}/{rules.base}")
+    set_ref(git_dir, f"{origin}/{rules.base}", rules.base_commit)
+    set_ref(git_dir, f"{origin}/HEAD", f"ref: {origin}/{rules.base}")
 
 
 def _finish(order: Order, new: Path) -> None:
     """Whom it belongs to changes what git remembers of its files, so that is looked at again."""
     git_dir = new / ".git"
-    hand_over(new, *order.agent)
-    git(git_dir, "update-index", "-q", "--refresh", tree=new)
+    if hand_over(new, *order.agent):
+        git(git_dir, "update-index", "-q", "--refresh", tree=new)
+        os.lchown(git_dir / "index", *order.agent)
     borrow(git_dir, f"{order.shown_base}/objects")
-    hand_over(git_dir, *order.agent)
 
 
 def _start(order: Order, git_dir: Path) -> str:
@@ -151,19 +160,26 @@ def _start(order: Order, git_dir: Path) -> str:
     theirs = Path(order.project.common_dir)
     tip = commit_at(theirs, f"refs/heads/{order.task.branch}")
     change = last_change(order.repos, order.task.id)
-    for source, commit in ((theirs, tip), (order.repos.judge, change)):
-        if commit:
-            copy_commit(order, git_dir, source, commit)
+    if tip and tip != order.base_commit:
+        done = fetched(git_dir, theirs, tip)
+        if done.code != 0:
+            raise _not_copied(order, tip, theirs, words_of(done))
+    if change:
+        copy_commit(order, git_dir, change)
     if tip and change and is_ancestor(git_dir, change, tip):
         return tip
     return change or tip or order.base_commit
 
 
-def copy_commit(order: Order, git_dir: Path, source: Path, commit: str) -> None:
-    done = fetched(git_dir, source, commit)
-    if done.code != 0:
-        why = f"commit {commit} was not taken from {source}: {words_of(done)}"
-        raise Unavailable(order.what, why=why, fix="do as git says, then try again")
+def copy_commit(order: Order, git_dir: Path, commit: str) -> None:
+    """With all that it reaches, as far as base.git does not have that."""
+    if why := copied(order.repos, git_dir, commit, order.base_commit):
+        raise _not_copied(order, commit, order.repos.judge, why)
+
+
+def _not_copied(order: Order, commit: str, source: Path, why: str) -> Unavailable:
+    why = f"commit {commit} was not taken from {source}: {why}"
+    return Unavailable(order.what, why=why, fix="do as git says, then try again")
 
 
 def _leave_ours_alone(order: Order, new: Path) -> None:
@@ -175,9 +191,14 @@ def _leave_ours_alone(order: Order, new: Path) -> None:
         told(order.what, git_dir, *mark, tree=new)
 
 
-def _configuration(order: Order) -> str:
+def exclude(git_dir: Path) -> None:
+    """Lockgate's own files are nobody's change."""
+    (git_dir / "info").mkdir()
+    (git_dir / "info" / "exclude").write_text("".join(f"{it}\n" for it in EXCLUDED))
+
+
+def _configuration(order: Order, name: str, email: str) -> str:
     base = rules_of(order.task).base
-    name, email = _identity(order)
     return (
         '[remote "origin"]\n'
         f"\turl = {_quoted(order.shown_base)}\n"
@@ -189,9 +210,11 @@ def _configuration(order: Order) -> str:
 
 def _identity(order: Order) -> tuple[str, str]:
     """The user's, as their own git has it; the agent's name where they have none."""
-    asked = ("git", f"--git-dir={order.project.common_dir}", "config", "--get")
-    name, email = (run((*asked, f"user.{it}")).out.strip() for it in ("name", "email"))
-    return name or order.task.agent, email or f"{order.task.agent}@localhost"
+    asked = ("config", "--null", "--get-regexp", r"^user\.(name|email)$")
+    said = run(("git", f"--git-dir={order.project.common_dir}", *asked)).out.split("\0")
+    found = {key: value.strip() for key, _, value in (line.partition("\n") for line in said)}
+    agent = order.task.agent
+    return found.get("user.name") or agent, found.get("user.email") or f"{agent}@localhost"
 
 
 def _quoted(value: str) -> str:

@@ -26,6 +26,7 @@ OPTIONS = (
     "protocol.file.allow=always",
     "safe.directory=*",
 )
+HARDENED = ("git", *(part for it in OPTIONS for part in ("-c", it)))  # in that environment
 # The other end of a fetch hears none of our options, and the owner of a clone may be another.
 _UPLOAD_PACK = "git -c 'safe.directory=*' upload-pack"
 _FETCH = (
@@ -40,16 +41,18 @@ _FETCH = (
 )
 
 
-def git(git_dir: Path | None, *argv: str, tree: Path | None = None) -> Finished:
-    """Ask it. None is for what needs no repository; nothing is ever looked for upwards."""
-    where = [] if git_dir is None else [f"--git-dir={git_dir}"]
-    where += [] if tree is None else [f"--work-tree={tree}"]
-    return run((*hardened(), *where, *argv), cwd=tree, deadline=LONG)
+def git(git_dir: Path, *argv: str, tree: Path | None = None, given: Path | None = None) -> Finished:
+    """Ask it, with a file to read where it wants one; nothing is ever looked for upwards."""
+    shown = () if tree is None else (f"--work-tree={tree}",)
+    asked = (*HARDENED, f"--git-dir={git_dir}", *shown, *argv)
+    return run(asked, cwd=tree, deadline=LONG, environment=ENVIRONMENT, given=given)
 
 
-def told(what: str, git_dir: Path | None, *argv: str, tree: Path | None = None) -> str:
+def told(
+    what: str, git_dir: Path, *argv: str, tree: Path | None = None, given: Path | None = None
+) -> str:
     """Its output; `what` did not happen where it fails."""
-    done = git(git_dir, *argv, tree=tree)
+    done = git(git_dir, *argv, tree=tree, given=given)
     if done.code != 0:
         raise Unavailable(what, why=words_of(done), fix="do as git says, then try again")
     return done.out
@@ -60,18 +63,14 @@ def commit_made(
 ) -> str:
     """A commit of ours, with no ref; the same facts give the same id."""
     facts = {"NAME": "Lockgate", "EMAIL": "lockgate@localhost", "DATE": f"@{seconds} +0000"}
-    who = [f"GIT_{it}_{k}={v}" for it in ("AUTHOR", "COMMITTER") for k, v in facts.items()]
+    who = {f"GIT_{it}_{k}": v for it in ("AUTHOR", "COMMITTER") for k, v in facts.items()}
     above = [part for parent in parents for part in ("-p", parent)]
     argv = ("commit-tree", *above, "-m", message or "(no summary)", tree)
-    done = run(("env", *who, *hardened(), f"--git-dir={git_dir}", *argv), deadline=LONG)
+    asked = (*HARDENED, f"--git-dir={git_dir}", *argv)
+    done = run(asked, deadline=LONG, environment=ENVIRONMENT | who)
     if done.code != 0:
         raise Unavailable(what, why=words_of(done), fix="do as git says, then try again")
     return done.out.strip()
-
-
-def hardened() -> tuple[str, ...]:
-    settings = (f"{name}={value}" for name, value in ENVIRONMENT.items())
-    return ("env", *settings, "git", *(part for it in OPTIONS for part in ("-c", it)))
 
 
 def words_of(done: Finished) -> str:
@@ -85,10 +84,6 @@ def commit_at(git_dir: Path, name: str) -> str | None:
         git_dir, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}"
     )
     return asked.out.strip() if asked.code == 0 else None
-
-
-def object_format(git_dir: Path) -> str:
-    return git(git_dir, "rev-parse", "--show-object-format").out.strip() or "sha1"
 
 
 def is_ancestor(git_dir: Path, commit: str, other: str) -> bool:

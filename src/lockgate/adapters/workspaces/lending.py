@@ -1,4 +1,4 @@
-"""The two repositories of a throw-away home: the user's own objects under a second name.
+"""The repositories of a throw-away home, which are one: the user's objects under a second name.
 
 Fetching them would take as long as the history is; a hard link takes no time and no room, and what
 is in the store of objects is never written again. On another disk they are copied.
@@ -9,8 +9,13 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from lockgate.adapters.workspaces.hardened_git import told
-from lockgate.adapters.workspaces.repositories import make_both, repositories_of, writing
+from lockgate.adapters.workspaces.new_repository import (
+    SHARED,
+    make_repository,
+    open_to_all,
+    set_ref,
+)
+from lockgate.adapters.workspaces.repositories import repositories_of
 from lockgate.errors import Unavailable
 from lockgate.ports import Project
 
@@ -21,19 +26,19 @@ def lend(home: Path, project: Project, branch: str, commit: str) -> None:
     """With the branch at that commit, for whoever asks where the change comes from."""
     repos, source = repositories_of(home, project), Path(project.common_dir)
     what = f"the objects of {project.name} were not lent"
-    with writing(repos):
-        make_both(repos, project)
-        try:
-            for store in _stores(source / "objects", DEEPEST):
-                _link(store, repos.base / "objects")
-            if (source / "shallow").exists():
-                for place in (repos.base, repos.judge):
-                    shutil.copyfile(source / "shallow", place / "shallow")
-        except OSError as error:
-            fix = "see that the repository can be read and the disk has room, then try again"
-            raise Unavailable(what, why=str(error), fix=fix) from error
-        told(what, repos.base, "update-ref", f"refs/heads/{branch}", commit)
-        told(what, repos.base, "symbolic-ref", "HEAD", f"refs/heads/{branch}")
+    try:
+        make_repository(repos.base, commit, SHARED, bare=True)
+        repos.judge.symlink_to(repos.base.name)
+        if (source / "shallow").exists():
+            shutil.copyfile(source / "shallow", repos.base / "shallow")
+        set_ref(repos.base, f"refs/heads/{branch}", commit)
+        set_ref(repos.base, "HEAD", f"ref: refs/heads/{branch}")
+        open_to_all(repos.base)  # before an object is there: its mode is the user's own file's
+        for store in _stores(source / "objects", DEEPEST):
+            _link(store, repos.base / "objects")
+    except OSError as error:
+        fix = "see that the repository can be read and the disk has room, then try again"
+        raise Unavailable(what, why=str(error), fix=fix) from error
 
 
 def _stores(objects: Path, depth: int) -> Iterator[Path]:
@@ -51,6 +56,7 @@ def _link(source: Path, target: Path) -> None:
     for name in _folders(source):
         there = target / name
         there.mkdir(exist_ok=True)
+        there.chmod(0o755)
         with os.scandir(source / name) as entries:
             for entry in entries:
                 if entry.is_file(follow_symlinks=False) and not entry.name.startswith("tmp_"):

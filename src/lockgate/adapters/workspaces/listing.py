@@ -6,7 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from lockgate.adapters.run import run
-from lockgate.adapters.workspaces.hardened_git import LONG, hardened, told, words_of
+from lockgate.adapters.workspaces.hardened_git import ENVIRONMENT, HARDENED, LONG, told, words_of
 from lockgate.adapters.workspaces.repositories import Repositories
 from lockgate.errors import Unavailable
 
@@ -66,11 +66,12 @@ def _asked(repos: Repositories, ids: Sequence[str], how: str) -> bytes:
         return b""
     name = secrets.token_hex(4)
     wanted, answer = (repos.directory / f".{it}-{name}" for it in ("ask", "told"))
-    git = (*hardened(), f"--git-dir={repos.judge}", "cat-file", how)
+    git = (*HARDENED, f"--git-dir={repos.judge}", "cat-file", how)
     try:
         wanted.write_bytes("".join(f"{id}\n" for id in ids).encode("ascii"))
-        shell = ("sh", "-c", 'in=$1 out=$2; shift 2; exec "$@" <"$in" >"$out"', "sh")
-        done = run((*shell, str(wanted), str(answer), *git), deadline=LONG)
+        shell = ("sh", "-c", 'exec "$@" >"$0"')
+        asked = (*shell, str(answer), *git)
+        done = run(asked, deadline=LONG, environment=ENVIRONMENT, given=wanted)
         if done.code != 0:
             fix = "do as git says, then try again"
             raise Unavailable("files were not read", why=words_of(done), fix=fix)

@@ -11,11 +11,16 @@ from lockgate.adapters.workspaces.hardened_git import (
     commit_at,
     fetched,
     git,
-    object_format,
     told,
     words_of,
 )
 from lockgate.adapters.workspaces.locks import locked
+from lockgate.adapters.workspaces.new_repository import (
+    SHARED,
+    make_repository,
+    open_to_all,
+    ref_at,
+)
 from lockgate.adapters.workspaces.trees import remove
 from lockgate.core.model import Pinned, Task, TaskId
 from lockgate.errors import Refused, Unavailable
@@ -23,6 +28,7 @@ from lockgate.ports import Project
 
 _CHANGES = "refs/lockgate/changes"  # a task's newest change
 _SNAPSHOTS = "refs/lockgate/snapshots"  # every change a task ever had
+_CHECKING = "[transfer]\n\tfsckObjects = true\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,14 +68,20 @@ def rules_of(task: Task) -> Pinned:
 def up_to_date(home: Path, project: Project, task: Task) -> Repositories:
     """The project's two, made where they are missing, with the task's base commit in them."""
     repos, rules = repositories_of(home, project), rules_of(task)
-    if repos.judge.is_dir() and commit_at(repos.base, rules.base_commit):
+    if repos.judge.is_dir() and _lends(repos.base, rules):
         return repos
     with writing(repos):
-        make_both(repos, project)
+        make_both(repos, project, rules.base_commit)
         if commit_at(repos.base, rules.base_commit) is None:
             _bring(repos.base, project, rules)
         share_shallow(repos.base, repos.judge)
     return repos
+
+
+def _lends(base: Path, rules: Pinned) -> bool:
+    """Whether it has the base commit: its branch is there, or git finds it."""
+    shown = ref_at(base, f"refs/heads/{rules.base}")
+    return shown == rules.base_commit or commit_at(base, rules.base_commit) is not None
 
 
 @contextmanager
@@ -96,7 +108,6 @@ def keep(repos: Repositories, task: TaskId, commit: str) -> None:
 
 
 def borrow(git_dir: Path, objects: str) -> None:
-    (git_dir / "objects" / "info").mkdir(exist_ok=True)
     (git_dir / "objects" / "info" / "alternates").write_bytes(os.fsencode(objects) + b"\n")
 
 
@@ -106,22 +117,24 @@ def share_shallow(base: Path, git_dir: Path) -> None:
         (git_dir / "shallow").write_bytes((base / "shallow").read_bytes())
 
 
-def make_both(repos: Repositories, project: Project) -> None:
-    kind = object_format(Path(project.common_dir))
+def make_both(repos: Repositories, project: Project, commit: str) -> None:
+    """Where they are missing, for objects that are named as this commit is."""
     for place in (repos.base, repos.judge):
         if place.is_dir():
             continue
         new = place.with_name(f".new-{secrets.token_hex(4)}")
-        what = f"{place.name} of {project.name} was not made"
-        told(what, None, *_INIT, f"--object-format={kind}", "--", str(new))
-        if place == repos.judge:
-            told(what, new, "config", "transfer.fsckObjects", "true")
-            borrow(new, str(repos.base / "objects"))
-        new.rename(place)
-
-
-# All may read what a sandbox shows, whatever the umask: as root another uid reads it.
-_INIT = ("init", "--quiet", "--bare", "--template=", "--shared=0644", "--initial-branch=main")
+        try:
+            if place == repos.base:
+                make_repository(new, commit, SHARED, bare=True)
+            else:
+                make_repository(new, commit, SHARED + _CHECKING, bare=True)
+                borrow(new, str(repos.base / "objects"))
+            open_to_all(new)
+            new.rename(place)
+        except OSError as error:
+            what = f"{place.name} of {project.name} was not made"
+            fix = "see that the disk has room, then try again"
+            raise Unavailable(what, why=str(error), fix=fix) from error
 
 
 def _bring(base: Path, project: Project, rules: Pinned) -> None:

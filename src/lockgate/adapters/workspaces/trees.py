@@ -21,15 +21,18 @@ def owner_at(*, sandboxed: bool) -> tuple[int, int]:
     return owner() if sandboxed else (os.geteuid(), os.getegid())
 
 
-def hand_over(directory: Path, uid: int, gid: int) -> None:
-    """Give all of a tree that only we have written to the agent; no link is followed.
+def hand_over(directory: Path, uid: int, gid: int) -> bool:
+    """Give all of a tree that only we have written to the agent, unless that is us.
+
+    No link is followed.
 
     Its top stays open to us too: who builds the sandbox goes there before it becomes the agent.
     """
     if uid == os.geteuid():
-        return
+        return False
     directory.chmod(0o755)
     run(("chown", "-R", "-h", f"{uid}:{gid}", "--", str(directory)), deadline=600.0)
+    return True
 
 
 def write_files(directory: Path, files: Mapping[str, str], uid: int, gid: int) -> None:

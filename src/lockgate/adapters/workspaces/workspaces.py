@@ -120,6 +120,8 @@ class GitWorkspaces:
         self, project: Project, task: Task, settings: Settings, directory: Path | None = None
     ) -> None:
         """Give a clone, or a checkout of ours, what `[env]` says; once for the same of it."""
+        if not (settings.env.setup or settings.env.copy):
+            return
         order = self._order(project, task)
         furnish(order, directory or self.place(task.id), settings.env)
 

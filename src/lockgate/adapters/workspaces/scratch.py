@@ -1,0 +1,50 @@
+"""Where an agent's work is read: a git directory of ours beside its clone, for as long."""
+
+import secrets
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+from lockgate.adapters.workspaces.clones import Order, exclude
+from lockgate.adapters.workspaces.copying import copied
+from lockgate.adapters.workspaces.new_repository import make_repository, set_ref
+from lockgate.adapters.workspaces.repositories import borrow, share_shallow
+from lockgate.adapters.workspaces.trees import hand_over, remove
+from lockgate.errors import Unavailable
+
+_FIX = "look at the workspace, mend that, then try again; nothing was removed"
+
+
+@contextmanager
+def scratch_for(order: Order, place: Path, last: str | None) -> Generator[Path]:
+    """A git directory that has what the clone may build on, and room for the answer."""
+    for left in place.parent.glob(f".take-{place.name}-????????"):
+        remove(left)
+    scratch = place.with_name(f".take-{place.name}-{secrets.token_hex(4)}")
+    try:
+        _lay_out(order, scratch, last)
+        hand_over(scratch, *order.agent)
+        yield scratch
+    finally:
+        remove(scratch)
+
+
+def not_taken(order: Order, why: str) -> Unavailable:
+    return Unavailable(f"the work of task {order.task.id} was not taken", why=why, fix=_FIX)
+
+
+def _lay_out(order: Order, scratch: Path, last: str | None) -> None:
+    repos, git_dir = order.repos, scratch / "git"
+    try:
+        (scratch / "out").mkdir(parents=True)
+        make_repository(git_dir, order.base_commit, "", bare=True)
+        borrow(git_dir, str(repos.base / "objects"))
+        share_shallow(repos.base, git_dir)
+        if last is not None:
+            if why := copied(repos, git_dir, last, order.base_commit):
+                raise not_taken(order, why)
+            set_ref(git_dir, "refs/lockgate/last", last)
+        exclude(git_dir)
+        borrow(git_dir, f"{order.shown_base}/objects")
+    except OSError as error:
+        raise not_taken(order, str(error)) from error
