@@ -11,6 +11,7 @@ from lockgate.adapters.gate_commands import CommandGates
 from lockgate.adapters.sandbox import sameness
 from lockgate.adapters.workspaces.trees import remove
 from lockgate.core.settings import SandboxLevel, Service
+from lockgate.errors import Unavailable
 from lockgate.ports import Attempt, Upkeep
 from tests.adapters.gatehouse import Gatehouse, a_gatehouse, gate, unread
 
@@ -26,6 +27,9 @@ CHANGES = {
     "replaces": "cp file ../other; mv ../other file",
     "adds": "mkdir -p build/deep; echo x > build/deep/x",
     "adds what git ignores": "echo x > .git/info-x",
+    "adds a directory": "mkdir deep/er-still",
+    "adds a name": "ln file other",
+    "swaps two names": "mv file other; mv deep/er file; mv other deep/er",
     "deletes": "rm deep/er",
     "deletes all of it": 'rm -rf "$PWD"',
     "chmods a file": "chmod 400 file",
@@ -74,6 +78,11 @@ def make(checkout: Path) -> None:
         os.utime(checkout / name, (10**9, 10**9))
 
 
+def fails() -> None:
+    message = "no room"
+    raise OSError(message)
+
+
 @pytest.fixture
 def kept(tmp_path):
     """Afterwards nothing is left but what goes with the checkout."""
@@ -117,6 +126,25 @@ def test_what_it_left_beside_the_tree_is_gone_for_the_next(kept) -> None:
     assert "x" not in kept.bare(look).out.split()
 
 
+def test_what_it_left_beside_the_tree_at_once_or_much_later_is_gone_too(kept) -> None:
+    for pause in (0, 0, 0, 0.02, 0.02):
+        kept.bare("true")
+        time.sleep(pause)
+        kept.bare("true")
+        kept.bare('mkdir "$HOME/x"')
+
+        assert kept.bare('ls -A "$HOME"').out == ""
+
+
+def test_what_a_long_one_left_running_ends_with_it(kept, tmp_path) -> None:
+    late = f"{tmp_path}/late"
+
+    kept.bare(f"setsid sh -c 'sleep 2; touch {late}' >/dev/null 2>&1 </dev/null & sleep 1.2")
+    time.sleep(1.2)
+
+    assert not Path(late).exists()
+
+
 def test_the_same_directories_serve_as_long_as_they_are_empty(kept) -> None:
     said = {kept.bare('echo "$PWD $TMPDIR"').out for _ in range(3)}
 
@@ -129,6 +157,16 @@ def test_a_change_between_two_attempts_is_seen_too(kept) -> None:
     (kept.house.checkout / "file").write_text("by somebody else\n")
 
     assert kept.bare("cat file").out == "as it was\n"
+
+
+def test_a_changed_tree_that_could_not_be_made_anew_is_not_taken_for_the_one_that_was(kept) -> None:
+    kept.bare("true")
+    kept.bare("echo more >> file")
+    kept.upkeep.renew = fails
+
+    for _ in range(2):
+        with pytest.raises(Unavailable):
+            kept.bare("true")
 
 
 def test_what_it_leaves_running_ends_with_it_and_writes_nothing_later(kept, tmp_path) -> None:

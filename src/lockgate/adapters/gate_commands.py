@@ -28,7 +28,6 @@ from lockgate.errors import Unavailable
 from lockgate.ports import Attempt, Cut, GateRun
 
 SIGNALS = {137: "SIGKILL", 143: "SIGTERM"}  # or a program's own exit
-NOWHERE = Path(os.devnull) / "nothing"  # where no report is
 NEVER_RAN = frozenset({Cut.BOX, Cut.SERVICE})
 TAIL = 4000
 
@@ -37,7 +36,7 @@ TAIL = 4000
 class CommandGates:
     """The GateRuns port. Nothing that a gate writes is kept but what it prints and reports."""
 
-    reader: Callable[[Path, str, Report | None], ReportRead | Unreadable]
+    reader: Callable[[Path | None, str, Report | None], ReportRead | Unreadable]
 
     def attempt(self, gate: CommandGate, run: GateRun, cancelled: Callable[[], bool]) -> Attempt:
         """One try, which finds the checkout as the one before found it."""
@@ -69,11 +68,12 @@ class CommandGates:
         return _attempt(gate, run.sandbox, tried)
 
     def read(self, attempt: Attempt, wanted: Report | None) -> ReportRead | Unreadable:
-        left = attempt.report_dir or NOWHERE
+        left = attempt.report_dir
         try:
             return self.reader(left, f"{attempt.out}\n{attempt.err}", wanted)
         finally:
-            shutil.rmtree(left, ignore_errors=True)
+            if left is not None:
+                shutil.rmtree(left, ignore_errors=True)
 
 
 def _give(directory: Path) -> None:

@@ -19,13 +19,13 @@ QUIET = frozenset({Report.TSC, Report.ESLINT, Report.RUFF, Report.GENERIC})
 
 
 def read_reports(
-    out: Path, output: str, wanted: Report | None, root: str = WORKSPACE
+    out: Path | None, output: str, wanted: Report | None, root: str = WORKSPACE
 ) -> ReportRead | Unreadable:
     """What the reports say; of `wanted` only, where it is given.
 
     `output` is the command's text as it was captured, `root` where its work tree was mounted.
     """
-    filed, texts = _filed(out, root, wanted or Report.JUNIT)
+    filed, texts = _filed(out, root, wanted or Report.JUNIT) if out else ([], [])
     filed = [it for it in filed if wanted in {None, it.format}]
     spoken: list[ReportRead] = []
     if not filed or not (wanted or any(it.findings for it in filed)):

@@ -29,6 +29,8 @@ _CANDIDATES = 20
 
 
 def read_output(output: str, root: str) -> Iterator[ReportRead]:
+    if not output or output.isspace():
+        return
     document = _xml(output, root) or _json(output, root)
     if document:
         yield document

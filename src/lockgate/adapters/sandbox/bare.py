@@ -6,16 +6,16 @@ from contextlib import closing
 
 from lockgate.adapters.sandbox.attempt import Tried, Try, argv_of, tried
 from lockgate.adapters.sandbox.keeper import Keeper
-from lockgate.adapters.sandbox.room import room_for, room_in
+from lockgate.adapters.sandbox.room import COPIED, room_for, room_in
 from lockgate.adapters.sandbox.running import Boxed
-from lockgate.adapters.sandbox.stragglers import end_stragglers, newest
+from lockgate.adapters.sandbox.stragglers import end_stragglers, start_now
 from lockgate.ports import Upkeep
 
 
 def bare(it: Try, upkeep: Upkeep | None, cancelled: Callable[[], bool]) -> Tried:
     """In the checkout itself where its upkeep is known, else on a copy of it."""
     with (
-        room_in(it.checkout, upkeep) if upkeep else room_for(it.checkout, 0) as room,
+        room_in(it.checkout, upkeep) if upkeep else room_for(it.checkout, 0, COPIED) as room,
         closing(Keeper(room, it.sandbox.memory_mb, it.sandbox.pids, None)) as keeper,
     ):
         keeper.enters(os.getpid(), 0)
@@ -25,11 +25,11 @@ def bare(it: Try, upkeep: Upkeep | None, cancelled: Callable[[], bool]) -> Tried
         argv = tuple(argv_of(it, f"{room.place}/told", ""))
         environment = _environment(str(room.place))
         made = Boxed((), (), argv, directory=str(room.tree), environment=environment)
-        before = newest()
+        since = start_now()
         try:
             return tried(it, made, keeper, cancelled, "none")
         finally:
-            end_stragglers(f"SCRATCH={environment['SCRATCH']}", before)
+            end_stragglers(f"SCRATCH={environment['SCRATCH']}", since)
 
 
 def _environment(place: str) -> dict[str, str]:

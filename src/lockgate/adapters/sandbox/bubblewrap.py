@@ -5,7 +5,7 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -127,7 +127,7 @@ def _options(box: Box, host: Host) -> Iterator[str]:
         yield from ("--ro-bind-try", place, place)
     for place in hidden:
         yield from _tmpfs(place, 1, "0755")
-    yield from _parents(mount.target for mount in box.mounts)
+    yield from _parents(tuple(mount.target for mount in box.mounts))
     for mount in box.mounts:
         yield from ("--bind" if mount.writable else "--ro-bind", str(mount.source), mount.target)
     for place in (*hidden, "/dev", "/run", "/"):
@@ -160,7 +160,7 @@ def _root_directory(box: Box) -> Iterator[str]:
             yield from ("--ro-bind", place, place)
     yield from ("--proc", "/proc", "--dev", "/dev")
     yield from _tmpfs("/run", 1, "0755")
-    given = {mount.target for mount in box.under}
+    given = tuple(mount.target for mount in box.under)
     for place, size in (SCRATCH | {TMP: box.scratch_mb}).items():
         if place not in given:
             yield from _tmpfs(place, size, "1777")
@@ -184,11 +184,11 @@ def _to_hide(box: Box, shown: Sequence[str]) -> tuple[str, ...]:
     )
 
 
-def _parents(places: Iterable[str]) -> Iterator[str]:
+@functools.lru_cache
+def _parents(places: tuple[str, ...]) -> tuple[str, ...]:
     """Made by us, each once, because bwrap would keep them for root."""
     parents = (str(it) for place in places for it in reversed(Path(place).parents[:-1]))
-    for parent in dict.fromkeys(parents):
-        yield from ("--perms", "0755", "--dir", parent)
+    return tuple(word for it in dict.fromkeys(parents) for word in ("--perms", "0755", "--dir", it))
 
 
 def inside_path(tools: Sequence[str] | None = None) -> str:
@@ -220,4 +220,9 @@ def _dropping_root() -> tuple[str, ...]:
 
 
 def _found(program: str) -> str:
-    return shutil.which(program) or program
+    return _found_on(program, os.environ.get("PATH"))
+
+
+@functools.lru_cache
+def _found_on(program: str, path: str | None) -> str:
+    return shutil.which(program, path=path) or program

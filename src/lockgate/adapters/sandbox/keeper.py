@@ -33,7 +33,7 @@ class Keeper:
         where = f"/proc/{outer}/root{self._room.place}" if self._room.size_mb else self._room.place
         with suppress(OSError):  # the probe has seen that it can be opened, so bwrap has died
             self._place = os.open(where, _DIRECTORY)
-        self._namespace = usage.namespace_of(first)
+        self._namespace = usage.namespace_of(first) if first else 0
         self._next = time.monotonic() + LOOK_EVERY
 
     def look(self) -> Cut | None:

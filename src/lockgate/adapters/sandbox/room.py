@@ -8,7 +8,7 @@ disk, as large as it gets.
 import os
 import shutil
 import tempfile
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,6 +39,7 @@ UNDER = {
 }
 PLACES = OVER | UNDER
 BESIDE = ("out", "scratch", "home", "tmp")  # what is left of it without a sandbox
+COPIED = ("tree", *BESIDE)  # and where another one is at the checkout itself
 
 # Relative names, because a path may hold what separates the options of a mount; the room lies
 # beside the checkout. Few programs, because each of them takes a millisecond.
@@ -95,13 +96,15 @@ class Room:
 
 
 @contextmanager
-def room_for(checkout: Path, size_mb: int) -> Generator[Room]:
+def room_for(
+    checkout: Path, size_mb: int, places: Iterable[str] = tuple(PLACES)
+) -> Generator[Room]:
     """Beside the checkout, and gone afterwards."""
     checkout = checkout.resolve()
     made = Path(tempfile.mkdtemp(prefix=".room-", dir=checkout.parent))
     try:
         if not size_mb:
-            _fill(made, checkout)
+            _fill(made, checkout, places)
         yield Room(place=made, checkout=checkout, size_mb=size_mb, tree=made / "tree")
     finally:
         _remove(made)
@@ -122,7 +125,7 @@ def room_in(checkout: Path, upkeep: Upkeep) -> Generator[Room]:
     if known is None:
         for name in BESIDE:
             (room / name).mkdir()
-        upkeep.seen[room] = look(room).digest
+        upkeep.seen[room] = look(room)
     yield Room(place=room, checkout=checkout, size_mb=0, tree=checkout)
 
 
@@ -132,8 +135,8 @@ def size_of_memory(asked_mb: int) -> int:
     return min(asked_mb, half)
 
 
-def _fill(room: Path, checkout: Path) -> None:
-    for name in PLACES:
+def _fill(room: Path, checkout: Path, places: Iterable[str]) -> None:
+    for name in places:
         (room / name).mkdir()
         (room / name).chmod(0o755)
         os.chown(room / name, *owner())

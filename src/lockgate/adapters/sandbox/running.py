@@ -92,7 +92,7 @@ class _Running:
         self.out, self.err, self.status = Ends(), Ends(), Ends()
         self._left, self._warden = memoryview(stdin), warden
         self._bare = not (boxed.direct or boxed.program)
-        self._selector = selectors.DefaultSelector()
+        self._selector = selectors.PollSelector()  # made at once, for so few
         self._first: int | None = None  # a pidfd
         self._over = False
         self._told: FileIO | None = None
@@ -165,7 +165,7 @@ class _Running:
         if not ended_within(self.child, SHORTLY if unmet else PATIENCE):
             self.child.kill()
             self.child.wait()
-        if self._first is not None:
+        if self._first is not None and not self._bare:
             becomes_readable(self._first, PATIENCE)
 
     def _goes_on(self) -> bool:
