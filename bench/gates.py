@@ -6,7 +6,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from bench.harness import BUILD, AtMost, Measure, Work, clocked, interleave, main, say
+from bench.harness import BUILD, AtMost, Measure, Medians, Work, clocked, interleave, main, say
 from bench.home import make_home
 from lockgate.adapters.gate_commands import CommandGates
 from lockgate.adapters.reports import read_reports
@@ -24,7 +24,8 @@ from lockgate.services.rulebook import nobodys_task
 
 GATES = 10
 ROUNDS = 30
-COLD_ROUNDS = 15
+COLD_ROUNDS = 30
+NO_ORCHESTRATOR = "LOCKGATE_NO_ORCHESTRATOR"
 WAVE_ROUNDS = 8
 SLOWEST = 1.25  # times one of them: the time of the slowest, and what a busy machine adds
 SLEEP = "1"  # seconds
@@ -47,8 +48,8 @@ NONE, AUTO = f"{GATES} gates, warm, no sandbox", f"{GATES} gates, warm, enclosed
 WHOLE = f"{GATES} gates with their checkout, warm, no sandbox"
 CHECKOUT, CLONE = "the checkout of an evaluation", "git clone --shared, rm -rf"
 CLONING = 'git clone -q --shared "$1" "$2" && rm -rf "$2"'
-COLD = "lockgate gate run, ten gates"
-LIST, PYTHON = "lockgate gate list, of that", "python -c pass, of that"
+SERVED, ALONE_COLD = "gate run, an orchestrator up", "gate run, no orchestrator"
+LIST, PYTHON = "gate list, no orchestrator", "python -c pass"
 WAVE, ONE = "a wave of {} gates that sleep {} s, {}", "one of them"
 
 
@@ -125,36 +126,48 @@ def _wave(app: App, project: Project, level: SandboxLevel) -> Measure:
 
 
 def _cold(where: Path) -> list[Measure]:
-    """Each as a whole process, in the same repository."""
+    """Each as a whole process, in the same repository; only an orchestrator is there before."""
     root = where / "repository"
     (root / ".pre-commit-config.yaml").write_text(HOOKS, encoding="utf-8")
     _run("git", "-C", str(root), "add", ".pre-commit-config.yaml")
-    environment = os.environ | {
+    environment = {
+        **{name: value for name, value in os.environ.items() if name != NO_ORCHESTRATOR},
         "LOCKGATE_HOME": str(where / "cold"),
         "PRE_COMMIT_HOME": str(where / "pre-commit"),
     }
 
-    def cold(*argv: str) -> Work:
+    def cold(*argv: str, **more: str) -> Work:
+        environ = environment | more
         return clocked(
-            lambda: subprocess.run(argv, cwd=root, env=environment, check=True, capture_output=True)
+            lambda: subprocess.run(argv, cwd=root, env=environ, check=True, capture_output=True)
         )
 
     lockgate = str(Path(sys.executable).with_name("lockgate"))
     contenders = {
-        COLD: cold(lockgate, "gate", "run"),
-        LIST: cold(lockgate, "gate", "list"),
+        SERVED: cold(lockgate, "gate", "run"),
+        ALONE_COLD: cold(lockgate, "gate", "run", **{NO_ORCHESTRATOR: "1"}),
+        LIST: cold(lockgate, "gate", "list", **{NO_ORCHESTRATOR: "1"}),
         PYTHON: cold(sys.executable, "-c", "pass"),
     }
     peer = _pre_commit()
     if peer:
         contenders[PRE_COMMIT] = cold(str(peer), "run", "--all-files")
-    found = interleave(contenders, COLD_ROUNDS)
-    whole = found[COLD]
-    parts = [Measure(name=COLD, ours=whole, peer=it, theirs=found[it]) for it in (LIST, PYTHON)]
-    if not peer:
-        return parts
-    theirs, target = found[PRE_COMMIT], AtMost(0.25)
-    return [Measure(name=COLD, ours=whole, peer=PRE_COMMIT, theirs=theirs, target=target), *parts]
+    subprocess.run([lockgate, "up", "--detach"], env=environment, check=True, capture_output=True)
+    try:
+        found = interleave(contenders, COLD_ROUNDS)
+    finally:
+        subprocess.run([lockgate, "down"], env=environment, check=True, capture_output=True)
+    return _cold_lines(found)
+
+
+def _cold_lines(found: Medians) -> list[Measure]:
+    asked = [(SERVED, PRE_COMMIT, AtMost(0.25)), (ALONE_COLD, PRE_COMMIT, None)]
+    asked += [(it, PYTHON, None) for it in (SERVED, ALONE_COLD, LIST)]
+    return [
+        Measure(name=ours, ours=found[ours], peer=peer, theirs=found[peer], target=target)
+        for ours, peer, target in asked
+        if peer in found
+    ]
 
 
 def _judging(

@@ -5,12 +5,23 @@ import sys
 
 from lockgate.faces import hot
 
-HOT = (["task", "update"], ["task", "complete"], ["checkpoint"], ["status"], ["queue", "list"])
+HOT = (
+    *(["task", it] for it in ("update", "complete", "list", "show", "why")),
+    *(["gate", it] for it in ("list", "run", "check", "explain")),
+    ["checkpoint"],
+    ["queue", "list"],
+    ["status"],
+)
+BOARD = ["task", "list"]
+INTERRUPTED = 130
 
 
 def main() -> None:
-    argv = sys.argv[1:]
-    code = hot.call(argv) if _is_hot(argv) else None
+    argv = sys.argv[1:] or BOARD
+    try:
+        code = hot.call(argv) if _is_hot(argv) else None
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
     if code is None:
         from lockgate.faces.cli import app  # noqa: PLC0415 - the hot way must not load it
 

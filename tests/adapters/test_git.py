@@ -1,6 +1,8 @@
 """The user's repository, asked through a real git."""
 
+import contextlib
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -63,6 +65,65 @@ def test_a_hook_that_calls_us_does_not_point_us_elsewhere(root, tmp_path, monkey
     assert _project(root).name == "a repo ü"
 
 
+def test_a_path_may_have_a_newline(tmp_path) -> None:
+    root = a_repository(tmp_path / "a\nrepo")
+
+    assert (_project(root).root, _project(root).name) == (str(root), "a\nrepo")
+
+
+def test_a_bare_repository_is_a_project(tmp_path) -> None:
+    git(tmp_path, "init", "--quiet", "--bare", "bare.git")
+
+    project = _project(tmp_path / "bare.git")
+
+    assert project.root == project.common_dir == str(tmp_path / "bare.git")
+
+
+# --- the work tree ------------------------------------------------------------------------------
+
+
+def test_a_work_tree_stands_on_a_commit_and_a_branch_with_what_was_edited_in_it(root) -> None:
+    _commit(root, "b.txt")
+    project = _project(root)
+    clean = REPOSITORY.checked_out(project)
+    (root / "a.txt").write_text("edited\n")
+    git(root, "mv", "b.txt", "c d.txt")
+    (root / "new\n").write_text("")
+
+    found = REPOSITORY.checked_out(project)
+
+    assert (clean.commit, clean.branch) == (REPOSITORY.commit_of(project, "main"), "main")
+    assert (found.commit, found.branch) == (clean.commit, "main")
+    assert clean.edited == ()
+    assert sorted(found.edited) == ["a.txt", "b.txt", "c d.txt", "new\n"]
+
+
+def test_what_clashes_in_a_work_tree_counts_as_edited(root) -> None:
+    git(root, "checkout", "--quiet", "-b", "other")
+    _commit(root, "a.txt", "theirs\n")
+    git(root, "checkout", "--quiet", "main")
+    _commit(root, "a.txt", "ours\n")
+    with contextlib.suppress(subprocess.CalledProcessError):
+        git(root, "merge", "other")
+
+    assert REPOSITORY.checked_out(_project(root)).edited == ("a.txt",)
+
+
+def test_a_detached_head_is_on_no_branch_and_a_new_repository_on_no_commit(root, tmp_path) -> None:
+    git(root, "checkout", "--quiet", "--detach")
+    git(tmp_path, "init", "--quiet", "--initial-branch=main", "new")
+    git(tmp_path, "clone", "--quiet", "--bare", str(root), "bare.git")
+
+    detached, new, bare = (
+        REPOSITORY.checked_out(_project(it))
+        for it in (root, tmp_path / "new", tmp_path / "bare.git")
+    )
+
+    assert (detached.commit, detached.branch) == (bare.commit, "")
+    assert (new.commit, new.branch) == (None, "main")
+    assert (bare.branch, bare.edited) == ("main", ())
+
+
 # --- branches -----------------------------------------------------------------------------------
 
 
@@ -94,6 +155,13 @@ def test_what_git_does_not_take_is_none(name) -> None:
     assert not REPOSITORY.valid_branch(name)
 
 
+def _base_of(root: Path) -> str:
+    base = REPOSITORY.base_branch(_project(root))
+    assert base is not None
+    assert base.commit == REPOSITORY.commit_of(_project(root), base.name)
+    return base.name
+
+
 @pytest.mark.parametrize(("names", "base"), [(["main", "x"], "main"), (["master"], "master")])
 def test_the_usual_base_is_found_whatever_is_checked_out(tmp_path, names, base) -> None:
     root = a_repository(tmp_path / "r")
@@ -101,14 +169,14 @@ def test_the_usual_base_is_found_whatever_is_checked_out(tmp_path, names, base) 
     for name in names[1:]:
         git(root, "checkout", "--quiet", "-b", name)
 
-    assert REPOSITORY.base_branch(_project(root)) == base
+    assert _base_of(root) == base
 
 
 def test_with_no_usual_base_it_is_what_is_checked_out(tmp_path) -> None:
     root = a_repository(tmp_path / "r")
     git(root, "branch", "--move", "trunk")
 
-    assert REPOSITORY.base_branch(_project(root)) == "trunk"
+    assert _base_of(root) == "trunk"
 
 
 def test_a_repository_without_commits_has_no_base(tmp_path) -> None:

@@ -11,9 +11,18 @@ from pathlib import Path
 
 import pytest
 
-from lockgate.adapters.sessions.door import Answer, Door, Request, ask, parsed_answer
+from lockgate.adapters.sessions.door import (
+    Answer,
+    Door,
+    Line,
+    Request,
+    ask,
+    packed_request,
+    parsed_answer,
+)
 from lockgate.faces import hot
 
+Answering = Callable[[Request, Line], Answer | None]
 HOT = Path(hot.__file__)
 # Coverage begins in site-packages, and counts modules by name, not by path.
 MEASURED = "COVERAGE_PROCESS_CONFIG" in os.environ
@@ -26,7 +35,9 @@ LIGHT = OS | {"sys", "_socket", "select"}
 def opened() -> Generator[Callable[..., Door]]:
     doors = list[Door]()
 
-    def open_door(path: Path, answer: Callable[[Request], Answer], **more: int) -> Door:
+    def open_door(
+        path: Path, answer: Callable[[Request, Line], Answer | None], **more: int
+    ) -> Door:
         path.parent.mkdir(parents=True, exist_ok=True)
         doors.append(Door(str(path), answer, **more))
         doors[-1].serve()
@@ -51,7 +62,7 @@ def client(*argv: str, program: tuple[str, ...] = PROGRAM, **more: str):
     )
 
 
-def echo(request: Request) -> Answer:
+def echo(request: Request, _line: Line) -> Answer:
     return Answer(4, f"{request.token}|{request.cwd}|{request.stdin}|{request.argv}\n", "warned\n")
 
 
@@ -105,7 +116,7 @@ def test_without_an_orchestrator_the_whole_program_does_it(home) -> None:
 def test_other_commands_and_help_do_not_knock(home, opened, argv) -> None:
     heard = list[tuple[str, ...]]()
 
-    def listen(request: Request) -> Answer:
+    def listen(request: Request, _line: Line) -> Answer:
         heard.append(request.argv)
         return Answer(0)
 
@@ -168,6 +179,33 @@ def test_an_orchestrator_that_dies_before_it_answers_is_none(home) -> None:
         dying.join()
 
 
+def test_an_orchestrator_that_dies_within_its_answer_has_not_answered(home, opened) -> None:
+    def dies(_request: Request, line: Line) -> None:
+        line.out("the first words\n")
+
+    opened(home / "door.sock", dies)
+
+    done = client("gate", "run")
+
+    assert (done.returncode, done.stdout) == (1, "the first words\n")
+    assert done.stderr == "lockgate: nothing was done: the connection ended before an answer came\n"
+
+
+def test_words_are_printed_as_they_come_each_where_it_belongs(home, opened) -> None:
+    def speaks(request: Request, line: Line) -> Answer:
+        for number in range(1000):
+            (line.err if number % 2 else line.out)(f"{number} ä\0\n")
+        return Answer(7, f"{request.lively}\n")
+
+    opened(home / "door.sock", speaks)
+
+    done = client("gate", "run")
+
+    assert done.stdout == "".join(f"{it} ä\n" for it in range(0, 1000, 2)) + "False\n"
+    assert done.stderr == "".join(f"{it} ä\n" for it in range(1, 1000, 2))
+    assert done.returncode == 7
+
+
 def accept_and_close(server: socket.socket) -> None:
     connection, _ = server.accept()
     connection.close()
@@ -198,7 +236,7 @@ def test_a_path_may_be_longer_than_a_sockets_address(tmp_path, opened) -> None:
 
 
 def test_a_hooks_input_is_sent_whole(home, opened) -> None:
-    opened(home / "door.sock", lambda it: Answer(0, str(len(it.stdin))))
+    opened(home / "door.sock", lambda it, _: Answer(0, str(len(it.stdin))))
 
     assert client("checkpoint", stdin="x" * 1_000_000).stdout == "1000000"
 
@@ -255,7 +293,7 @@ def test_a_review_that_is_not_there_is_told(tmp_path, opened) -> None:
 
 
 def test_other_commands_read_no_input(home, opened) -> None:
-    opened(home / "door.sock", lambda it: Answer(0, it.stdin))
+    opened(home / "door.sock", lambda it, _: Answer(0, it.stdin))
 
     assert client("task", "complete", stdin="not for you").stdout == ""
 
@@ -272,7 +310,7 @@ def test_a_door_is_for_its_owner_and_takes_the_place_of_one_left_behind(tmp_path
     first = opened(path, echo)
     first._socket.close()
 
-    opened(path, lambda _: Answer(0, "the second"))
+    opened(path, lambda _, __: Answer(0, "the second"))
 
     assert path.stat().st_mode & 0o777 == 0o600
     assert ask(str(path), asking("x"), patience=5).out == "the second"  # type: ignore[union-attr]  # None fails
@@ -291,7 +329,7 @@ def test_a_closed_door_is_gone(tmp_path, opened) -> None:
 def test_so_many_are_answered_at_once_and_the_rest_wait(tmp_path, opened) -> None:
     now, most, lock = [0], [0], threading.Lock()
 
-    def slow(_: Request) -> Answer:
+    def slow(_request: Request, _line: Line) -> Answer:
         with lock:
             now[0] += 1
             most[0] = max(most[0], now[0])
@@ -319,7 +357,7 @@ def test_so_many_are_answered_at_once_and_the_rest_wait(tmp_path, opened) -> Non
 def test_closing_waits_for_what_was_taken(tmp_path, opened) -> None:
     taken = threading.Event()
 
-    def slow(_: Request) -> Answer:
+    def slow(_request: Request, _line: Line) -> Answer:
         taken.set()
         time.sleep(0.4)
         return Answer(0, "done")
@@ -339,7 +377,7 @@ def test_closing_waits_for_what_was_taken(tmp_path, opened) -> None:
     assert [it.out for it in answers if it] == ["done"]
 
 
-@pytest.mark.parametrize("raw", [b"", b"1", b"2\0token\0/\0\0task", b"1\0token\0/", b"\xff\xfe"])
+@pytest.mark.parametrize("raw", [b"", b"2", b"1\0token\0/\0\0task", b"2\0token\0/", b"\xff\xfe"])
 def test_what_is_no_request_is_answered_all_the_same(tmp_path, opened, raw) -> None:
     opened(tmp_path / "door.sock", echo)
 
@@ -366,8 +404,32 @@ def knock(path: Path, raw: bytes) -> Answer:
     return answer
 
 
+def test_whoever_answers_is_told_when_nobody_listens_any_more(tmp_path, opened) -> None:
+    seen = list[bool]()
+    left = threading.Event()
+
+    def looks(_request: Request, line: Line) -> Answer:
+        seen.append(line.gone())
+        left.wait(5)
+        seen.append(line.gone())
+        line.out("to nobody\n")
+        return Answer(0)
+
+    door = opened(tmp_path / "door.sock", looks)
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.connect(str(tmp_path / "door.sock"))
+        connection.sendall(packed_request(asking("x")))
+        connection.shutdown(socket.SHUT_WR)
+        while not seen:
+            time.sleep(0.01)
+    left.set()
+    assert door.close()
+
+    assert seen == [False, True]
+
+
 def test_a_bug_behind_the_door_is_answered_as_one(tmp_path, opened) -> None:
-    def broken(_: Request) -> Answer:
+    def broken(_request: Request, _line: Line) -> Answer:
         raise KeyError("oops")
 
     opened(tmp_path / "door.sock", broken)
@@ -381,7 +443,7 @@ def test_a_bug_behind_the_door_is_answered_as_one(tmp_path, opened) -> None:
 def test_no_answer_in_time_is_told(tmp_path, opened) -> None:
     released = threading.Event()
 
-    def late(_: Request) -> Answer:
+    def late(_request: Request, _line: Line) -> Answer:
         released.wait(10)
         return Answer(0)
 

@@ -18,7 +18,7 @@ import pytest
 
 from lockgate.adapters.sandbox import owner, trouble
 from lockgate.adapters.sessions import proc, process
-from lockgate.adapters.sessions.door import Answer, Door, Request
+from lockgate.adapters.sessions.door import Answer, Door, Line, Request
 from lockgate.adapters.sessions.layout import LOG_BYTES, lay_out
 from lockgate.adapters.sessions.process import RUNNER, ProcessSessions
 from lockgate.adapters.sessions.watch import Watch
@@ -635,7 +635,7 @@ def test_a_reviewer_sees_the_checkout_and_can_change_none_of_it(tmp_path) -> Non
 def heard_by_an_orchestrator(stage: Stage, script: str) -> tuple[list[Request], str]:
     heard = list[Request]()
 
-    def answer(request: Request) -> Answer:
+    def answer(request: Request, _line: Line) -> Answer:
         heard.append(request)
         return Answer(4, "printed\n", "complained\n")
 
@@ -720,7 +720,7 @@ def test_a_command_of_our_own_gets_the_sessions_token_and_nothing_of_the_agents(
 def test_what_was_asked_before_the_program_ended_is_still_done(bare) -> None:
     heard = list[str]()
 
-    def answer(request: Request) -> Answer:
+    def answer(request: Request, _line: Line) -> Answer:
         time.sleep(0.7)
         heard.append(request.argv[0])
         return Answer(0)
@@ -736,7 +736,7 @@ def test_what_was_asked_before_the_program_ended_is_still_done(bare) -> None:
 def test_a_runner_does_not_wait_for_an_answer_from_whoever_ends_it(bare) -> None:
     """An orchestrator that ends the session in the very request that asked for it."""
 
-    def answer(_: Request) -> Answer:
+    def answer(_request: Request, _line: Line) -> Answer:
         bare.sessions.end(ID, 0.2)
         return Answer(0)
 

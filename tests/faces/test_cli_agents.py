@@ -16,12 +16,13 @@ from pathlib import Path
 
 import pytest
 
+from lockgate.bootstrap import App
 from lockgate.core.model import Role, Status
+from lockgate.faces.cli.answering import answer as answer_at_the_door
 from lockgate.faces.cli.readable import readable
 from lockgate.faces.cli.task_agents import _added
-from lockgate.faces.cli.up import answer as answer_at_the_door
 from lockgate.ports import Call
-from tests.faces.shell import HANDOFF, Shell
+from tests.faces.shell import HANDOFF, Answer, Shell
 from tests.faces.test_cli_run import HANDS_OFF, HELLO, REVIEWER, play, until, without, worker
 
 LONG = worker('{ say = "I look around" }', "{ sleep = 300 }")
@@ -396,12 +397,36 @@ def _applies(shell: Shell, diff: str) -> bool:
 # --- at the orchestrator's door -----------------------------------------------------------------
 
 
+class Heard:
+    """The other end of a line."""
+
+    def __init__(self) -> None:
+        self.said = {"out": "", "err": ""}
+
+    def out(self, text: str) -> None:
+        self.said["out"] += text
+
+    def err(self, text: str) -> None:
+        self.said["err"] += text
+
+    def gone(self) -> bool:
+        return False
+
+
+def asked(app: App, directory: Path, *argv: str, token: str = "") -> Answer:
+    line = Heard()
+    call = Call(argv=argv, token=token, directory=directory, stdin="", lively=False, line=line)
+    code = answer_at_the_door(app, call)
+    assert code is not None
+    return Answer(code, **line.said)
+
+
 def test_a_command_that_came_to_the_door_prints_to_its_caller_alone(shell, capfd):
     id = shell.create()
     app = shell.app()
 
-    def ask(*argv: str, token: str = ""):
-        return answer_at_the_door(app, Call(argv=argv, token=token, directory=shell.repo, stdin=""))
+    def ask(*argv: str, token: str = "") -> Answer:
+        return asked(app, shell.repo, *argv, token=token)
 
     listed, refused = ask("task", "list"), ask("task", "show", "nosuch")
     usage, stranger = ask("task", "nosuch"), ask("task", "list", token="nobody")  # noqa: S106
@@ -423,9 +448,8 @@ def test_at_the_door_nothing_is_followed(shell):
     shell.bring(id, Status.WORKING)
     shell.begin(id, Role.WORKER)
     app = shell.app()
-    argv = ("task", "peek", id, "--follow")
 
-    told = answer_at_the_door(app, Call(argv=argv, token="", directory=shell.repo, stdin=""))
+    told = asked(app, shell.repo, "task", "peek", id, "--follow")
 
     app.store.close()
     assert (told.code, "it would go on for ever" in told.err) == (1, True)

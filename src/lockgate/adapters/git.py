@@ -8,9 +8,12 @@ from pathlib import Path
 from lockgate.adapters.run import Finished, run
 from lockgate.core.model import ProjectId
 from lockgate.errors import Refused, Unavailable
-from lockgate.ports import Project
+from lockgate.ports import Branch, CheckedOut, Project
 
 USUAL_BASES = ("main", "master")
+_WHERE = ("rev-parse", "--path-format=absolute")
+_COMMON, _TOP = "--git-common-dir", "--show-toplevel"
+_BEFORE_PATH = {"1": 8, "u": 10, "?": 1}  # spaces in a line of `status`, by its kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,16 +21,18 @@ class GitRepository:
     program: str = "git"
 
     def project_at(self, directory: Path) -> Project | None:
-        asked = self._git(directory, "rev-parse", "--path-format=absolute", "--git-common-dir")
+        asked = self._git(directory, *_WHERE, _COMMON, _TOP)
         if asked.code != 0 and "not a git repository" in asked.err:
             return None
-        if asked.code != 0:
+        if not asked.out:
             what, fix = f"{directory} was not looked at", "do as git says"
             raise Unavailable(what, why=asked.err.strip(), fix=fix)
-        common = Path(os.path.realpath(asked.out.rstrip("\n")))
-        top = self._git(directory, "rev-parse", "--show-toplevel")
+        found, _, top = asked.out[:-1].partition("\n")
+        if "\n" in top:  # a path has one: each by itself
+            found, top = (self._git(directory, *_WHERE, it).out[:-1] for it in (_COMMON, _TOP))
+        common = Path(os.path.realpath(found))
         bare = common if common.name != ".git" else common.parent
-        root = Path(top.out.rstrip("\n")) if top.code == 0 and top.out.strip() else bare
+        root = Path(top) if top else bare
         return Project(
             id=ProjectId(hashlib.sha256(os.fsencode(common)).hexdigest()[:16]),
             name=root.name,
@@ -41,13 +46,14 @@ class GitRepository:
             return False
         return self._git(None, "check-ref-format", f"refs/heads/{name}").code == 0
 
-    def base_branch(self, project: Project) -> str | None:
+    def base_branch(self, project: Project) -> Branch | None:
         """The branch whose configuration is trusted, before that configuration names another."""
-        for name in USUAL_BASES:
-            if self.commit_of(project, name):
-                return name
-        name = self.current_branch(project)
-        return name if name and self.commit_of(project, name) else None
+        for name in (*USUAL_BASES, ""):
+            named = name or self.current_branch(project)
+            commit = self.commit_of(project, named) if named else None
+            if commit:
+                return Branch(named, commit)
+        return None
 
     def current_branch(self, project: Project) -> str:
         """Empty where no branch is checked out."""
@@ -70,11 +76,22 @@ class GitRepository:
         found = self._git(Path(project.common_dir), *asked)
         return found.out.strip() if found.code == 0 else None
 
-    def edited(self, project: Project) -> tuple[str, ...]:
-        """None where there is no work tree. A renamed file counts under both its names."""
-        asked = ("status", "--porcelain", "-z", "--no-renames", "--untracked-files=normal")
-        lines = self._git(Path(project.root), *asked).out.split("\0")
-        return tuple(line[3:] for line in lines if line)
+    def checked_out(self, project: Project) -> CheckedOut:
+        """A renamed file counts under both its names."""
+        asked = ("--porcelain=v2", "--branch", "-z", "--no-renames", "--untracked-files=normal")
+        told = self._git(Path(project.root), "status", *asked)
+        if told.code != 0:  # a bare repository has no work tree
+            return CheckedOut(self.revision(project, "HEAD"), self.current_branch(project), ())
+        lines = told.out.split("\0")
+        known = dict(it[2:].split(" ", 1) for it in lines if it.startswith("# "))
+        commit, branch = known["branch.oid"], known["branch.head"]
+        return CheckedOut(
+            None if commit == "(initial)" else commit,
+            "" if branch == "(detached)" else branch,
+            tuple(
+                it.split(" ", _BEFORE_PATH[it[0]])[-1] for it in lines if it[:1] in {*_BEFORE_PATH}
+            ),
+        )
 
     def file_at(self, project: Project, commit: str, path: str) -> str | None:
         shown = self._git(Path(project.common_dir), "cat-file", "blob", f"{commit}:{path}")

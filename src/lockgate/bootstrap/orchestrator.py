@@ -10,11 +10,11 @@ from threading import Event
 from lockgate.adapters.clock import SystemChance, SystemClock
 from lockgate.adapters.lock import holding
 from lockgate.adapters.orphans import sweep
-from lockgate.adapters.sessions.door import Answer, Door, Request
+from lockgate.adapters.sessions.door import Door, Line, Request
 from lockgate.adapters.sessions.watch import Watch
 from lockgate.bootstrap.app import App
 from lockgate.bootstrap.train import merge_queue
-from lockgate.ports import Answered, Call
+from lockgate.ports import Call
 from lockgate.services.desks import Desks
 from lockgate.services.gate_runner import GateRunner
 from lockgate.services.hands import Hands
@@ -30,9 +30,12 @@ LANES = 16  # tasks and evaluations that are attended to at once
 
 @contextmanager
 def orchestrating(
-    it: App, answer: Callable[[Call], Answered], report: Callable[[str], None]
+    it: App, answer: Callable[[Call], int | None], report: Callable[[str], None]
 ) -> Generator[Loop | None]:
-    """The loop with its door open; None where another orchestrator serves this home."""
+    """The loop with its door open; None where another orchestrator serves this home.
+
+    A call that is not answered is the caller's own to carry out.
+    """
     with holding(it.home) as ours:
         if not ours:
             yield None
@@ -42,15 +45,7 @@ def orchestrating(
         with ThreadPoolExecutor(LANES) as pool:
             loop = _loop(it, watch, pool, report)
 
-            def heard(asked: Request) -> Answer:
-                call = Call(
-                    argv=asked.argv, token=asked.token, directory=Path(asked.cwd), stdin=asked.stdin
-                )
-                answered = answer(call)
-                watch.wake()
-                return Answer(answered.code, answered.out, answered.err)
-
-            door = Door(str(it.home / "door.sock"), heard)
+            door = Door(str(it.home / "door.sock"), _answering(answer, loop))
             door.serve()
             try:
                 yield loop
@@ -59,6 +54,35 @@ def orchestrating(
                 pool.shutdown()  # an agent that it still starts finds the door open
                 door.close()
         watch.close()
+
+
+def _answering(answer: Callable[[Call], int | None], loop: Loop) -> Callable[[Request, Line], None]:
+    """Whoever asked has the answer before the loop looks what it was about."""
+    visits = set[Line]()
+    loop.visited = lambda: bool(visits)
+
+    def heard(asked: Request, line: Line) -> None:
+        visits.add(line)
+        try:
+            code = answer(_call(asked, line))
+            if code is not None:
+                line.end(code)
+        finally:
+            visits.discard(line)
+            loop.watch.wake()
+
+    return heard
+
+
+def _call(asked: Request, line: Line) -> Call:
+    return Call(
+        argv=asked.argv,
+        token=asked.token,
+        directory=Path(asked.cwd),
+        stdin=asked.stdin,
+        lively=asked.lively,
+        line=line,
+    )
 
 
 def _loop(it: App, watch: Watch, pool: ThreadPoolExecutor, report: Callable[[str], None]) -> Loop:

@@ -18,15 +18,12 @@ def call(argv: list[str]) -> int | None:
     path = inside or os.path.join(_home(), "door.sock")  # noqa: PTH118 - pathlib is slow to load
     try:
         argv, text = _with_input(argv, inside=bool(inside))
-        answer = _exchange(path, _packed(argv, text))
+        code, printed = _exchange(path, _packed(argv, text))
     except OSError as error:
         return _fail(f"{error.filename or path}: {error.strerror}") if inside else None
-    fields = answer.split(b"\0")
-    if len(fields) != 3:  # noqa: PLR2004 - code, two outputs
-        return _fail("the connection ended before an answer came") if inside else None
-    _print(1, fields[1])
-    _print(2, fields[2])
-    return int(fields[0])
+    if code is None and (inside or printed):
+        return _fail("the connection ended before an answer came")
+    return code
 
 
 def _home() -> str:
@@ -85,22 +82,43 @@ def _packed(argv: list[str], text: bytes) -> bytes:
         where = os.getcwd()  # noqa: PTH109 - pathlib is slow to load
     except OSError:
         where = ""
-    fields = [b"1", os.fsencode(os.environ.get("LOCKGATE_TOKEN", "")), os.fsencode(where), text]
+    lively = b"1" if os.isatty(2) else b""
+    token = os.fsencode(os.environ.get("LOCKGATE_TOKEN", ""))
+    fields = [b"2", token, os.fsencode(where), lively, text]
     return b"\0".join(it.replace(b"\0", b"") for it in (*fields, *map(os.fsencode, argv)))
 
 
-def _exchange(path: str, request: bytes) -> bytes:
+def _exchange(path: str, request: bytes) -> tuple[int | None, bool]:
+    """The exit code, if one came, and whether anything was printed until then."""
     connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
     try:
         _connect(connection, path)
         connection.sendall(request)
         connection.shutdown(_socket.SHUT_WR)
-        answer = b""
-        while chunk := connection.recv(1 << 16):
-            answer += chunk
-        return answer
+        return _printed(connection)
     finally:
         connection.close()
+
+
+def _printed(connection: _socket.socket) -> tuple[int | None, bool]:
+    """What comes is printed as it comes: fields that end with NUL, each of a kind."""
+    printed, rest = False, b""
+    while chunk := _received(connection):
+        *fields, rest = (rest + chunk).split(b"\0")
+        for field in fields:
+            if field[:1] == b"x":
+                return int(field[1:]), printed
+            if field[1:]:
+                _print(1 if field[:1] == b"o" else 2, field[1:])
+                printed = True
+    return None, printed
+
+
+def _received(connection: _socket.socket) -> bytes:
+    try:
+        return connection.recv(1 << 16)
+    except OSError:
+        return b""
 
 
 def _connect(connection: _socket.socket, path: str) -> None:

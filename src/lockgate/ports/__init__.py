@@ -11,7 +11,9 @@ from lockgate.ports.train import (
     Yard,
 )
 from lockgate.ports.truth import (
+    Branch,
     Chance,
+    CheckedOut,
     Clock,
     Configuration,
     GateRecord,
@@ -24,7 +26,6 @@ from lockgate.ports.truth import (
     TaskFilter,
 )
 from lockgate.ports.work import (
-    Answered,
     Attempt,
     Call,
     Change,
@@ -35,6 +36,7 @@ from lockgate.ports.work import (
     GateRun,
     GateRuns,
     Harnesses,
+    Line,
     Sessions,
     Start,
     Upkeep,
@@ -43,12 +45,13 @@ from lockgate.ports.work import (
 )
 
 __all__ = [
-    "Answered",
     "Arrived",
     "Attempt",
+    "Branch",
     "Call",
     "Chance",
     "Change",
+    "CheckedOut",
     "Clock",
     "Conditions",
     "Configuration",
@@ -62,6 +65,7 @@ __all__ = [
     "Harnesses",
     "InTheWay",
     "Landing",
+    "Line",
     "Load",
     "Page",
     "PendingEffect",

@@ -24,6 +24,24 @@ class Project:
 
 
 @dataclass(frozen=True, slots=True)
+class Branch:
+    name: str
+    commit: str
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedOut:
+    """Where a work tree stands, and the files in it that are not as its commit has them.
+
+    None and empty where there is no such thing; new files count as edited.
+    """
+
+    commit: str | None
+    branch: str
+    edited: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class PendingEffect:
     """An outbox row that is not done; its key is `task:rev:n`."""
 
@@ -161,17 +179,17 @@ class Repository(Protocol):
         ...
 
     def valid_branch(self, name: str) -> bool: ...
-    def base_branch(self, project: Project) -> str | None: ...
+    def base_branch(self, project: Project) -> Branch | None:
+        """None where no branch has a commit."""
+        ...
+
     def commit_of(self, project: Project, branch: str) -> str | None: ...
     def revision(self, project: Project, name: str) -> str | None:
         """The commit that git takes this name for, in the work tree we stand in."""
         ...
 
     def tree_of(self, project: Project, commit: str) -> str | None: ...
-    def edited(self, project: Project) -> tuple[str, ...]:
-        """The files of the work tree that are not as HEAD has them, new ones among them."""
-        ...
-
+    def checked_out(self, project: Project) -> CheckedOut: ...
     def file_at(self, project: Project, commit: str, path: str) -> str | None: ...
     def landed(self, project: Project, branch: str, target: str) -> bool:
         """Whether the target branch has everything of this one; False where either is missing."""

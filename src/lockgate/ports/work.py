@@ -216,6 +216,16 @@ class Watch(Protocol):
         ...
 
 
+class Line(Protocol):
+    """The way back to whoever called: what is said goes out at once."""
+
+    def out(self, text: str) -> None: ...
+    def err(self, text: str) -> None: ...
+    def gone(self) -> bool:
+        """Whether nobody listens any more."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
     """A command line that somebody brought to the orchestrator's door."""
@@ -224,13 +234,8 @@ class Call:
     token: str
     directory: Path
     stdin: str
-
-
-@dataclass(frozen=True, slots=True)
-class Answered:
-    code: int
-    out: str = ""
-    err: str = ""
+    lively: bool  # a person sees what goes to stderr
+    line: Line
 
 
 class Harnesses(Protocol):

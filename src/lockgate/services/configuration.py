@@ -6,9 +6,18 @@ from dataclasses import dataclass, field, replace
 from lockgate.core.model import Pinned
 from lockgate.core.settings import Settings, pin
 from lockgate.errors import BadConfig
-from lockgate.ports import Project, Repository
+from lockgate.ports import Branch, Project, Repository
 
 CONFIG = ".lockgate/config.toml"
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What a commit says; the defaults where it has no such file."""
+
+    settings: Settings
+    digest: str
+    there: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,44 +27,50 @@ class BaseConfiguration:
     repository: Repository
     load: Callable[[str | None, str], Settings]
     digest: Callable[[Settings], str]
-    _known: dict[str, Settings] = field(default_factory=dict[str, Settings])  # by commit and path
+    _known: dict[str, Written] = field(default_factory=dict[str, Written])  # by project and commit
 
     def settings_at(self, project: Project, commit: str) -> Settings:
-        """A commit does not change, so its configuration is read once."""
+        return self.written_at(project, commit).settings
+
+    def settings_of(self, project: Project) -> Settings:
+        return self.settings_at(project, self.trusted(project, self._usual(project)).commit)
+
+    def rules_of(self, project: Project) -> Pinned:
+        base = self.trusted(project, self._usual(project))
+        return self.rules_at(project, base.commit, base.name)
+
+    def rules_at(self, project: Project, commit: str, base: str) -> Pinned:
+        written = self.written_at(project, commit)
+        return replace(pin(written.settings, commit, written.digest), base=base)
+
+    def trusted(self, project: Project, usual: Branch) -> Branch:
+        """The base branch, which has rules that can be read: the usual one may name another."""
+        written = self.written_at(project, usual.commit, f"on {usual.name}")
+        named = written.settings.project.base if written.there else usual.name
+        if named == usual.name:
+            return usual
+        commit = self.repository.commit_of(project, named)
+        if commit is None:
+            raise _unread(project, f"branch {named} has no commit")
+        self.written_at(project, commit, f"on {named}")
+        return Branch(named, commit)
+
+    def _usual(self, project: Project) -> Branch:
+        usual = self.repository.base_branch(project)
+        if usual is None:
+            raise _unread(project, "no branch has a commit yet")
+        return usual
+
+    def written_at(self, project: Project, commit: str, where: str = "") -> Written:
+        """A commit does not change, so what it says is read once."""
         key = f"{project.id} {commit}"
         if key not in self._known:
             text = self.repository.file_at(project, commit, CONFIG)
-            self._known[key] = self.load(text, f"{CONFIG} at {commit[:12]}")
+            settings = self.load(text, f"{CONFIG} {where or f'at {commit[:12]}'}")
+            self._known[key] = Written(settings, self.digest(settings), text is not None)
         return self._known[key]
 
-    def settings_of(self, project: Project) -> Settings:
-        return self._trusted(project)[2]
 
-    def rules_of(self, project: Project) -> Pinned:
-        base, commit, settings = self._trusted(project)
-        return replace(pin(settings, commit, self.digest(settings)), base=base)
-
-    def rules_at(self, project: Project, commit: str, base: str) -> Pinned:
-        settings = self.settings_at(project, commit)
-        return replace(pin(settings, commit, self.digest(settings)), base=base)
-
-    def _trusted(self, project: Project) -> tuple[str, str, Settings]:
-        """The base branch, its commit and settings; a file there may name another branch."""
-        usual = self.repository.base_branch(project)
-        commit, text = self._text(project, usual)
-        settings = self.load(text, f"{CONFIG} on {usual}")
-        named = settings.project.base if text is not None else str(usual)
-        if named == usual:
-            return named, commit, settings
-        commit, text = self._text(project, named)
-        return named, commit, self.load(text, f"{CONFIG} on {named}")
-
-    def _text(self, project: Project, branch: str | None) -> tuple[str, str | None]:
-        commit = self.repository.commit_of(project, branch) if branch else None
-        if commit is None:
-            raise BadConfig(
-                f"the configuration of {project.name} was not read",
-                why=f"branch {branch} has no commit" if branch else "no branch has a commit yet",
-                fix="commit something on the base branch, then: lockgate init",
-            )
-        return commit, self.repository.file_at(project, commit, CONFIG)
+def _unread(project: Project, why: str) -> BadConfig:
+    what = f"the configuration of {project.name} was not read"
+    return BadConfig(what, why=why, fix="commit something on the base branch, then: lockgate init")

@@ -61,7 +61,8 @@ class Initialiser:
                 fix="run it in a clone that has one",
             )
         current = self.repository.current_branch(project)
-        base = self.repository.base_branch(project) or current
+        found = self.repository.base_branch(project)
+        base = found.name if found else current
         if not base or (wanted.commit and not current):
             raise Refused(
                 "the repository was not set up",

@@ -42,6 +42,7 @@ class Loop:
     report: Callable[[str], None]
     troubles: dict[str, str] = field(default_factory=dict[str, str])  # by lane, for people
     stopping: Event = field(default_factory=Event)
+    visited: Callable[[], bool] = lambda: False  # whether somebody waits for an answer
     _busy: set[str] = field(default_factory=set[str])
     _rests: dict[str, float] = field(default_factory=dict[str, float])
     _watched: set[SessionId] = field(default_factory=set[SessionId])
@@ -95,7 +96,7 @@ class Loop:
     def is_quiet(self) -> bool:
         """Whether nothing goes on that will need us; what keeps failing waits for a human."""
         waiting = [lane for lane in list(self._rests) if lane not in self.troubles]
-        return not self._busy and not self._watched and not waiting
+        return not self._busy and not self._watched and not waiting and not self.visited()
 
     def look_after(self, sessions: Iterable[Session]) -> None:
         """Watch those that live, and record the end of those that do not."""

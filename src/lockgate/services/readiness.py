@@ -51,9 +51,8 @@ class Readiness:
 
     def _must_be_configured(self, project: Project) -> None:
         base = self.repository.base_branch(project)
-        commit = self.repository.commit_of(project, base) if base else None
-        if commit is None or self.repository.file_at(project, commit, CONFIG) is None:
-            why = f"{project.name} has no {CONFIG} on {base or 'its base branch'}"
+        if base is None or self.repository.file_at(project, base.commit, CONFIG) is None:
+            why = f"{project.name} has no {CONFIG} on {base.name if base else 'its base branch'}"
             raise Refused(WHAT, why=why, fix="lockgate init")
 
     def _branches(self, project: Project) -> Iterator[str]:

@@ -7,7 +7,7 @@ from pathlib import Path
 from lockgate.core.gate_check import why_unjudged
 from lockgate.core.gates import Gate
 from lockgate.core.model import Pinned, Task, TaskId
-from lockgate.core.settings import Settings, pin
+from lockgate.core.settings import Settings
 from lockgate.errors import BadConfig, Refused
 from lockgate.ports import Project, Repository
 from lockgate.services.configuration import CONFIG, BaseConfiguration
@@ -64,59 +64,60 @@ class Rulebook:
 
     def settings(self, project: Project, base: str | None) -> tuple[Settings, str]:
         """The rules themselves, and where they are from."""
-        _, commit, said = self._base(project, base, self._head(project))
+        head = _committed(self.repository.revision(project, "HEAD"))
+        _, commit, said = self._base(project, base, head)
         return self._settings(project, commit, said), said
 
     def case(self, project: Project, asked: Asked) -> Case:
-        head = self._head(project)
+        here = self.repository.checked_out(project)
+        head = _committed(here.commit)
         base, commit, said = self._base(project, asked.base, head)
         settings = self._settings(project, commit, said)
         _must_be_there(asked.gates, settings)
-        digest = self.configuration.digest(settings)
-        pinned = replace(pin(settings, commit, digest), base=base)
-        branch = self.repository.current_branch(project) or "HEAD"
-        task = replace(nobodys_task(project, settings, head, pinned), branch=branch)
+        pinned = self.configuration.rules_at(project, commit, base)
+        task = nobodys_task(project, settings, head, pinned)
         unjudged = tuple(_unjudged(settings, asked, compared=commit != head))
         left_out = {it.gate.name for it in unjudged}
         return Case(
             project=project,
-            task=task,
+            task=replace(task, branch=here.branch or "HEAD"),
             settings=replace(
                 settings, gates=tuple(it for it in settings.gates if it.name not in left_out)
             ),
             rules=said,
             unjudged=unjudged,
-            edited=self.repository.edited(project),
+            edited=here.edited,
         )
-
-    def _head(self, project: Project) -> str:
-        head = self.repository.revision(project, "HEAD")
-        if head is None:
-            raise Refused(WHAT, why="HEAD has no commit yet", fix="commit something first")
-        return head
 
     def _base(self, project: Project, asked: str | None, head: str) -> tuple[str, str, str]:
         """The base branch, the commit with the rules, and the same in words."""
-        usual = self.repository.base_branch(project) or "main"
+        usual = self.repository.base_branch(project)
         if asked is not None:
             commit = self.repository.revision(project, asked)
             if commit is None:
                 fix = "name a branch, a tag or a commit that this repository has; fetch it first"
                 raise BadConfig(WHAT, why=f"git knows no revision {asked!r}", fix=fix)
-            return usual, commit, f"{asked} ({commit[:12]})"
-        if self.repository.commit_of(project, usual) is None:
-            return usual, head, f"HEAD itself ({head[:12]}): there is no base branch here"
-        rules = self.configuration.rules_of(project)
-        return rules.base, rules.base_commit, f"{rules.base} ({rules.base_commit[:12]})"
+            return usual.name if usual else "main", commit, f"{asked} ({commit[:12]})"
+        if usual is None:
+            return "main", head, f"HEAD itself ({head[:12]}): there is no base branch here"
+        base = self.configuration.trusted(project, usual)
+        return base.name, base.commit, f"{base.name} ({base.commit[:12]})"
 
     def _settings(self, project: Project, commit: str, said: str) -> Settings:
-        if self.repository.file_at(project, commit, CONFIG) is None:
+        written = self.configuration.written_at(project, commit)
+        if not written.there:
             raise BadConfig(
                 WHAT,
                 why=f"there is no {CONFIG} on {said}, so no command is known to judge by",
                 fix="lockgate init writes and commits one; or name where one is: --base REV",
             )
-        return self.configuration.settings_at(project, commit)
+        return written.settings
+
+
+def _committed(head: str | None) -> str:
+    if head is None:
+        raise Refused(WHAT, why="HEAD has no commit yet", fix="commit something first")
+    return head
 
 
 def nobodys_task(project: Project, settings: Settings, commit: str, rules: Pinned) -> Task:

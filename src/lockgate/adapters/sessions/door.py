@@ -1,32 +1,71 @@
-"""A unix socket that takes command lines and answers with what they printed.
+"""A unix socket that takes command lines and answers with what they print.
 
-Fields are joined by NUL and the end of what is sent ends it. The session's runner uses this too,
-so it imports little: no dataclasses, no pathlib.
+A request is fields joined by NUL, and the end of what is sent ends it. An answer is fields that end
+with NUL, sent as they come: `o` and what goes to stdout, `e` and what goes to stderr, last `x` and
+the exit code. The session's runner uses this too, so it imports little: no dataclasses, no pathlib.
 """
 
 import contextlib
 import os
+import select
 import socket
 import threading
 from collections.abc import Callable, Generator
 
-VERSION = "1"
+VERSION = "2"
 LONGEST = 2 << 20  # bytes of a request: 1 MB of input, and the command line
 PATIENT_UNTIL = 64 << 20  # bytes that are read and thrown away before we stop listening
 PATIENCE = 30.0  # seconds for a request to arrive whole
 
 
 class Request:
-    """A command line, and who asks for it from where."""
+    """A command line, and who asks for it from where; `lively` where a person sees its stderr."""
 
-    __slots__ = ("argv", "cwd", "stdin", "token")
+    __slots__ = ("argv", "cwd", "lively", "stdin", "token")
 
-    def __init__(self, *, token: str, cwd: str, stdin: str, argv: tuple[str, ...]) -> None:
+    def __init__(
+        self, *, token: str, cwd: str, stdin: str, argv: tuple[str, ...], lively: bool = False
+    ) -> None:
         self.token, self.cwd, self.stdin, self.argv = token, cwd, stdin, argv
+        self.lively = lively
+
+
+class Line:
+    """The way back to whoever asked: what is said goes out at once."""
+
+    def __init__(self, connection: socket.socket, closing: Callable[[], bool]) -> None:
+        self._connection, self._closing = connection, closing
+        self._lock, self._broken = threading.Lock(), False
+
+    def out(self, text: str) -> None:
+        self._say("o", text)
+
+    def err(self, text: str) -> None:
+        self._say("e", text)
+
+    def end(self, code: int) -> None:
+        self._say("x", str(code))
+
+    def gone(self) -> bool:
+        """Whether nobody listens any more, or the door is about to close."""
+        if not self._broken:
+            waiting = select.poll()
+            waiting.register(self._connection, 0)  # for the end of both ways, and nothing else
+            self._broken = bool(waiting.poll(0))
+        return self._broken or self._closing()
+
+    def _say(self, kind: str, text: str) -> None:
+        with self._lock:
+            if self._broken:
+                return
+            try:
+                self._connection.sendall(_encoded(kind + text) + b"\0")
+            except OSError:
+                self._broken = True
 
 
 class Answer:
-    """What the command printed, and its exit code."""
+    """What the command printed, besides what went down the line, and its exit code."""
 
     __slots__ = ("code", "err", "out")
 
@@ -37,13 +76,14 @@ class Answer:
 class Door:
     """Listens from when it is made, answers from `serve` to `close`: so many at once, in threads.
 
-    What lies at the path is replaced: only whoever holds the lock on the place may open one.
+    What lies at the path is replaced: only whoever holds the lock on the place may open one. Where
+    none comes, it went down the line already, or is left to whoever asked.
     """
 
     def __init__(
         self,
         path: str,
-        answer: Callable[[Request], Answer],
+        answer: Callable[[Request, Line], Answer | None],
         *,
         at_once: int = 16,
         mode: int = 0o600,
@@ -93,21 +133,26 @@ class Door:
         try:
             with connection:
                 connection.settimeout(PATIENCE)
-                connection.sendall(packed_answer(self._answered(received(connection, LONGEST))))
+                line = Line(connection, lambda: self._closed)
+                answer = self._answered(received(connection, LONGEST), line)
+                if answer is not None:
+                    line.out(answer.out)
+                    line.err(answer.err)
+                    line.end(answer.code)
         except OSError:
             pass  # whoever asked has gone
         finally:
             self._room.release()
             self._count(-1)
 
-    def _answered(self, raw: bytes | None) -> Answer:
+    def _answered(self, raw: bytes | None, line: Line) -> Answer | None:
         if raw is None:
             return Answer(1, err="lockgate: the request was not understood: it is too long\n")
         request = parsed_request(raw)
         if request is None:
             return Answer(1, err="lockgate: the request was not understood\n")
         try:
-            return self._answer(request)
+            return self._answer(request, line)
         except Exception as error:  # noqa: BLE001 - the other side must hear of it, whatever it is
             return Answer(3, err=f"lockgate: {type(error).__name__}: {error}\n")
 
@@ -148,27 +193,24 @@ def short(path: str) -> Generator[str]:
 
 
 def packed_request(request: Request) -> bytes:
-    parts = (VERSION, request.token, request.cwd, request.stdin, *request.argv)
+    lively = "1" if request.lively else ""
+    parts = (VERSION, request.token, request.cwd, lively, request.stdin, *request.argv)
     return b"\0".join(_encoded(it) for it in parts)
 
 
 def parsed_request(raw: bytes) -> Request | None:
     version, *fields = (it.decode("utf-8", "surrogateescape") for it in raw.split(b"\0"))
-    if version != VERSION or len(fields) < 3:  # noqa: PLR2004 - token, directory, input
+    if version != VERSION or len(fields) < 4:  # noqa: PLR2004 - token, directory, lively, input
         return None
-    token, cwd, stdin, *argv = fields
-    return Request(token=token, cwd=cwd, stdin=stdin, argv=tuple(argv))
-
-
-def packed_answer(answer: Answer) -> bytes:
-    return b"\0".join(_encoded(it) for it in (str(answer.code), answer.out, answer.err))
+    token, cwd, lively, stdin, *argv = fields
+    return Request(token=token, cwd=cwd, stdin=stdin, argv=tuple(argv), lively=bool(lively))
 
 
 def parsed_answer(raw: bytes) -> Answer | None:
+    """None where it has no end."""
     fields = [it.decode("utf-8", "surrogateescape") for it in raw.split(b"\0")]
-    if len(fields) != 3 or not fields[0].isdigit():  # noqa: PLR2004 - code, two outputs
-        return None
-    return Answer(int(fields[0]), fields[1], fields[2])
+    said = {kind: "".join(it[1:] for it in fields if it[:1] == kind) for kind in "oex"}
+    return Answer(int(said["x"]), said["o"], said["e"]) if said["x"].isdigit() else None
 
 
 def received(connection: socket.socket, longest: int | None) -> bytes | None:

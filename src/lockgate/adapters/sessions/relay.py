@@ -5,7 +5,7 @@ import subprocess
 import threading
 from collections.abc import Mapping
 
-from lockgate.adapters.sessions.door import Answer, Request, ask
+from lockgate.adapters.sessions.door import Answer, Line, Request, ask
 
 ALLOWED = (
     ("task", "update"),
@@ -29,7 +29,7 @@ class Relay:
         self.starting = threading.Lock()  # held while a helper is started but not yet in the list
         self.helpers: set[int] = set()
 
-    def answer(self, request: Request) -> Answer:
+    def answer(self, request: Request, _line: Line) -> Answer:
         """What the agent sent as its token and directory is not looked at."""
         if not any(request.argv[: len(it)] == it for it in ALLOWED):
             return Answer(1, err=_refused(request.argv))

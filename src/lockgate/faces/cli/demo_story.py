@@ -14,6 +14,7 @@ from lockgate.core.event_log import StoredEvent
 from lockgate.core.model import Status, Task, TaskId
 from lockgate.faces import words
 from lockgate.faces.cli import output
+from lockgate.faces.cli.answering import answer
 from lockgate.faces.cli.demo_proof import (
     LANDED,
     PASSED,
@@ -22,7 +23,6 @@ from lockgate.faces.cli.demo_proof import (
     check_log,
     require,
 )
-from lockgate.faces.cli.up import answer
 
 TASKS = {
     "fix-login": "After login, go on to the page that was asked for",

@@ -13,7 +13,7 @@ from lockgate.errors import Refused
 from lockgate.faces import words
 from lockgate.faces.cli.gate_explaining import applies, explained, runs
 from lockgate.faces.cli.gate_words import gate_facts, waves_of
-from lockgate.faces.cli.output import app, here, json_option, named, show
+from lockgate.faces.cli.output import app, here, json_option, known_configuration, named, show
 from lockgate.services.views import GateView
 from lockgate.services.views import gate_facts as result_facts
 
@@ -84,7 +84,7 @@ def explain(*, name: str, base: str | None, as_json: bool) -> None:
 
 
 def _settings(base: str | None) -> tuple[Settings, str]:
-    book = rulebook()
+    book = rulebook(known_configuration())
     return book.settings(book.here(here()), base)
 
 

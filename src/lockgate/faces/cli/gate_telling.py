@@ -1,27 +1,29 @@
 """Tells how gates fare while they run."""
 
-import sys
 import threading
 from dataclasses import dataclass, field
-
-import click
 
 from lockgate.core.evaluation import SingleGateResult
 from lockgate.core.gates import Gate
 from lockgate.faces import words
 from lockgate.faces.cli import gate_words
-from lockgate.faces.cli.output import echo
+from lockgate.faces.cli.output import Terminal, echo, lively, terminal
 from lockgate.services.rulebook import Case
 from lockgate.services.spot_check import Judged, Noted, judged
 
 
 @dataclass(slots=True)
 class Teller:
-    """One line a gate as it gets its result; on a terminal also which ones are at it now."""
+    """One line a gate as it gets its result; on a terminal also which ones are at it now.
+
+    Made by whoever runs the command: the threads that it is told from know no terminal.
+    """
 
     case: Case
     noted: Noted
     quiet: bool
+    _to: Terminal | None = field(default_factory=terminal)
+    _lively: bool = field(default_factory=lively)
     _now: list[str] = field(default_factory=list[str])
     _told: dict[str, Judged] = field(default_factory=dict[str, Judged])
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -44,13 +46,16 @@ class Teller:
         if not self.quiet:
             self._clear()
             width = max(len(it.name) for it in self.case.settings.gates)
-            echo(words.safe("\n".join(gate_words.judged_lines(found, width))))
+            echo(words.safe("\n".join(gate_words.judged_lines(found, width))), to=self._to)
 
     def _progress(self) -> None:
         self._clear()
-        if self._now and sys.stderr.isatty():
-            click.echo(words.one_line(f"▸ {', '.join(self._now)} …"), err=True, nl=False)
+        if self._now and self._lively:
+            self._draw(words.one_line(f"▸ {', '.join(self._now)} …"))
 
     def _clear(self) -> None:
-        if sys.stderr.isatty():
-            click.echo("\r\x1b[K", err=True, nl=False)
+        if self._lively:
+            self._draw("\r\x1b[K")
+
+    def _draw(self, text: str) -> None:
+        echo(text, err=True, nl=False, to=self._to)

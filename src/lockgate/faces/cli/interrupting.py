@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from types import FrameType
 from typing import Generic, TypeVar
 
+from lockgate.faces.cli.output import terminal
+
 T = TypeVar("T")
 PATIENCE = 15.0  # seconds in which what was called off ends; what does not, dies with us
 NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -35,6 +37,9 @@ def interruptible(does: Callable[[Callable[[], bool]], T]) -> T:
 
     Its thread is not joined: where a signal interrupts that, Python takes it for ended.
     """
+    elsewhere = terminal()
+    if elsewhere:
+        return does(elsewhere.gone)
     work = _Work(does)
     thread = threading.Thread(target=work.run, daemon=True)
     with _raising():

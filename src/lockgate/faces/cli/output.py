@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, TextIO
 import click
 
 from lockgate import __version__
-from lockgate.bootstrap.configuring import home_of
-from lockgate.core.model import Task, TaskId
 from lockgate.errors import LockgateError, Refused
 from lockgate.faces import words
 
 if TYPE_CHECKING:
     from lockgate.bootstrap import App
+    from lockgate.core.model import Task, TaskId
+    from lockgate.services.configuration import BaseConfiguration
 
 BUG = 3
 INTERRUPTED = 130
@@ -36,6 +36,8 @@ class Terminal:
     stdin: str
     out: TextIO
     err: TextIO
+    lively: bool = False  # a person sees what goes to `err`
+    gone: Callable[[], bool] = lambda: False  # whether nobody waits for the end any more
 
 
 def terminal() -> Terminal | None:
@@ -43,10 +45,16 @@ def terminal() -> Terminal | None:
     return ctx.find_object(Terminal) if ctx else None
 
 
-def echo(text: str, *, err: bool = False, to: Terminal | None = None) -> None:
+def echo(text: str, *, err: bool = False, to: Terminal | None = None, nl: bool = True) -> None:
     it = to or terminal()
     file = (it.err if err else it.out) if it else None
-    click.echo(text, file=file, err=err)
+    click.echo(text, file=file, err=err, nl=nl)
+
+
+def lively() -> bool:
+    """Whether a person sees what goes to stderr."""
+    it = terminal()
+    return it.lively if it else sys.stderr.isatty()
 
 
 def json_option(command: Command) -> Command:
@@ -62,7 +70,7 @@ def show(facts: object, text: str, *, as_json: bool) -> None:
         echo(words.safe(text))
 
 
-def show_moved(it: "App", task: Task, *, as_json: bool) -> None:
+def show_moved(it: "App", task: "Task", *, as_json: bool) -> None:
     """Where the task is now; on stderr what is wrong with its TASK.md, which stops no move."""
     from lockgate.services.views import task_facts
 
@@ -77,6 +85,12 @@ def app() -> "App":
     return it.app if it else open_app()
 
 
+def known_configuration() -> "BaseConfiguration | None":
+    """What whoever runs this command for another has read already."""
+    it = terminal()
+    return it.app.configuration if it else None
+
+
 def open_app() -> "App":
     """Imported here because some commands need no database."""
     from lockgate import bootstrap
@@ -84,7 +98,7 @@ def open_app() -> "App":
     return bootstrap.open_app()
 
 
-def named(it: "App", name: str | None) -> TaskId:
+def named(it: "App", name: str | None) -> "TaskId":
     """The task that is meant: by the beginning of its id, or by where we are."""
     if name is None:
         return it.store.load(it.projects.task_here(here(), it.caller)).id
@@ -131,6 +145,8 @@ def _complain(what: str, why: str, fix: str, to: Terminal | None, *, as_json: bo
 
 
 def _log(error: BaseException) -> str:
+    from lockgate.bootstrap.configuring import home_of
+
     lines = [
         f"lockgate {__version__}, Python {sys.version.split()[0]}, {sys.platform}",
         f"command: {' '.join(sys.argv[1:])}",

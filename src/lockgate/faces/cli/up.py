@@ -5,25 +5,20 @@ import signal
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from io import StringIO
 
 import click
 
 from lockgate.bootstrap import App
 from lockgate.bootstrap.background import orchestrator_pid, start_orchestrator
 from lockgate.bootstrap.orchestrator import orchestrating
-from lockgate.errors import LockgateError, Refused, Unavailable
+from lockgate.errors import Refused, Unavailable
 from lockgate.faces import words
-from lockgate.faces.cli import output
+from lockgate.faces.cli.answering import answer
 from lockgate.faces.cli.output import app, json_option, show
-from lockgate.ports import Answered, Call
-from lockgate.services.callers import identify
 from lockgate.services.loop import Loop
 
 PATIENCE = 10.0
 STOPS = 60.0
-# What agents, hooks and people call often, or what only we can tell.
-SERVED = {"checkpoint", "queue", "review", "status", "task"}
 
 
 @click.command()
@@ -60,23 +55,6 @@ def down(*, as_json: bool) -> None:
     os.kill(pid, signal.SIGTERM)
     _wait(lambda: orchestrator_pid(it.home) != pid, f"orchestrator {pid} did not stop", STOPS)
     show({"pid": pid}, f"orchestrator {pid} has stopped", as_json=as_json)
-
-
-def answer(it: App, asked: Call) -> Answered:
-    """Run a command for somebody who called at the door, as whoever its token makes of them."""
-    if not asked.argv or asked.argv[0] not in SERVED:
-        return Answered(0) if asked.argv == ("wake",) else Answered(1, err="not served here\n")
-    from lockgate.faces.cli.app import run
-
-    out, err = StringIO(), StringIO()
-    to = output.Terminal(it, asked.directory, asked.stdin, out, err)
-    try:
-        to = replace(to, app=replace(it, caller=identify(it.store, asked.token or None)))
-    except LockgateError as error:
-        code = output.fail(error, to, as_json="--json" in asked.argv)
-    else:
-        code = run(list(asked.argv), to)
-    return Answered(code, out.getvalue(), err.getvalue())
 
 
 def _until_stopped(loop: Loop, idle: float | None) -> None:
