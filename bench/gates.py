@@ -58,18 +58,15 @@ class Prepared(GitWorkspaces):
 
     _tree = ""
 
-    def checkout(self, project: Project, task: Task, commit: str, directory: Path) -> None:
+    def checkout(self, project: Project, task: Task, commit: str, directory: Path) -> str:
         if not directory.is_dir():
-            super().checkout(project, task, commit, directory)
+            self._tree = super().checkout(project, task, commit, directory)
+        return self._tree
 
     def set_up(
         self, project: Project, task: Task, settings: Settings, directory: Path | None = None
     ) -> None:
         """There is nothing to set up."""
-
-    def tree(self, project: Project, commit: str) -> str:
-        self._tree = self._tree or super().tree(project, commit)
-        return self._tree
 
     def discard(self, directory: Path) -> None:
         """What lies beside it is counted with the checkout, which it is removed with."""

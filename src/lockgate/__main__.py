@@ -22,11 +22,11 @@ def main() -> None:
         code = hot.call(argv) if _is_hot(argv) else None
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
-    if code is None:
-        from lockgate.faces.cli import app  # noqa: PLC0415 - the hot way must not load it
+    if code is not None:
+        os._exit(code)  # at once: what was printed is out, and nothing else was begun
+    from lockgate.faces.cli import app  # noqa: PLC0415 - the hot way must not load it
 
-        app.main()
-    sys.exit(code)
+    app.main()
 
 
 def _is_hot(argv: list[str]) -> bool:

@@ -9,6 +9,7 @@ import pytest
 
 from lockgate.adapters.git import GitRepository
 from lockgate.errors import Refused, Unavailable
+from lockgate.ports import Standing
 from tests.scenarios.world import a_repository, git
 
 REPOSITORY = GitRepository()
@@ -82,18 +83,36 @@ def test_a_bare_repository_is_a_project(tmp_path) -> None:
 # --- the work tree ------------------------------------------------------------------------------
 
 
+def _standing(directory: Path) -> Standing:
+    found = REPOSITORY.standing(directory)
+    assert found is not None
+    return found
+
+
+def test_outside_of_git_nobody_stands_anywhere(tmp_path) -> None:
+    assert REPOSITORY.standing(tmp_path) is None
+
+
+def test_where_there_is_no_usual_base_one_stands_beside_another(root) -> None:
+    git(root, "branch", "--move", "trunk")
+
+    assert _standing(root).base == REPOSITORY.base_branch(_project(root))
+
+
 def test_a_work_tree_stands_on_a_commit_and_a_branch_with_what_was_edited_in_it(root) -> None:
     _commit(root, "b.txt")
-    project = _project(root)
-    clean = REPOSITORY.checked_out(project)
+    (root / "deep").mkdir()
+    clean = _standing(root / "deep")
     (root / "a.txt").write_text("edited\n")
     git(root, "mv", "b.txt", "c d.txt")
     (root / "new\n").write_text("")
 
-    found = REPOSITORY.checked_out(project)
+    found = _standing(root)
 
-    assert (clean.commit, clean.branch) == (REPOSITORY.commit_of(project, "main"), "main")
+    assert clean.base == found.base == REPOSITORY.base_branch(_project(root))
+    assert (clean.commit, clean.branch) == (REPOSITORY.revision(_project(root), "HEAD"), "main")
     assert (found.commit, found.branch) == (clean.commit, "main")
+    assert found.project == _project(root)
     assert clean.edited == ()
     assert sorted(found.edited) == ["a.txt", "b.txt", "c d.txt", "new\n"]
 
@@ -106,7 +125,7 @@ def test_what_clashes_in_a_work_tree_counts_as_edited(root) -> None:
     with contextlib.suppress(subprocess.CalledProcessError):
         git(root, "merge", "other")
 
-    assert REPOSITORY.checked_out(_project(root)).edited == ("a.txt",)
+    assert _standing(root).edited == ("a.txt",)
 
 
 def test_a_detached_head_is_on_no_branch_and_a_new_repository_on_no_commit(root, tmp_path) -> None:
@@ -114,10 +133,7 @@ def test_a_detached_head_is_on_no_branch_and_a_new_repository_on_no_commit(root,
     git(tmp_path, "init", "--quiet", "--initial-branch=main", "new")
     git(tmp_path, "clone", "--quiet", "--bare", str(root), "bare.git")
 
-    detached, new, bare = (
-        REPOSITORY.checked_out(_project(it))
-        for it in (root, tmp_path / "new", tmp_path / "bare.git")
-    )
+    detached, new, bare = (_standing(it) for it in (root, tmp_path / "new", tmp_path / "bare.git"))
 
     assert (detached.commit, detached.branch) == (bare.commit, "")
     assert (new.commit, new.branch) == (None, "main")

@@ -96,13 +96,12 @@ def test_it_loads_nothing_that_takes_time(home, opened) -> None:
 
 def test_the_hot_way_of_the_whole_command_loads_no_click(home, opened) -> None:
     opened(home / "door.sock", echo)
-    script = (
-        "import sys; from lockgate import __main__; sys.argv = ['lockgate', 'task', 'complete']\n"
-        "try: __main__.main()\n"
-        "except SystemExit as end: print(end.code, 'click' in sys.modules)"
-    )
 
-    assert client(program=("-c", script)).stdout.splitlines()[-1] == "4 False"
+    done = client("task", "complete", program=("-X", "importtime", "-m", "lockgate"))
+
+    assert done.returncode == 4
+    assert " lockgate.faces.hot\n" in done.stderr
+    assert " click\n" not in done.stderr
 
 
 def test_without_an_orchestrator_the_whole_program_does_it(home) -> None:

@@ -11,6 +11,7 @@ import pytest
 from lockgate.adapters.git import GitRepository
 from lockgate.adapters.workspaces.lending import lend
 from lockgate.adapters.workspaces.throw_away import PREFIX, YOUNG, throw_away_home
+from lockgate.core.model import Pinned
 from lockgate.errors import Unavailable
 from lockgate.ports import Project
 
@@ -41,8 +42,8 @@ def project_of(root: Path) -> Project:
     return project
 
 
-def lent(home: Path, project: Project, commit: str) -> Path:
-    lend(home, project, "main", commit)
+def lent(home: Path, project: Project, commit: str, *, sandboxed: bool = True) -> Path:
+    lend(home, project, Pinned(base_commit=commit, config_hash="", sandboxed=sandboxed))
     return home / "repos" / project.id
 
 
@@ -105,13 +106,18 @@ def test_one_that_is_in_use_stays_however_old(tmp_path: Path) -> None:
 # --- the objects --------------------------------------------------------------------------------
 
 
-def test_every_commit_is_there_loose_or_packed(repo: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("sandboxed", [True, False])
+@pytest.mark.parametrize("name", ["repo", "a\n repo"])
+def test_every_commit_is_there_loose_or_packed(
+    repo: Path, tmp_path: Path, name: str, sandboxed: bool
+) -> None:
+    repo = repo.rename(tmp_path / name)
     head = git(repo, "rev-parse", "HEAD")
 
-    place = lent(tmp_path / "home", project_of(repo), head)
+    place = lent(tmp_path / "home", project_of(repo), head, sandboxed=sandboxed)
 
-    for name in ("base.git", "judge.git"):
-        assert git(place / name, "rev-list", "--count", head) == "3"
+    for either in ("base.git", "judge.git"):
+        assert git(place / either, "rev-list", "--count", head) == "3"
     assert git(place / "base.git", "rev-parse", "main") == head
 
 
@@ -129,12 +135,15 @@ def test_the_users_own_objects_are_left_as_they_are(repo: Path, tmp_path: Path) 
     assert git(repo, "fsck", "--strict") == ""
 
 
-def test_what_the_repository_borrows_is_lent_too(repo: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("sandboxed", [True, False])
+def test_what_the_repository_borrows_is_lent_too(
+    repo: Path, tmp_path: Path, sandboxed: bool
+) -> None:
     clone = tmp_path / "clone"
     git(tmp_path, "clone", "--quiet", "--shared", str(repo), str(clone))
     head = git(clone, "rev-parse", "HEAD")
 
-    place = lent(tmp_path / "home", project_of(clone), head)
+    place = lent(tmp_path / "home", project_of(clone), head, sandboxed=sandboxed)
 
     assert git(place / "base.git", "rev-list", "--count", head) == "3"
 
@@ -155,7 +164,7 @@ def test_a_repository_that_cannot_be_read_is_told_as_such(repo: Path, tmp_path: 
     (repo / ".git" / "objects").rename(repo / "gone")
 
     with pytest.raises(Unavailable, match="were not lent"):
-        lend(tmp_path / "home", project, "main", head)
+        lent(tmp_path / "home", project, head)
 
 
 SHM = Path("/dev/shm")  # noqa: S108 - memory, which is never the disk of a test's own directory

@@ -213,7 +213,7 @@ def test_a_change_is_copied_to_another_disk_too(bare) -> None:
 def test_what_is_lent_is_not_copied_again(bare) -> None:
     git(bare.root, "checkout", "--quiet", "-b", "mine")
     head, task = bare.commit("z", branch="mine"), bare.task()
-    lend(bare.home, bare.project, "main", task.pinned.base_commit)
+    lend(bare.home, bare.project, task.pinned)
     desk = bare.home / "runs" / "desk"
 
     bare.workspaces.checkout(bare.project, task, head, desk)
@@ -311,7 +311,7 @@ def test_lending_starts_no_program_and_a_change_one(bare, started) -> None:
     head, task, project = bare.commit("z", branch="mine"), bare.task(), bare.project
     started.unlink()
 
-    lend(bare.home, project, "main", task.pinned.base_commit)
+    lend(bare.home, project, task.pinned)
     assert not started.exists()
     change = bare.workspaces.change(project, task, head)
 
@@ -353,7 +353,8 @@ def test_an_umask_that_shuts_others_out_does_not_shut_them_out_of_what_is_lent(b
     (bare.root / ".git" / "shallow").write_text(f"{asked(bare.root, 'rev-parse', 'main')}\n")
     before = os.umask(0o077)
     try:
-        lend(bare.home, bare.project, "feature/x", asked(bare.root, "rev-parse", "main"))
+        commit = asked(bare.root, "rev-parse", "main")
+        lend(bare.home, bare.project, Pinned(base_commit=commit, config_hash="", base="feature/x"))
     finally:
         os.umask(before)
 

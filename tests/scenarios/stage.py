@@ -184,8 +184,9 @@ class FakeWorkspaces:
     def diff(self, project: Project, task: Task, commit: str) -> str:
         return "diff"
 
-    def checkout(self, project: Project, task: Task, commit: str, directory: Path) -> None:
+    def checkout(self, project: Project, task: Task, commit: str, directory: Path) -> str:
         directory.mkdir(parents=True)
+        return self.tree(project, commit)
 
     def squashed(self, project: Project, task: Task, commit: str) -> str:
         return f"squashed-{commit}"

@@ -98,10 +98,10 @@ def test_what_was_changed_is_checked_out_again_and_all_goes_at_the_end(tmp_path:
 def test_a_checkout_that_cannot_be_made_again_breaks_the_gate(tmp_path: Path) -> None:
     @dataclass
     class Once(Tidy):
-        def checkout(self, project: Project, task: Task, commit: str, directory: Path) -> None:
+        def checkout(self, project: Project, task: Task, commit: str, directory: Path) -> str:
             if self.asked:
                 raise Unavailable("no clone was made", why="the disk is full", fix="make room")
-            super().checkout(project, task, commit, directory)
+            return super().checkout(project, task, commit, directory)
 
     results = judged(Once(tmp_path), Watching(), command("a", ALONE), command("b", ALONE))
 

@@ -24,11 +24,11 @@ class Counting(FakeWorkspaces):
     asked: list[Path] = field(default_factory=list)
     refused: int = 0
 
-    def checkout(self, project: Project, task: Task, commit: str, directory: Path) -> None:
+    def checkout(self, project: Project, task: Task, commit: str, directory: Path) -> str:
         self.asked.append(directory)
         if len(self.asked) <= self.refused:
             raise Unavailable("no clone was made", why="the disk is full", fix="make room")
-        super().checkout(project, task, commit, directory)
+        return super().checkout(project, task, commit, directory)
 
 
 def judged(workspaces: Counting, place: Placement, gates: int = 4) -> tuple[object, ...]:

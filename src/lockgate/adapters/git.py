@@ -2,18 +2,21 @@
 
 import hashlib
 import os
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
 from lockgate.adapters.run import Finished, run
 from lockgate.core.model import ProjectId
 from lockgate.errors import Refused, Unavailable
-from lockgate.ports import Branch, CheckedOut, Project
+from lockgate.ports import Branch, Project, Standing
 
 USUAL_BASES = ("main", "master")
 _WHERE = ("rev-parse", "--path-format=absolute")
 _COMMON, _TOP = "--git-common-dir", "--show-toplevel"
-_BEFORE_PATH = {"1": 8, "u": 10, "?": 1}  # spaces in a line of `status`, by its kind
+_STATUS = ("--porcelain=v2", "--branch", "-z", "--no-renames", "--untracked-files=normal")
+_BEFORE_PATH = {"1": 8, "u": 10, "?": 1}  # spaces in a line of it, by its kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,35 +65,38 @@ class GitRepository:
         ).out.strip()
 
     def commit_of(self, project: Project, branch: str) -> str | None:
-        ref = f"refs/heads/{branch}^{{commit}}"
-        found = self._git(Path(project.common_dir), "rev-parse", "--verify", "--quiet", ref)
-        return found.out.strip() if found.code == 0 else None
+        return self._commit(Path(project.common_dir), f"refs/heads/{branch}")
 
     def revision(self, project: Project, name: str) -> str | None:
-        asked = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
-        found = self._git(Path(project.root), *asked)
-        return found.out.strip() if found.code == 0 else None
+        return self._commit(Path(project.root), name)
 
     def tree_of(self, project: Project, commit: str) -> str | None:
         asked = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{commit}^{{tree}}")
         found = self._git(Path(project.common_dir), *asked)
         return found.out.strip() if found.code == 0 else None
 
-    def checked_out(self, project: Project) -> CheckedOut:
-        """A renamed file counts under both its names."""
-        asked = ("--porcelain=v2", "--branch", "-z", "--no-renames", "--untracked-files=normal")
-        told = self._git(Path(project.root), "status", *asked)
+    def standing(self, directory: Path) -> Standing | None:
+        """Git is asked three things at once: people wait for it."""
+        with ThreadPoolExecutor(2) as pool:
+            usual = pool.submit(self._commit, directory, f"refs/heads/{USUAL_BASES[0]}")
+            status = pool.submit(self._git, directory, "status", *_STATUS)
+            project = self.project_at(directory)
+        if project is None:
+            return None
+        commit, told = usual.result(), status.result()
+        base = Branch(USUAL_BASES[0], commit) if commit else self.base_branch(project)
         if told.code != 0:  # a bare repository has no work tree
-            return CheckedOut(self.revision(project, "HEAD"), self.current_branch(project), ())
+            head, branch = self.revision(project, "HEAD"), self.current_branch(project)
+            return Standing(project=project, base=base, commit=head, branch=branch, edited=())
         lines = told.out.split("\0")
         known = dict(it[2:].split(" ", 1) for it in lines if it.startswith("# "))
-        commit, branch = known["branch.oid"], known["branch.head"]
-        return CheckedOut(
-            None if commit == "(initial)" else commit,
-            "" if branch == "(detached)" else branch,
-            tuple(
-                it.split(" ", _BEFORE_PATH[it[0]])[-1] for it in lines if it[:1] in {*_BEFORE_PATH}
-            ),
+        head, branch = known["branch.oid"], known["branch.head"]
+        return Standing(
+            project=project,
+            base=base,
+            commit=None if head == "(initial)" else head,
+            branch="" if branch == "(detached)" else branch,
+            edited=tuple(_paths(lines)),
         )
 
     def file_at(self, project: Project, commit: str, path: str) -> str | None:
@@ -142,6 +148,19 @@ class GitRepository:
                 )
         return self.current_branch(project)
 
+    def _commit(self, directory: Path, name: str) -> str | None:
+        asked = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
+        found = self._git(directory, *asked)
+        return found.out.strip() if found.code == 0 else None
+
     def _git(self, directory: Path | None, *argv: str) -> Finished:
         where = ("-C", str(directory)) if directory else ()
         return run((self.program, *where, *argv))
+
+
+def _paths(lines: Sequence[str]) -> Iterator[str]:
+    """A renamed file counts under both its names."""
+    for line in lines:
+        before = _BEFORE_PATH.get(line[:1])
+        if before:
+            yield line.split(" ", before)[-1]

@@ -30,11 +30,11 @@ LANES = 16  # tasks and evaluations that are attended to at once
 
 @contextmanager
 def orchestrating(
-    it: App, answer: Callable[[Call], int | None], report: Callable[[str], None]
+    it: App, answer: Callable[[Call], None], report: Callable[[str], None]
 ) -> Generator[Loop | None]:
     """The loop with its door open; None where another orchestrator serves this home.
 
-    A call that is not answered is the caller's own to carry out.
+    A call that gets no answer is the caller's own to carry out.
     """
     with holding(it.home) as ours:
         if not ours:
@@ -56,7 +56,7 @@ def orchestrating(
         watch.close()
 
 
-def _answering(answer: Callable[[Call], int | None], loop: Loop) -> Callable[[Request, Line], None]:
+def _answering(answer: Callable[[Call], None], loop: Loop) -> Callable[[Request, Line], None]:
     """Whoever asked has the answer before the loop looks what it was about."""
     visits = set[Line]()
     loop.visited = lambda: bool(visits)
@@ -64,9 +64,7 @@ def _answering(answer: Callable[[Call], int | None], loop: Loop) -> Callable[[Re
     def heard(asked: Request, line: Line) -> None:
         visits.add(line)
         try:
-            code = answer(_call(asked, line))
-            if code is not None:
-                line.end(code)
+            answer(_call(asked, line))
         finally:
             visits.discard(line)
             loop.watch.wake()

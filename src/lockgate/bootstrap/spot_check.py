@@ -3,7 +3,7 @@
 import os
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lockgate.adapters.gate_commands import CommandGates
 from lockgate.adapters.reports import read_reports
@@ -31,6 +31,7 @@ def spot_checking(
 ) -> Generator[Bench]:
     with throw_away_home(home_of(environ)) as home:
         if task.pinned:
-            lend(home, project, task.pinned.base, task.pinned.base_commit)
+            lend(home, project, task.pinned)
         noted, workspaces = Noted(CommandGates(read_reports)), GitWorkspaces(home)
-        yield Bench(SpotCheck(workspaces, gate_runner(home, workspaces, noted)), noted)
+        runner = replace(gate_runner(home, workspaces, noted), tidies=False)
+        yield Bench(SpotCheck(workspaces, runner), noted)

@@ -29,13 +29,16 @@ class Branch:
     commit: str
 
 
-@dataclass(frozen=True, slots=True)
-class CheckedOut:
-    """Where a work tree stands, and the files in it that are not as its commit has them.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """Where somebody stands: the project, its base branch, and what is checked out there.
 
-    None and empty where there is no such thing; new files count as edited.
+    None and empty where there is no such thing; `edited` are the files that are not as the commit
+    has them, new ones among them.
     """
 
+    project: Project
+    base: Branch | None
     commit: str | None
     branch: str
     edited: tuple[str, ...]
@@ -189,7 +192,10 @@ class Repository(Protocol):
         ...
 
     def tree_of(self, project: Project, commit: str) -> str | None: ...
-    def checked_out(self, project: Project) -> CheckedOut: ...
+    def standing(self, directory: Path) -> Standing | None:
+        """None outside of git."""
+        ...
+
     def file_at(self, project: Project, commit: str, path: str) -> str | None: ...
     def landed(self, project: Project, branch: str, target: str) -> bool:
         """Whether the target branch has everything of this one; False where either is missing."""

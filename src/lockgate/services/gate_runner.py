@@ -78,6 +78,7 @@ class GateRunner:
     conditions: Conditions
     delay: Callable[[float], Coroutine[None, None, None]]
     differential: Callable[[Evaluation, DifferentialGate, Cancelled], SingleGateResult]
+    tidies: bool = True  # not where its home goes as a whole
     _words: dict[str, Lock] = field(default_factory=dict[str, Lock])  # of `exclusive`
 
     def results(
@@ -97,7 +98,8 @@ class GateRunner:
         try:
             return _in_waves(listed, judged, cancelled)
         finally:
-            clean.discard()
+            if self.tidies:
+                clean.discard()
 
     def _judged(self, clean: Clean, gate: Gate, cancelled: Cancelled) -> SingleGateResult:
         it, task = clean.it, clean.it.task
@@ -176,13 +178,13 @@ def checked_out(workspaces: Workspaces, it: Evaluation, place: Path) -> GateRun:
     """The candidate, clean and set up, in a place that the caller discards."""
     task = it.task
     workspaces.discard(place)
-    workspaces.checkout(it.project, task, task.candidate, place)
+    tree = workspaces.checkout(it.project, task, task.candidate, place)
     workspaces.set_up(it.project, task, it.settings, place)
     return GateRun(
         checkout=place,
         base=workspaces.base(it.project),
         commit=task.candidate,
-        tree=workspaces.tree(it.project, task.candidate),
+        tree=tree,
         config_hash=task.pinned.config_hash if task.pinned else "",
         sandbox=it.settings.sandbox,
         services=it.settings.services,

@@ -9,7 +9,7 @@ from lockgate.core.gates import Gate
 from lockgate.core.model import Pinned, Task, TaskId
 from lockgate.core.settings import Settings
 from lockgate.errors import BadConfig, Refused
-from lockgate.ports import Project, Repository
+from lockgate.ports import Project, Repository, Standing
 from lockgate.services.configuration import CONFIG, BaseConfiguration
 
 HEAD = TaskId("head")
@@ -55,23 +55,16 @@ class Rulebook:
     repository: Repository
     configuration: BaseConfiguration
 
-    def here(self, directory: Path) -> Project:
-        project = self.repository.project_at(directory)
-        if project is None:
-            why, fix = f"{directory} is not inside a git repository", "change into one"
-            raise Refused(WHAT, why=why, fix=fix)
-        return project
-
-    def settings(self, project: Project, base: str | None) -> tuple[Settings, str]:
+    def settings(self, directory: Path, base: str | None) -> tuple[Settings, str]:
         """The rules themselves, and where they are from."""
-        head = _committed(self.repository.revision(project, "HEAD"))
-        _, commit, said = self._base(project, base, head)
-        return self._settings(project, commit, said), said
+        here, head = self._standing(directory)
+        _, commit, said = self._base(here, base, head)
+        return self._settings(here.project, commit, said), said
 
-    def case(self, project: Project, asked: Asked) -> Case:
-        here = self.repository.checked_out(project)
-        head = _committed(here.commit)
-        base, commit, said = self._base(project, asked.base, head)
+    def case(self, directory: Path, asked: Asked) -> Case:
+        here, head = self._standing(directory)
+        project = here.project
+        base, commit, said = self._base(here, asked.base, head)
         settings = self._settings(project, commit, said)
         _must_be_there(asked.gates, settings)
         pinned = self.configuration.rules_at(project, commit, base)
@@ -89,18 +82,28 @@ class Rulebook:
             edited=here.edited,
         )
 
-    def _base(self, project: Project, asked: str | None, head: str) -> tuple[str, str, str]:
+    def _standing(self, directory: Path) -> tuple[Standing, str]:
+        """And the commit there, without which nothing can be judged."""
+        here = self.repository.standing(directory)
+        if here is None:
+            why, fix = f"{directory} is not inside a git repository", "change into one"
+            raise Refused(WHAT, why=why, fix=fix)
+        if here.commit is None:
+            raise Refused(WHAT, why="HEAD has no commit yet", fix="commit something first")
+        return here, here.commit
+
+    def _base(self, here: Standing, asked: str | None, head: str) -> tuple[str, str, str]:
         """The base branch, the commit with the rules, and the same in words."""
-        usual = self.repository.base_branch(project)
+        usual = here.base
         if asked is not None:
-            commit = self.repository.revision(project, asked)
+            commit = self.repository.revision(here.project, asked)
             if commit is None:
                 fix = "name a branch, a tag or a commit that this repository has; fetch it first"
                 raise BadConfig(WHAT, why=f"git knows no revision {asked!r}", fix=fix)
             return usual.name if usual else "main", commit, f"{asked} ({commit[:12]})"
         if usual is None:
             return "main", head, f"HEAD itself ({head[:12]}): there is no base branch here"
-        base = self.configuration.trusted(project, usual)
+        base = self.configuration.trusted(here.project, usual)
         return base.name, base.commit, f"{base.name} ({base.commit[:12]})"
 
     def _settings(self, project: Project, commit: str, said: str) -> Settings:
@@ -112,12 +115,6 @@ class Rulebook:
                 fix="lockgate init writes and commits one; or name where one is: --base REV",
             )
         return written.settings
-
-
-def _committed(head: str | None) -> str:
-    if head is None:
-        raise Refused(WHAT, why="HEAD has no commit yet", fix="commit something first")
-    return head
 
 
 def nobodys_task(project: Project, settings: Settings, commit: str, rules: Pinned) -> Task:

@@ -1,7 +1,8 @@
 """The repositories of a throw-away home, which are one: the user's objects under a second name.
 
 Fetching them would take as long as the history is; a hard link takes no time and no room, and what
-is in the store of objects is never written again. On another disk they are copied.
+is in the store of objects is never written again. On another disk they are copied. Where nothing is
+enclosed they can be seen where they are.
 """
 
 import os
@@ -15,24 +16,28 @@ from lockgate.adapters.workspaces.new_repository import (
     open_to_all,
     set_ref,
 )
-from lockgate.adapters.workspaces.repositories import repositories_of
+from lockgate.adapters.workspaces.repositories import borrow, repositories_of
+from lockgate.core.model import Pinned
 from lockgate.errors import Unavailable
 from lockgate.ports import Project
 
 DEEPEST = 5  # stores that borrow from stores
 
 
-def lend(home: Path, project: Project, branch: str, commit: str) -> None:
-    """With the branch at that commit, for whoever asks where the change comes from."""
+def lend(home: Path, project: Project, rules: Pinned) -> None:
+    """With the base branch at its commit, for whoever asks where the change comes from."""
     repos, source = repositories_of(home, project), Path(project.common_dir)
     what = f"the objects of {project.name} were not lent"
     try:
-        make_repository(repos.base, commit, SHARED, bare=True)
+        make_repository(repos.base, rules.base_commit, SHARED, bare=True)
         repos.judge.symlink_to(repos.base.name)
         if (source / "shallow").exists():
             shutil.copyfile(source / "shallow", repos.base / "shallow")
-        set_ref(repos.base, f"refs/heads/{branch}", commit)
-        set_ref(repos.base, "HEAD", f"ref: refs/heads/{branch}")
+        set_ref(repos.base, f"refs/heads/{rules.base}", rules.base_commit)
+        set_ref(repos.base, "HEAD", f"ref: refs/heads/{rules.base}")
+        if not rules.sandboxed and "\n" not in project.common_dir:
+            borrow(repos.base, str(source / "objects"))
+            return
         open_to_all(repos.base)  # before an object is there: its mode is the user's own file's
         for store in _stores(source / "objects", DEEPEST):
             _link(store, repos.base / "objects")

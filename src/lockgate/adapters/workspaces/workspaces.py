@@ -3,6 +3,7 @@
 import re
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from lockgate.adapters.workspaces import changes
@@ -84,13 +85,15 @@ class GitWorkspaces:
     def diff(self, project: Project, task: Task, commit: str) -> str:
         return changes.diff_of(up_to_date(self.home, project, task), task, commit)
 
-    def checkout(self, project: Project, task: Task, commit: str, directory: Path) -> None:
+    def checkout(self, project: Project, task: Task, commit: str, directory: Path) -> str:
         """What is there already and is no clone of this commit is replaced."""
-        with task_lock(self.home, _checked(task.id)):
-            if is_clone_of(directory, commit):
-                return
-            self.discard(directory)
-            clone_of_commit(self._order(project, task), directory, commit)
+        order = self._order(project, task)
+        with task_lock(self.home, _checked(task.id)), ThreadPoolExecutor(1) as pool:
+            tree = pool.submit(self.tree, project, commit)  # while its files are written
+            if not is_clone_of(directory, commit):
+                self.discard(directory)
+                clone_of_commit(order, directory, commit)
+        return tree.result()
 
     def squashed(self, project: Project, task: Task, commit: str) -> str:
         return changes.squashed(up_to_date(self.home, project, task), task, commit)

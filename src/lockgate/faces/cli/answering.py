@@ -1,6 +1,7 @@
 """Runs a command for somebody who called at the orchestrator's door."""
 
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import replace
 from io import TextIOBase
 from threading import BoundedSemaphore
@@ -13,7 +14,7 @@ from lockgate.ports import Call
 from lockgate.services.callers import identify
 
 # What agents, hooks and people call often, or what only we can tell.
-SERVED = {"checkpoint", "gate", "queue", "review", "status", "task"}
+SERVED = {(it,) for it in ("checkpoint", "gate", "queue", "review", "status", "task")}
 JUDGING = ("gate", "run")  # takes as long as its gates, and must not keep the door from others
 JUDGED_AT_ONCE = BoundedSemaphore(4)
 
@@ -29,24 +30,29 @@ class Said(TextIOBase):
         return len(text)
 
 
-def answer(it: App, asked: Call) -> int | None:
-    """The command's exit code, as whoever its token makes of them; None where we have no time."""
-    if asked.argv[:1] == ("wake",):
-        return 0
-    if not asked.argv or asked.argv[0] not in SERVED:
+def answer(it: App, asked: Call) -> None:
+    """Down the line; where we have no time for it, whoever asked does it themselves."""
+    if asked.argv == ("wake",):
+        asked.line.end(0)
+    elif asked.argv[:1] not in SERVED:
         asked.line.err("not served here\n")
-        return 1
-    if asked.argv[:2] != JUDGING:
-        return _ran(it, asked)
-    if not JUDGED_AT_ONCE.acquire(blocking=False):
-        return None
-    try:
-        return _ran(it, asked)
-    finally:
-        JUDGED_AT_ONCE.release()
+        asked.line.end(1)
+    elif asked.argv[:2] != JUDGING:
+        _run(it, asked)
+    elif JUDGED_AT_ONCE.acquire(blocking=False):
+        try:
+            _run(it, asked)
+        finally:
+            JUDGED_AT_ONCE.release()
 
 
-def _ran(it: App, asked: Call) -> int:
+def _run(it: App, asked: Call) -> None:
+    with ExitStack() as afterwards:
+        asked.line.end(_ended(it, asked, afterwards))
+
+
+def _ended(it: App, asked: Call, afterwards: ExitStack) -> int:
+    """The exit code of the command, which is whoever's its token makes it."""
     from lockgate.faces.cli.app import run
 
     to = output.Terminal(
@@ -55,6 +61,7 @@ def _ran(it: App, asked: Call) -> int:
         stdin=asked.stdin,
         out=_stream(asked.line.out),
         err=_stream(asked.line.err),
+        afterwards=afterwards,
         lively=asked.lively,
         gone=asked.line.gone,
     )

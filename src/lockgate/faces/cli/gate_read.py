@@ -84,8 +84,7 @@ def explain(*, name: str, base: str | None, as_json: bool) -> None:
 
 
 def _settings(base: str | None) -> tuple[Settings, str]:
-    book = rulebook(known_configuration())
-    return book.settings(book.here(here()), base)
+    return rulebook(known_configuration()).settings(here(), base)
 
 
 def _of_task(name: str) -> tuple[tuple[Gate, ...], dict[str, GateView], str]:

@@ -10,7 +10,7 @@ from lockgate.errors import Refused
 from lockgate.faces.cli import gate_words
 from lockgate.faces.cli.gate_telling import Teller
 from lockgate.faces.cli.interrupting import interruptible
-from lockgate.faces.cli.output import here, json_option, known_configuration, show
+from lockgate.faces.cli.output import afterwards, here, json_option, known_configuration, show
 from lockgate.services.rulebook import Asked
 
 FAILED = 1
@@ -27,18 +27,18 @@ def run(*, base: str | None, gates: tuple[str, ...], junit: str | None, as_json:
     The rules are those of the base branch, or of --base. Reviews and human gates are listed as not
     judged. It ends with 0 only where every gate that was judged has passed.
     """
-    book = rulebook(known_configuration())
-    case = book.case(book.here(here()), Asked(base, gates))
-    with spot_checking(case.project, case.task) as bench:
+    case = rulebook(known_configuration()).case(here(), Asked(base, gates))
+    with afterwards() as stack:
+        bench = stack.enter_context(spot_checking(case.project, case.task))
         teller = Teller(case, bench.noted, quiet=as_json)
         results, protected = interruptible(
             lambda cancelled: bench.check.judge(case, cancelled, teller.tell)
         )
-    found = teller.in_order(results)
-    facts = gate_words.run_facts(case, found, protected) if as_json else {}
-    if junit:
-        _write(here() / junit, gate_words.run_junit(found))
-    show(facts, "\n".join(gate_words.run_end(case, found, protected)), as_json=as_json)
+        found = teller.in_order(results)
+        facts = gate_words.run_facts(case, found, protected) if as_json else {}
+        if junit:
+            _write(here() / junit, gate_words.run_junit(found))
+        show(facts, "\n".join(gate_words.run_end(case, found, protected)), as_json=as_json)
     if not gate_words.passed(case, found):
         raise click.exceptions.Exit(FAILED)
 

@@ -4,8 +4,9 @@ import json
 import os
 import sys
 import traceback
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Generator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
@@ -36,6 +37,7 @@ class Terminal:
     stdin: str
     out: TextIO
     err: TextIO
+    afterwards: ExitStack = field(default_factory=ExitStack)  # once its answer is out
     lively: bool = False  # a person sees what goes to `err`
     gone: Callable[[], bool] = lambda: False  # whether nobody waits for the end any more
 
@@ -83,6 +85,17 @@ def show_moved(it: "App", task: "Task", *, as_json: bool) -> None:
 def app() -> "App":
     it = terminal()
     return it.app if it else open_app()
+
+
+@contextmanager
+def afterwards() -> Generator[ExitStack]:
+    """For what is tidied away in the end: nobody waits for that who was answered already."""
+    it = terminal()
+    if it:
+        yield it.afterwards
+        return
+    with ExitStack() as stack:
+        yield stack
 
 
 def known_configuration() -> "BaseConfiguration | None":
