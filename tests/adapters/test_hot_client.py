@@ -194,13 +194,16 @@ def test_words_are_printed_as_they_come_each_where_it_belongs(home, opened) -> N
     def speaks(request: Request, line: Line) -> Answer:
         for number in range(1000):
             (line.err if number % 2 else line.out)(f"{number} ä\0\n")
-        return Answer(7, f"{request.lively}\n")
+        return Answer(7, f"{request.lively} {request.path}\n")
 
     opened(home / "door.sock", speaks)
 
     done = client("gate", "run")
 
-    assert done.stdout == "".join(f"{it} ä\n" for it in range(0, 1000, 2)) + "False\n"
+    assert (
+        done.stdout
+        == "".join(f"{it} ä\n" for it in range(0, 1000, 2)) + f"False {os.environ['PATH']}\n"
+    )
     assert done.stderr == "".join(f"{it} ä\n" for it in range(1, 1000, 2))
     assert done.returncode == 7
 
@@ -376,7 +379,7 @@ def test_closing_waits_for_what_was_taken(tmp_path, opened) -> None:
     assert [it.out for it in answers if it] == ["done"]
 
 
-@pytest.mark.parametrize("raw", [b"", b"2", b"1\0token\0/\0\0task", b"2\0token\0/", b"\xff\xfe"])
+@pytest.mark.parametrize("raw", [b"", b"2", b"1\0t\0/\0\0\0\0task", b"2\0t\0/\0\0", b"\xff\xfe"])
 def test_what_is_no_request_is_answered_all_the_same(tmp_path, opened, raw) -> None:
     opened(tmp_path / "door.sock", echo)
 

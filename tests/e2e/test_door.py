@@ -12,6 +12,7 @@ from typing import IO
 import pytest
 
 from tests.e2e.orchestra import PATIENCE, Orchestra
+from tests.scenarios.world import git
 
 HEAD = '[project]\nagent = "scripted"\n[sandbox]\nlevel = "none"\n[gates]\nformula = "none"\n'
 GATE = (
@@ -126,6 +127,22 @@ def test_many_who_have_gates_run_keep_the_door_from_nobody(it, place) -> None:
     assert asked.returncode == 0
     assert [client.communicate(timeout=PATIENCE)[1] for client in clients] == [""] * 6
     assert [client.returncode for client in clients] == [0] * 6
+
+
+def test_whoever_finds_other_programs_judges_with_those(it, place) -> None:
+    (place / "go").touch()
+    it.environ["PATH"] = f"{place}:{it.environ['PATH']}"
+    (place / "true").write_text("#!/bin/sh\nexit 1\n")
+    (place / "true").chmod(0o755)
+    (place / "sh").symlink_to("/bin/sh")
+    (it.root / ".lockgate" / "config.toml").write_text(HEAD + GATE.format("first", "env true"))
+    git(it.root, "commit", "--all", "--quiet", "--message", "two")
+
+    with gate_run(it) as client:
+        out, err = client.communicate(timeout=PATIENCE)
+
+    assert client.returncode == 1, (out, err)
+    assert "✗ first  failed" in out
 
 
 def test_an_idle_orchestrator_does_not_leave_while_somebody_waits(it, place) -> None:

@@ -418,7 +418,9 @@ class Heard:
 
 def asked(app: App, directory: Path, *argv: str, token: str = "") -> Answer:
     line = Heard()
-    call = Call(argv=argv, token=token, directory=directory, stdin="", lively=False, line=line)
+    call = Call(
+        argv=argv, token=token, directory=directory, stdin="", path="", lively=False, line=line
+    )
     answer_at_the_door(app, call)
     return Answer(line.code, **line.said)
 

@@ -16,7 +16,6 @@ from lockgate.adapters.sandbox import (
     Try,
     bare,
     enclosed,
-    have_as_made,
     owner,
     trouble,
 )
@@ -55,10 +54,9 @@ class CommandGates:
         try:
             if sandboxed:
                 _give(run.checkout)
-            elif run.upkeep is not None:
-                have_as_made(run.checkout, run.upkeep)
-            own = run.upkeep if run.alone else None
-            tried = enclosed(it, cancelled) if sandboxed else bare(it, own, cancelled)
+                tried = enclosed(it, cancelled)
+            else:
+                tried = bare(it, run.upkeep, cancelled, alone=run.alone)
         except OSError as error:
             what, fix = (
                 f"gate {gate.name} was not run",

@@ -78,6 +78,7 @@ def _call(asked: Request, line: Line) -> Call:
         token=asked.token,
         directory=Path(asked.cwd),
         stdin=asked.stdin,
+        path=asked.path,
         lively=asked.lively,
         line=line,
     )

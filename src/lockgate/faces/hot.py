@@ -82,9 +82,8 @@ def _packed(argv: list[str], text: bytes) -> bytes:
         where = os.getcwd()  # noqa: PTH109 - pathlib is slow to load
     except OSError:
         where = ""
-    lively = b"1" if os.isatty(2) else b""
-    token = os.fsencode(os.environ.get("LOCKGATE_TOKEN", ""))
-    fields = [b"2", token, os.fsencode(where), lively, text]
+    said = (os.environ.get("LOCKGATE_TOKEN", ""), where, os.environ.get("PATH", ""))
+    fields = [b"2", *map(os.fsencode, said), b"1" if os.isatty(2) else b"", text]
     return b"\0".join(it.replace(b"\0", b"") for it in (*fields, *map(os.fsencode, argv)))
 
 

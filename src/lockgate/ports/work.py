@@ -238,6 +238,7 @@ class Call:
     token: str
     directory: Path
     stdin: str
+    path: str  # where they look for programs
     lively: bool  # a person sees what goes to stderr
     line: Line
 

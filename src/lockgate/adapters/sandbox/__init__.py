@@ -5,7 +5,6 @@ from lockgate.adapters.sandbox.bare import bare
 from lockgate.adapters.sandbox.bubblewrap import Box, Mount, boxed, inside_path, owner
 from lockgate.adapters.sandbox.probe import trouble
 from lockgate.adapters.sandbox.running import Boxed, run_boxed
-from lockgate.adapters.sandbox.sameness import have_as_made
 from lockgate.adapters.sandbox.toolchain import toolchain
 
 __all__ = [
@@ -17,7 +16,6 @@ __all__ = [
     "bare",
     "boxed",
     "enclosed",
-    "have_as_made",
     "inside_path",
     "owner",
     "run_boxed",

@@ -1,21 +1,23 @@
 """One attempt of a command that nothing encloses, held by nothing but its deadline."""
 
 import os
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Generator
+from contextlib import closing, contextmanager
+from pathlib import Path
 
 from lockgate.adapters.sandbox.attempt import Tried, Try, argv_of, tried
 from lockgate.adapters.sandbox.keeper import Keeper
-from lockgate.adapters.sandbox.room import COPIED, room_for, room_in
+from lockgate.adapters.sandbox.room import COPIED, Room, room_for, room_in
 from lockgate.adapters.sandbox.running import Boxed
+from lockgate.adapters.sandbox.sameness import have_as_made
 from lockgate.adapters.sandbox.stragglers import end_stragglers, start_now
 from lockgate.ports import Upkeep
 
 
-def bare(it: Try, upkeep: Upkeep | None, cancelled: Callable[[], bool]) -> Tried:
-    """In the checkout itself where its upkeep is known, else on a copy of it."""
+def bare(it: Try, upkeep: Upkeep | None, cancelled: Callable[[], bool], *, alone: bool) -> Tried:
+    """In the checkout itself where its upkeep is known and nobody else is in it, else on a copy."""
     with (
-        room_in(it.checkout, upkeep) if upkeep else room_for(it.checkout, 0, COPIED) as room,
+        _room(it.checkout, upkeep, alone=alone) as room,
         closing(Keeper(room, it.sandbox.memory_mb, it.sandbox.pids, None)) as keeper,
     ):
         keeper.enters(os.getpid(), 0)
@@ -30,6 +32,20 @@ def bare(it: Try, upkeep: Upkeep | None, cancelled: Callable[[], bool]) -> Tried
             return tried(it, made, keeper, cancelled, "none")
         finally:
             end_stragglers(f"SCRATCH={environment['SCRATCH']}", since)
+
+
+@contextmanager
+def _room(checkout: Path, upkeep: Upkeep | None, *, alone: bool) -> Generator[Room]:
+    """To have the checkout as it was made may take a moment of waiting: the later the shorter."""
+    if upkeep and alone:
+        with room_in(checkout, upkeep) as room:
+            have_as_made(checkout, upkeep)
+            yield room
+        return
+    if upkeep:
+        have_as_made(checkout, upkeep)
+    with room_for(checkout, 0, COPIED) as room:
+        yield room
 
 
 def _environment(place: str) -> dict[str, str]:

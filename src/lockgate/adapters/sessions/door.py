@@ -19,15 +19,25 @@ PATIENCE = 30.0  # seconds for a request to arrive whole
 
 
 class Request:
-    """A command line, and who asks for it from where; `lively` where a person sees its stderr."""
+    """A command line, and who asks for it from where.
 
-    __slots__ = ("argv", "cwd", "lively", "stdin", "token")
+    `path` is where they look for programs; `lively` means that a person sees what goes to stderr.
+    """
+
+    __slots__ = ("argv", "cwd", "lively", "path", "stdin", "token")
 
     def __init__(
-        self, *, token: str, cwd: str, stdin: str, argv: tuple[str, ...], lively: bool = False
+        self,
+        *,
+        token: str,
+        cwd: str,
+        stdin: str,
+        argv: tuple[str, ...],
+        path: str = "",
+        lively: bool = False,
     ) -> None:
         self.token, self.cwd, self.stdin, self.argv = token, cwd, stdin, argv
-        self.lively = lively
+        self.path, self.lively = path, lively
 
 
 class Line:
@@ -193,17 +203,19 @@ def short(path: str) -> Generator[str]:
 
 
 def packed_request(request: Request) -> bytes:
-    lively = "1" if request.lively else ""
-    parts = (VERSION, request.token, request.cwd, lively, request.stdin, *request.argv)
+    where = (request.cwd, request.path, "1" if request.lively else "")
+    parts = (VERSION, request.token, *where, request.stdin, *request.argv)
     return b"\0".join(_encoded(it) for it in parts)
 
 
 def parsed_request(raw: bytes) -> Request | None:
     version, *fields = (it.decode("utf-8", "surrogateescape") for it in raw.split(b"\0"))
-    if version != VERSION or len(fields) < 4:  # noqa: PLR2004 - token, directory, lively, input
+    if version != VERSION or len(fields) < 5:  # noqa: PLR2004 - token, where they are, input
         return None
-    token, cwd, lively, stdin, *argv = fields
-    return Request(token=token, cwd=cwd, stdin=stdin, argv=tuple(argv), lively=bool(lively))
+    token, cwd, path, lively, stdin, *argv = fields
+    return Request(
+        token=token, cwd=cwd, stdin=stdin, argv=tuple(argv), path=path, lively=bool(lively)
+    )
 
 
 def parsed_answer(raw: bytes) -> Answer | None:

@@ -76,6 +76,7 @@ def clone_for_work(order: Order, place: Path) -> None:
         set_ref(git_dir, branch, _start(order, git_dir))
         set_ref(git_dir, "HEAD", f"ref: {branch}")
         told(order.what, git_dir, "read-tree", "-m", "-u", "HEAD", tree=new)
+        exclude(git_dir)
         _leave_ours_alone(order, new)
 
     build(order, place, fill, _identity(order))
@@ -140,7 +141,6 @@ def _init(order: Order, new: Path, who: tuple[str, str]) -> None:
     make_repository(git_dir, rules.base_commit, _configuration(order, *who), bare=False)
     borrow(git_dir, str(order.repos.base / "objects"))
     share_shallow(order.repos.base, git_dir)
-    exclude(git_dir)
     origin = "refs/remotes/origin"
     set_ref(git_dir, f"{origin}/{rules.base}", rules.base_commit)
     set_ref(git_dir, f"{origin}/HEAD", f"ref: {origin}/{rules.base}")

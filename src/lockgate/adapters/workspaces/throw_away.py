@@ -25,9 +25,9 @@ def throw_away_home(home: Path) -> Generator[Path]:
     try:
         fcntl.flock(handle, fcntl.LOCK_EX)
         place.chmod(0o755)  # as root another user is shown what lies in it
-        for name in KEPT if home.is_dir() else ():
+        for name in KEPT if beside == home else ():
             (home / name).mkdir(exist_ok=True)
-            (place / name).symlink_to((home / name).resolve())
+            (place / name).symlink_to(place.parent / name)
         yield place
     finally:
         os.close(handle)

@@ -1,5 +1,6 @@
 """Runs a command for somebody who called at the orchestrator's door."""
 
+import os
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
@@ -15,7 +16,9 @@ from lockgate.services.callers import identify
 
 # What agents, hooks and people call often, or what only we can tell.
 SERVED = {(it,) for it in ("checkpoint", "gate", "queue", "review", "status", "task")}
-JUDGING = ("gate", "run")  # takes as long as its gates, and must not keep the door from others
+# It takes as long as its gates, and must not keep the door from others. By another PATH than ours
+# its commands might be other programs.
+JUDGING = ("gate", "run")
 JUDGED_AT_ONCE = BoundedSemaphore(4)
 
 
@@ -31,7 +34,7 @@ class Said(TextIOBase):
 
 
 def answer(it: App, asked: Call) -> None:
-    """Down the line; where we have no time for it, whoever asked does it themselves."""
+    """Down the line. What is not ours to do, or what we have no time for, they do themselves."""
     if asked.argv == ("wake",):
         asked.line.end(0)
     elif asked.argv[:1] not in SERVED:
@@ -39,7 +42,7 @@ def answer(it: App, asked: Call) -> None:
         asked.line.end(1)
     elif asked.argv[:2] != JUDGING:
         _run(it, asked)
-    elif JUDGED_AT_ONCE.acquire(blocking=False):
+    elif asked.path == os.environ.get("PATH") and JUDGED_AT_ONCE.acquire(blocking=False):
         try:
             _run(it, asked)
         finally:
