@@ -129,6 +129,25 @@ def test_many_who_have_gates_run_keep_the_door_from_nobody(it, place) -> None:
     assert [client.returncode for client in clients] == [0] * 6
 
 
+@pytest.mark.parametrize(
+    "it",
+    ["grep -q good answer.txt", "grep -q good answer.txt && echo bad > answer.txt && touch more"],
+    indirect=True,
+)
+def test_each_commit_is_judged_by_itself_whatever_came_before(it) -> None:
+    verdicts = list[int]()
+    for text in ("bad", "good", "good again", "worse", "good"):
+        (it.root / "answer.txt").write_text(f"{text}\n")
+        git(it.root, "commit", "--all", "--quiet", "--message", text)
+        with gate_run(it) as client:
+            client.communicate(timeout=PATIENCE)
+        verdicts.append(client.returncode)
+
+    assert verdicts == [1, 0, 0, 1, 0]
+    it.down()
+    assert list(it.home.glob(".lockgate-throw-away-*")) == []
+
+
 def test_whoever_finds_other_programs_judges_with_those(it, place) -> None:
     (place / "go").touch()
     it.environ["PATH"] = f"{place}:{it.environ['PATH']}"

@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from lockgate.bootstrap import App
+from lockgate.bootstrap.benches import Benches
 from lockgate.core.model import Role, Status
 from lockgate.faces.cli.answering import answer as answer_at_the_door
 from lockgate.faces.cli.readable import readable
@@ -421,7 +422,7 @@ def asked(app: App, directory: Path, *argv: str, token: str = "") -> Answer:
     call = Call(
         argv=argv, token=token, directory=directory, stdin="", path="", lively=False, line=line
     )
-    answer_at_the_door(app, call)
+    answer_at_the_door(app, Benches(app.home), call)
     return Answer(line.code, **line.said)
 
 

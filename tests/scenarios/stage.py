@@ -181,6 +181,9 @@ class FakeWorkspaces:
     def change(self, project: Project, task: Task, commit: str) -> Change:
         return replace(self.work, commit=commit)
 
+    def changed_files(self, project: Project, task: Task, commit: str) -> tuple[str, ...]:
+        return self.work.files
+
     def diff(self, project: Project, task: Task, commit: str) -> str:
         return "diff"
 

@@ -30,8 +30,15 @@ def spot_checking(
     project: Project, task: Task, environ: Mapping[str, str] = os.environ
 ) -> Generator[Bench]:
     with throw_away_home(home_of(environ)) as home:
-        if task.pinned:
-            lend(home, project, task.pinned)
-        noted, workspaces = Noted(CommandGates(read_reports)), GitWorkspaces(home)
-        runner = replace(gate_runner(home, workspaces, noted), tidies=False)
-        yield Bench(SpotCheck(workspaces, runner), noted)
+        yield bench_in(GitWorkspaces(home), project, task)
+
+
+def bench_in(
+    workspaces: GitWorkspaces, project: Project, task: Task, *, keeps: bool = False
+) -> Bench:
+    """In their home, which has no commit of the project but what it is lent."""
+    if task.pinned:
+        lend(workspaces.home, project, task.pinned)
+    noted = Noted(CommandGates(read_reports))
+    runner = replace(gate_runner(workspaces.home, workspaces, noted), keeps=keeps)
+    return Bench(SpotCheck(workspaces, runner), noted)

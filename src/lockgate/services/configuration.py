@@ -28,6 +28,7 @@ class BaseConfiguration:
     load: Callable[[str | None, str], Settings]
     digest: Callable[[Settings], str]
     _known: dict[str, Written] = field(default_factory=dict[str, Written])  # by project and commit
+    _read: dict[str | None, Written] = field(default_factory=dict[str | None, Written])  # by text
 
     def settings_at(self, project: Project, commit: str) -> Settings:
         return self.written_at(project, commit).settings
@@ -62,12 +63,14 @@ class BaseConfiguration:
         return usual
 
     def written_at(self, project: Project, commit: str, where: str = "") -> Written:
-        """A commit does not change, so what it says is read once."""
+        """A commit does not change, so it is asked once; most say the same as the one before."""
         key = f"{project.id} {commit}"
         if key not in self._known:
             text = self.repository.file_at(project, commit, CONFIG)
-            settings = self.load(text, f"{CONFIG} {where or f'at {commit[:12]}'}")
-            self._known[key] = Written(settings, self.digest(settings), text is not None)
+            if text not in self._read:
+                settings = self.load(text, f"{CONFIG} {where or f'at {commit[:12]}'}")
+                self._read[text] = Written(settings, self.digest(settings), text is not None)
+            self._known[key] = self._read[text]
         return self._known[key]
 
 

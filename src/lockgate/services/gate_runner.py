@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import Lock
@@ -50,6 +51,7 @@ class Clean:
     it: Evaluation
     place: Path
     undisturbed: frozenset[str]
+    kept: bool
     _lock: Lock = field(default_factory=Lock)
     _made: GateRun | None = None
 
@@ -57,14 +59,16 @@ class Clean:
         """Undisturbed, one that nothing encloses may have the checkout itself, not a copy."""
         with self._lock:
             if self._made is None:
-                made = checked_out(self.workspaces, self.it, self.place)
+                made = checked_out(self.workspaces, self.it, self.place, kept=self.kept)
                 self._made = replace(made, upkeep=Upkeep(self._renew))
             return replace(self._made, alone=gate in self.undisturbed)
 
     def discard(self) -> None:
+        """All that is not kept."""
         made = self._made and self._made.upkeep
         for place in {self.place, *(made.seen if made else ())}:
-            self.workspaces.discard(place)
+            if not (self.kept and place == self.place):
+                self.workspaces.discard(place)
 
     def _renew(self) -> None:
         checked_out(self.workspaces, self.it, self.place)
@@ -78,16 +82,23 @@ class GateRunner:
     conditions: Conditions
     delay: Callable[[float], Coroutine[None, None, None]]
     differential: Callable[[Evaluation, DifferentialGate, Cancelled], SingleGateResult]
-    tidies: bool = True  # not where its home goes as a whole
+    keeps: bool = False  # a checkout that nobody touched, for the next
     _words: dict[str, Lock] = field(default_factory=dict[str, Lock])  # of `exclusive`
 
     def results(
         self, it: Evaluation, cancelled: Cancelled, tell: Tell = silent
     ) -> tuple[SingleGateResult, ...]:
         """Up to the next review, or to the first wave in which a gate did not pass."""
+        with ExitStack() as afterwards:
+            return self.results_first(it, cancelled, tell, afterwards)
+
+    def results_first(
+        self, it: Evaluation, cancelled: Cancelled, tell: Tell, afterwards: ExitStack
+    ) -> tuple[SingleGateResult, ...]:
+        """The same, for whoever tidies up when that is told."""
         place = self.home / "runs" / it.task.id / f"{it.task.iteration}-change"
         listed = tuple(waves(_next_gates(it, self._applies)))
-        clean = Clean(self.workspaces, it, place, _undisturbed(listed))
+        clean = Clean(self.workspaces, it, place, _undisturbed(listed), self.keeps)
 
         def judged(gate: Gate) -> SingleGateResult:
             tell(gate, None)
@@ -95,11 +106,8 @@ class GateRunner:
             tell(gate, result)
             return result
 
-        try:
-            return _in_waves(listed, judged, cancelled)
-        finally:
-            if self.tidies:
-                clean.discard()
+        afterwards.callback(clean.discard)
+        return _in_waves(listed, judged, cancelled)
 
     def _judged(self, clean: Clean, gate: Gate, cancelled: Cancelled) -> SingleGateResult:
         it, task = clean.it, clean.it.task
@@ -174,10 +182,13 @@ def _undisturbed(listed: Sequence[Sequence[Gate]]) -> frozenset[str]:
     return frozenset(names[0] for names in commands if len(names) == 1)
 
 
-def checked_out(workspaces: Workspaces, it: Evaluation, place: Path) -> GateRun:
-    """The candidate, clean and set up, in a place that the caller discards."""
+def checked_out(
+    workspaces: Workspaces, it: Evaluation, place: Path, *, kept: bool = False
+) -> GateRun:
+    """The candidate, clean and set up, in a place that the caller discards or keeps."""
     task = it.task
-    workspaces.discard(place)
+    if not kept:
+        workspaces.discard(place)
     tree = workspaces.checkout(it.project, task, task.candidate, place)
     workspaces.set_up(it.project, task, it.settings, place)
     return GateRun(

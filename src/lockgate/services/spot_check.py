@@ -1,6 +1,7 @@
 """The gates on HEAD of any repository, with no task and no agent: nothing of it is kept."""
 
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 
 from lockgate.core.evaluation import Broken, Failed, Passed, SingleGateResult, Waiting
@@ -52,14 +53,13 @@ class SpotCheck:
     runner: GateRunner
 
     def judge(
-        self, case: Case, cancelled: Cancelled, tell: Tell
+        self, case: Case, cancelled: Cancelled, tell: Tell, afterwards: ExitStack
     ) -> tuple[tuple[SingleGateResult, ...], tuple[str, ...]]:
         """The results in order, as far as it came, and the protected files that it touches."""
-        change = self.workspaces.change(case.project, case.task, case.task.candidate)
-        task = replace(case.task, patch=change.patch)
-        evaluation = Evaluation(case.project, task, change.files, case.settings)
-        results = self.runner.results(evaluation, cancelled, tell)
-        return results, matching(change.files, protected_paths(case.settings))
+        files = self.workspaces.changed_files(case.project, case.task, case.task.candidate)
+        evaluation = Evaluation(case.project, case.task, files, case.settings)
+        results = self.runner.results_first(evaluation, cancelled, tell, afterwards)
+        return results, matching(files, protected_paths(case.settings))
 
 
 def judged(gate: Gate, result: SingleGateResult, made: Sequence[Attempt]) -> Judged:

@@ -5,6 +5,7 @@ from lockgate.adapters.sandbox.bare import bare
 from lockgate.adapters.sandbox.bubblewrap import Box, Mount, boxed, inside_path, owner
 from lockgate.adapters.sandbox.probe import trouble
 from lockgate.adapters.sandbox.running import Boxed, run_boxed
+from lockgate.adapters.sandbox.sameness import look
 from lockgate.adapters.sandbox.toolchain import toolchain
 
 __all__ = [
@@ -17,6 +18,7 @@ __all__ = [
     "boxed",
     "enclosed",
     "inside_path",
+    "look",
     "owner",
     "run_boxed",
     "toolchain",

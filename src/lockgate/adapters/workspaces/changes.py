@@ -38,6 +38,13 @@ def change_of(repos: Repositories, task: Task, commit: str) -> Change:
         return Change(commit, _files(file), _patch(file))
 
 
+def files_of(repos: Repositories, task: Task, commit: str) -> tuple[str, ...]:
+    if commit == rules_of(task).base_commit:
+        return ()
+    asked = ("diff", *_PLAIN, "--name-only", "-z", "--no-renames")
+    return tuple(_compared(repos, task, commit, *asked).split("\0")[:-1])
+
+
 def _files(file: BinaryIO) -> tuple[str, ...]:
     """Of the list before the patch, which is left to read."""
     head = b""
@@ -92,14 +99,22 @@ def _diff(repos: Repositories, task: Task, commit: str, *more: str) -> Generator
 
     The file has no name, so that no kill leaves it behind.
     """
-    path, base = repos.directory / f".diff-{secrets.token_hex(4)}", rules_of(task).base_commit
+    path = repos.directory / f".diff-{secrets.token_hex(4)}"
     with path.open("x+b") as file:
         path.unlink()
-        asked = ("diff", *_PLAIN, *more, f"--output=/proc/{os.getpid()}/fd/{file.fileno()}")
-        if git(repos.judge, *asked, f"{base}...{commit}", "--").code != 0:
-            what = f"the diff of {commit} was not made"
-            told(what, repos.judge, *asked, fork_of(repos, task, commit), commit, "--")
+        output = f"--output=/proc/{os.getpid()}/fd/{file.fileno()}"
+        _compared(repos, task, commit, "diff", *_PLAIN, *more, output)
         yield file
+
+
+def _compared(repos: Repositories, task: Task, commit: str, *asked: str) -> str:
+    """With where it left the base; where git finds no such place, with what we take for it."""
+    base = rules_of(task).base_commit
+    done = git(repos.judge, *asked, f"{base}...{commit}", "--")
+    if done.code == 0:
+        return done.out
+    what, fork = f"the diff of {commit} was not made", fork_of(repos, task, commit)
+    return told(what, repos.judge, *asked, fork, commit, "--")
 
 
 def adopted(repos: Repositories, project: Project, task: Task) -> str | None:

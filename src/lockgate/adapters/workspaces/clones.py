@@ -27,7 +27,7 @@ from lockgate.adapters.workspaces.repositories import (
     rules_of,
     share_shallow,
 )
-from lockgate.adapters.workspaces.trees import hand_over, owner_at, remove
+from lockgate.adapters.workspaces.trees import discard, hand_over, owner_at, remove
 from lockgate.core.model import Task
 from lockgate.errors import Unavailable
 from lockgate.ports import Project
@@ -83,7 +83,13 @@ def clone_for_work(order: Order, place: Path) -> None:
 
 
 def clone_of_commit(order: Order, place: Path, commit: str) -> None:
-    """On no branch, at exactly this commit, with its own copy of what base.git does not have."""
+    """On no branch, at exactly this commit, with its own copy of what base.git does not have.
+
+    Anything else that is there already is replaced.
+    """
+    if is_clone_of(place, commit):
+        return
+    discard(place)
 
     def fill(new: Path) -> None:
         git_dir = new / ".git"
@@ -113,7 +119,7 @@ def build(
         try:
             _init(order, new, who)
             fill(new)
-            _finish(order, new)
+            finish(order, new)
             _move(new, place)
         except OSError as error:
             fix = "see that the disk has room, then try again"
@@ -146,7 +152,7 @@ def _init(order: Order, new: Path, who: tuple[str, str]) -> None:
     set_ref(git_dir, f"{origin}/HEAD", f"ref: {origin}/{rules.base}")
 
 
-def _finish(order: Order, new: Path) -> None:
+def finish(order: Order, new: Path) -> None:
     """Whom it belongs to changes what git remembers of its files, so that is looked at again."""
     git_dir = new / ".git"
     if hand_over(new, *order.agent):

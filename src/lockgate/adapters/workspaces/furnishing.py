@@ -20,7 +20,7 @@ from lockgate.adapters.workspaces.layers import (
     need_sandbox,
 )
 from lockgate.adapters.workspaces.locks import locked
-from lockgate.adapters.workspaces.trees import hand_over, remove
+from lockgate.adapters.workspaces.trees import hand_over, ready_mark, remove
 from lockgate.core.agents import WORKSPACE
 from lockgate.core.settings import EnvSettings
 from lockgate.errors import BadConfig
@@ -45,10 +45,6 @@ def furnish(order: Order, place: Path, env: EnvSettings) -> None:
 def copied_into(place: Path) -> tuple[str, ...]:
     """The user's own files that were laid into it: no change may hold them."""
     return _said(place)[1:]
-
-
-def ready_mark(place: Path) -> Path:
-    return place.with_name(f".ready-{place.name}")
 
 
 def _furnish(order: Order, place: Path, env: EnvSettings) -> None:

@@ -25,20 +25,27 @@ DEEPEST = 5  # stores that borrow from stores
 
 
 def lend(home: Path, project: Project, rules: Pinned) -> None:
-    """With the base branch at its commit, for whoever asks where the change comes from."""
+    """With the base branch at its commit, for whoever asks where the change comes from.
+
+    What was lent before stays, and what is new comes to it.
+    """
     repos, source = repositories_of(home, project), Path(project.common_dir)
     what = f"the objects of {project.name} were not lent"
     try:
-        make_repository(repos.base, rules.base_commit, SHARED, bare=True)
-        repos.judge.symlink_to(repos.base.name)
+        if not repos.base.is_dir():
+            make_repository(repos.base, rules.base_commit, SHARED, bare=True)
+            repos.judge.symlink_to(repos.base.name)
+            open_to_all(repos.base)  # before an object is there: its mode is the user's own file's
+        (repos.base / "shallow").unlink(missing_ok=True)
         if (source / "shallow").exists():
             shutil.copyfile(source / "shallow", repos.base / "shallow")
+            (repos.base / "shallow").chmod(0o644)
         set_ref(repos.base, f"refs/heads/{rules.base}", rules.base_commit)
         set_ref(repos.base, "HEAD", f"ref: refs/heads/{rules.base}")
         if not rules.sandboxed and "\n" not in project.common_dir:
             borrow(repos.base, str(source / "objects"))
             return
-        open_to_all(repos.base)  # before an object is there: its mode is the user's own file's
+        open_to_all(repos.base / "refs")
         for store in _stores(source / "objects", DEEPEST):
             _link(store, repos.base / "objects")
     except OSError as error:

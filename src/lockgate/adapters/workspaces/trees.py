@@ -70,6 +70,17 @@ def remove(path: Path) -> None:
     path.rmdir()
 
 
+def discard(directory: Path) -> None:
+    """With our mark beside it: what comes into its place has not been set up."""
+    ready_mark(directory).unlink(missing_ok=True)
+    remove(directory)
+
+
+def ready_mark(place: Path) -> Path:
+    """Where it is noted that a clone was set up, and for what."""
+    return place.with_name(f".ready-{place.name}")
+
+
 def size_of(path: Path) -> int:
     """Bytes on disk, as far as we can look."""
     total, left = 0, [str(path)]

@@ -2,7 +2,7 @@
 
 import re
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -11,9 +11,8 @@ from lockgate.adapters.workspaces.clones import (
     Order,
     clone_for_work,
     clone_of_commit,
-    is_clone_of,
 )
-from lockgate.adapters.workspaces.furnishing import furnish, ready_mark
+from lockgate.adapters.workspaces.furnishing import furnish
 from lockgate.adapters.workspaces.repositories import (
     repositories_of,
     rules_of,
@@ -21,7 +20,14 @@ from lockgate.adapters.workspaces.repositories import (
     up_to_date,
 )
 from lockgate.adapters.workspaces.taking import take_work
-from lockgate.adapters.workspaces.trees import owner_at, remove, size_of, write_files
+from lockgate.adapters.workspaces.trees import (
+    discard,
+    owner_at,
+    ready_mark,
+    remove,
+    size_of,
+    write_files,
+)
 from lockgate.core.model import Task, TaskId
 from lockgate.core.settings import Settings
 from lockgate.errors import Unavailable
@@ -47,11 +53,17 @@ class GitWorkspaces:
     """
 
     def __init__(
-        self, home: Path, *, sandboxed: bool = True, take_seconds: float = TAKE_SECONDS
+        self,
+        home: Path,
+        *,
+        sandboxed: bool = True,
+        take_seconds: float = TAKE_SECONDS,
+        check_out: Callable[[Order, Path, str], None] = clone_of_commit,
     ) -> None:
         self.home = home
         self.sandboxed = sandboxed
         self.take_seconds = take_seconds
+        self.check_out = check_out
 
     def prepare(self, project: Project, task: Task) -> Path:
         place = self.place(task.id)
@@ -82,6 +94,9 @@ class GitWorkspaces:
     def change(self, project: Project, task: Task, commit: str) -> Change:
         return changes.change_of(up_to_date(self.home, project, task), task, commit)
 
+    def changed_files(self, project: Project, task: Task, commit: str) -> tuple[str, ...]:
+        return changes.files_of(up_to_date(self.home, project, task), task, commit)
+
     def diff(self, project: Project, task: Task, commit: str) -> str:
         return changes.diff_of(up_to_date(self.home, project, task), task, commit)
 
@@ -90,9 +105,7 @@ class GitWorkspaces:
         order = self._order(project, task)
         with task_lock(self.home, _checked(task.id)), ThreadPoolExecutor(1) as pool:
             tree = pool.submit(self.tree, project, commit)  # while its files are written
-            if not is_clone_of(directory, commit):
-                self.discard(directory)
-                clone_of_commit(order, directory, commit)
+            self.check_out(order, directory, commit)
         return tree.result()
 
     def squashed(self, project: Project, task: Task, commit: str) -> str:
@@ -102,9 +115,7 @@ class GitWorkspaces:
         return changes.tree_of(repositories_of(self.home, project), commit)
 
     def discard(self, directory: Path) -> None:
-        """With our mark beside it: what comes into its place has not been set up."""
-        ready_mark(directory).unlink(missing_ok=True)
-        remove(directory)
+        discard(directory)
 
     def publish(self, project: Project, task: Task, commit: str) -> str | None:
         return changes.published(up_to_date(self.home, project, task), project, task, commit)

@@ -9,6 +9,7 @@ from threading import BoundedSemaphore
 from typing import TextIO, cast
 
 from lockgate.bootstrap import App
+from lockgate.bootstrap.benches import Benches
 from lockgate.errors import LockgateError
 from lockgate.faces.cli import output
 from lockgate.ports import Call
@@ -33,7 +34,7 @@ class Said(TextIOBase):
         return len(text)
 
 
-def answer(it: App, asked: Call) -> None:
+def answer(it: App, benches: Benches, asked: Call) -> None:
     """Down the line. What is not ours to do, or what we have no time for, they do themselves."""
     if asked.argv == ("wake",):
         asked.line.end(0)
@@ -41,33 +42,38 @@ def answer(it: App, asked: Call) -> None:
         asked.line.err("not served here\n")
         asked.line.end(1)
     elif asked.argv[:2] != JUDGING:
-        _run(it, asked)
+        _run(it, benches, asked)
     elif asked.path == os.environ.get("PATH") and JUDGED_AT_ONCE.acquire(blocking=False):
         try:
-            _run(it, asked)
+            _run(it, benches, asked)
         finally:
             JUDGED_AT_ONCE.release()
 
 
-def _run(it: App, asked: Call) -> None:
+def _run(it: App, benches: Benches, asked: Call) -> None:
     with ExitStack() as afterwards:
-        asked.line.end(_ended(it, asked, afterwards))
+        to = _terminal(it, benches, asked, afterwards)
+        asked.line.end(_ended(it, to, asked))
 
 
-def _ended(it: App, asked: Call, afterwards: ExitStack) -> int:
-    """The exit code of the command, which is whoever's its token makes it."""
-    from lockgate.faces.cli.app import run
-
-    to = output.Terminal(
+def _terminal(it: App, benches: Benches, asked: Call, afterwards: ExitStack) -> output.Terminal:
+    return output.Terminal(
         app=it,
         directory=asked.directory,
         stdin=asked.stdin,
         out=_stream(asked.line.out),
         err=_stream(asked.line.err),
+        benches=benches,
         afterwards=afterwards,
         lively=asked.lively,
         gone=asked.line.gone,
     )
+
+
+def _ended(it: App, to: output.Terminal, asked: Call) -> int:
+    """The exit code of the command, which is whoever's its token makes it."""
+    from lockgate.faces.cli.app import run
+
     try:
         to = replace(to, app=replace(it, caller=identify(it.store, asked.token or None)))
     except LockgateError as error:

@@ -4,11 +4,13 @@ import shlex
 import sys
 import time
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 
 import click
 
 from lockgate.bootstrap import App, run_demo_tests
+from lockgate.bootstrap.benches import Benches
 from lockgate.bootstrap.orchestrator import orchestrating
 from lockgate.core.event_log import StoredEvent
 from lockgate.core.model import Status, Task, TaskId
@@ -68,7 +70,8 @@ class Story:
 
     def _orchestrate(self) -> None:
         click.echo("\n$ lockgate up")
-        with orchestrating(self.app, lambda call: answer(self.app, call), self._trouble) as loop:
+        answering = partial(answer, self.app, Benches(self.app.home))
+        with orchestrating(self.app, answering, self._trouble) as loop:
             if loop is None:
                 raise StoryBroke("another orchestrator serves the demo's own home")
 

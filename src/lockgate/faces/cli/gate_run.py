@@ -1,16 +1,27 @@
 """`lockgate gate run`: the gates on HEAD, with no task; nothing of it is kept."""
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import click
 
 from lockgate.bootstrap.rulebook import rulebook
-from lockgate.bootstrap.spot_check import spot_checking
+from lockgate.bootstrap.spot_check import Bench, spot_checking
+from lockgate.core.model import Task
 from lockgate.errors import Refused
 from lockgate.faces.cli import gate_words
 from lockgate.faces.cli.gate_telling import Teller
 from lockgate.faces.cli.interrupting import interruptible
-from lockgate.faces.cli.output import afterwards, here, json_option, known_configuration, show
+from lockgate.faces.cli.output import (
+    afterwards,
+    here,
+    json_option,
+    known_configuration,
+    show,
+    terminal,
+)
+from lockgate.ports import Project
 from lockgate.services.rulebook import Asked
 
 FAILED = 1
@@ -29,10 +40,10 @@ def run(*, base: str | None, gates: tuple[str, ...], junit: str | None, as_json:
     """
     case = rulebook(known_configuration()).case(here(), Asked(base, gates))
     with afterwards() as stack:
-        bench = stack.enter_context(spot_checking(case.project, case.task))
+        bench = stack.enter_context(_judging()(case.project, case.task))
         teller = Teller(case, bench.noted, quiet=as_json)
         results, protected = interruptible(
-            lambda cancelled: bench.check.judge(case, cancelled, teller.tell)
+            lambda cancelled: bench.check.judge(case, cancelled, teller.tell, stack)
         )
         found = teller.in_order(results)
         facts = gate_words.run_facts(case, found, protected) if as_json else {}
@@ -41,6 +52,11 @@ def run(*, base: str | None, gates: tuple[str, ...], junit: str | None, as_json:
         show(facts, "\n".join(gate_words.run_end(case, found, protected)), as_json=as_json)
     if not gate_words.passed(case, found):
         raise click.exceptions.Exit(FAILED)
+
+
+def _judging() -> Callable[[Project, Task], AbstractContextManager[Bench]]:
+    it = terminal()
+    return it.benches.spot_checking if it and it.benches else spot_checking
 
 
 def _write(file: Path, text: str) -> None:

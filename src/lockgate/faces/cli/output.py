@@ -18,6 +18,7 @@ from lockgate.faces import words
 
 if TYPE_CHECKING:
     from lockgate.bootstrap import App
+    from lockgate.bootstrap.benches import Benches
     from lockgate.core.model import Task, TaskId
     from lockgate.services.configuration import BaseConfiguration
 
@@ -37,6 +38,7 @@ class Terminal:
     stdin: str
     out: TextIO
     err: TextIO
+    benches: "Benches | None" = None  # where commits are judged, if there are any yet
     afterwards: ExitStack = field(default_factory=ExitStack)  # once its answer is out
     lively: bool = False  # a person sees what goes to `err`
     gone: Callable[[], bool] = lambda: False  # whether nobody waits for the end any more

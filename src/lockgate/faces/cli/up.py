@@ -4,12 +4,15 @@ import os
 import signal
 import time
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
+from functools import partial
 
 import click
 
 from lockgate.bootstrap import App
 from lockgate.bootstrap.background import orchestrator_pid, start_orchestrator
+from lockgate.bootstrap.benches import Benches
 from lockgate.bootstrap.orchestrator import orchestrating
 from lockgate.errors import Refused, Unavailable
 from lockgate.faces import words
@@ -36,7 +39,10 @@ def up(*, once: bool, detach: bool, idle: float | None) -> None:
         return
     troubles: dict[str, str] = {}
     served = replace(it, troubles=troubles)
-    with orchestrating(served, lambda asked: answer(served, asked), _report) as loop:
+    with (
+        closing(Benches(it.home)) as benches,
+        orchestrating(served, partial(answer, served, benches), _report) as loop,
+    ):
         if loop is None:
             _must_be_alone(it)
             raise Unavailable("nothing was started", why="another one ended just now", fix="retry")
