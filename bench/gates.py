@@ -50,7 +50,7 @@ WHOLE = f"{GATES} gates with their checkout, warm, no sandbox"
 CHECKOUT, CLONE = "the checkout of an evaluation", "git clone --shared, rm -rf"
 CLONING = 'git clone -q --shared "$1" "$2" && rm -rf "$2"'
 SERVED, ALONE_COLD = "gate run, an orchestrator up", "gate run, no orchestrator"
-SAME = "the same commit once more"
+NEW = "the same, of a new commit"
 LIST, PYTHON = "gate list, no orchestrator", "python -c pass"
 WAVE, ONE = "a wave of {} gates that sleep {} s, {}", "one of them"
 
@@ -152,8 +152,8 @@ def _cold(where: Path) -> list[Measure]:
         return served()
 
     contenders = {
-        SERVED: of_a_new_commit,
-        SAME: served,
+        SERVED: served,
+        NEW: of_a_new_commit,
         ALONE_COLD: cold(lockgate, "gate", "run", **{NO_ORCHESTRATOR: "1"}),
         LIST: cold(lockgate, "gate", "list", **{NO_ORCHESTRATOR: "1"}),
         PYTHON: cold(sys.executable, "-c", "pass"),
@@ -171,7 +171,7 @@ def _cold(where: Path) -> list[Measure]:
 
 def _cold_lines(found: Medians) -> list[Measure]:
     asked = [(SERVED, PRE_COMMIT, AtMost(0.25))]
-    asked += [(it, PRE_COMMIT, None) for it in (SAME, ALONE_COLD)]
+    asked += [(it, PRE_COMMIT, None) for it in (NEW, ALONE_COLD)]
     asked += [(it, PYTHON, None) for it in (SERVED, ALONE_COLD, LIST)]
     return [
         Measure(name=ours, ours=found[ours], peer=peer, theirs=found[peer], target=target)

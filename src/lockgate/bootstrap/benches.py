@@ -23,6 +23,7 @@ class Kept:
     project: ProjectId
     workspaces: GitWorkspaces
     goes: ExitStack
+    seen: dict[Path, bytes] = field(default_factory=dict[Path, bytes])
 
 
 @dataclass(slots=True)
@@ -40,7 +41,7 @@ class Benches:
         kept = self._taken(project.id) or _made(self.home, project.id)
         with ExitStack() as on_error:
             on_error.callback(kept.goes.close)
-            yield bench_in(kept.workspaces, project, task, keeps=True)
+            yield bench_in(kept.workspaces, project, task, kept.seen)
             on_error.pop_all()
         self._keep(kept)
 

@@ -4,6 +4,7 @@ import os
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from lockgate.adapters.gate_commands import CommandGates
 from lockgate.adapters.reports import read_reports
@@ -34,11 +35,11 @@ def spot_checking(
 
 
 def bench_in(
-    workspaces: GitWorkspaces, project: Project, task: Task, *, keeps: bool = False
+    workspaces: GitWorkspaces, project: Project, task: Task, kept: dict[Path, bytes] | None = None
 ) -> Bench:
     """In their home, which has no commit of the project but what it is lent."""
     if task.pinned:
         lend(workspaces.home, project, task.pinned)
     noted = Noted(CommandGates(read_reports))
-    runner = replace(gate_runner(workspaces.home, workspaces, noted), keeps=keeps)
+    runner = replace(gate_runner(workspaces.home, workspaces, noted), kept=kept)
     return Bench(SpotCheck(workspaces, runner), noted)

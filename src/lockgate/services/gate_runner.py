@@ -51,7 +51,7 @@ class Clean:
     it: Evaluation
     place: Path
     undisturbed: frozenset[str]
-    kept: bool
+    kept: dict[Path, bytes] | None
     _lock: Lock = field(default_factory=Lock)
     _made: GateRun | None = None
 
@@ -59,16 +59,21 @@ class Clean:
         """Undisturbed, one that nothing encloses may have the checkout itself, not a copy."""
         with self._lock:
             if self._made is None:
-                made = checked_out(self.workspaces, self.it, self.place, kept=self.kept)
-                self._made = replace(made, upkeep=Upkeep(self._renew))
+                kept = self.kept is not None
+                made = checked_out(self.workspaces, self.it, self.place, kept=kept)
+                self._made = replace(made, upkeep=self._upkeep())
             return replace(self._made, alone=gate in self.undisturbed)
 
     def discard(self) -> None:
-        """All that is not kept."""
         made = self._made and self._made.upkeep
-        for place in {self.place, *(made.seen if made else ())}:
-            if not (self.kept and place == self.place):
-                self.workspaces.discard(place)
+        for place in {self.place, *(made.seen if made else ())} if self.kept is None else ():
+            self.workspaces.discard(place)
+
+    def _upkeep(self) -> Upkeep:
+        """What was kept beside the checkout is known; that itself was just written."""
+        seen = {} if self.kept is None else self.kept
+        seen.pop(self.place, None)
+        return Upkeep(self._renew, seen)
 
     def _renew(self) -> None:
         checked_out(self.workspaces, self.it, self.place)
@@ -82,7 +87,7 @@ class GateRunner:
     conditions: Conditions
     delay: Callable[[float], Coroutine[None, None, None]]
     differential: Callable[[Evaluation, DifferentialGate, Cancelled], SingleGateResult]
-    keeps: bool = False  # a checkout that nobody touched, for the next
+    kept: dict[Path, bytes] | None = None  # what stays for the next, and how it looked
     _words: dict[str, Lock] = field(default_factory=dict[str, Lock])  # of `exclusive`
 
     def results(
@@ -98,7 +103,7 @@ class GateRunner:
         """The same, for whoever tidies up when that is told."""
         place = self.home / "runs" / it.task.id / f"{it.task.iteration}-change"
         listed = tuple(waves(_next_gates(it, self._applies)))
-        clean = Clean(self.workspaces, it, place, _undisturbed(listed), self.keeps)
+        clean = Clean(self.workspaces, it, place, _undisturbed(listed), self.kept)
 
         def judged(gate: Gate) -> SingleGateResult:
             tell(gate, None)

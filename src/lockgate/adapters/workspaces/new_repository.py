@@ -31,8 +31,9 @@ def set_ref(git_dir: Path, name: str, value: str) -> None:
     if any(part in {"", ".", ".."} for part in name.split("/")):
         raise ValueError(f"not the name of a ref: {name!r}")
     place = git_dir / name
-    place.parent.mkdir(parents=True, exist_ok=True)
-    place.write_bytes(os.fsencode(value) + b"\n")
+    if ref_at(git_dir, name) != value:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_bytes(os.fsencode(value) + b"\n")
 
 
 def ref_at(git_dir: Path, name: str) -> str | None:
