@@ -37,7 +37,7 @@ class Benches:
 
     @contextmanager
     def spot_checking(self, project: Project, task: Task) -> Generator[Bench]:
-        """After an error nothing is kept: who knows what it left."""
+        """What cannot be set up, or ends in an error, is not kept."""
         kept = self._taken(project.id) or _made(self.home, project.id)
         with ExitStack() as on_error:
             on_error.callback(kept.goes.close)

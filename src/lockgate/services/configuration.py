@@ -28,7 +28,7 @@ class BaseConfiguration:
     load: Callable[[str | None, str], Settings]
     digest: Callable[[Settings], str]
     _known: dict[str, Written] = field(default_factory=dict[str, Written])  # by project and commit
-    _read: dict[str | None, Written] = field(default_factory=dict[str | None, Written])  # by text
+    _read: dict[str, Written] = field(default_factory=dict[str, Written])  # by text
 
     def settings_at(self, project: Project, commit: str) -> Settings:
         return self.written_at(project, commit).settings
@@ -65,13 +65,17 @@ class BaseConfiguration:
     def written_at(self, project: Project, commit: str, where: str = "") -> Written:
         """A commit does not change, so it is asked once; most say the same as the one before."""
         key = f"{project.id} {commit}"
-        if key not in self._known:
-            text = self.repository.file_at(project, commit, CONFIG)
-            if text not in self._read:
-                settings = self.load(text, f"{CONFIG} {where or f'at {commit[:12]}'}")
-                self._read[text] = Written(settings, self.digest(settings), text is not None)
-            self._known[key] = self._read[text]
-        return self._known[key]
+        if key in self._known:
+            return self._known[key]
+        text = self.repository.file_at(project, commit, CONFIG)
+        if text is None or text not in self._read:
+            settings = self.load(text, f"{CONFIG} {where or f'at {commit[:12]}'}")
+            written = Written(settings, self.digest(settings), there=text is not None)
+        else:
+            written = self._read[text]
+        if text is not None:  # it may only not have been found
+            self._known[key] = self._read[text] = written
+        return written
 
 
 def _unread(project: Project, why: str) -> BadConfig:

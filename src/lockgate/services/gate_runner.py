@@ -91,16 +91,16 @@ class GateRunner:
     _words: dict[str, Lock] = field(default_factory=dict[str, Lock])  # of `exclusive`
 
     def results(
-        self, it: Evaluation, cancelled: Cancelled, tell: Tell = silent
+        self,
+        it: Evaluation,
+        cancelled: Cancelled,
+        tell: Tell = silent,
+        afterwards: ExitStack | None = None,
     ) -> tuple[SingleGateResult, ...]:
-        """Up to the next review, or to the first wave in which a gate did not pass."""
-        with ExitStack() as afterwards:
-            return self.results_first(it, cancelled, tell, afterwards)
+        """Up to the next review, or to the first wave in which a gate did not pass.
 
-    def results_first(
-        self, it: Evaluation, cancelled: Cancelled, tell: Tell, afterwards: ExitStack
-    ) -> tuple[SingleGateResult, ...]:
-        """The same, for whoever tidies up when that is told."""
+        It is tidied up at once, or by whoever gives `afterwards`.
+        """
         place = self.home / "runs" / it.task.id / f"{it.task.iteration}-change"
         listed = tuple(waves(_next_gates(it, self._applies)))
         clean = Clean(self.workspaces, it, place, _undisturbed(listed), self.kept)
@@ -111,8 +111,9 @@ class GateRunner:
             tell(gate, result)
             return result
 
-        afterwards.callback(clean.discard)
-        return _in_waves(listed, judged, cancelled)
+        with ExitStack() as at_once:
+            (afterwards or at_once).callback(clean.discard)
+            return _in_waves(listed, judged, cancelled)
 
     def _judged(self, clean: Clean, gate: Gate, cancelled: Cancelled) -> SingleGateResult:
         it, task = clean.it, clean.it.task

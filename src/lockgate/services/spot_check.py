@@ -58,7 +58,7 @@ class SpotCheck:
         """The results in order, as far as it came, and the protected files that it touches."""
         files = self.workspaces.changed_files(case.project, case.task, case.task.candidate)
         evaluation = Evaluation(case.project, case.task, files, case.settings)
-        results = self.runner.results_first(evaluation, cancelled, tell, afterwards)
+        results = self.runner.results(evaluation, cancelled, tell, afterwards)
         return results, matching(files, protected_paths(case.settings))
 
 

@@ -87,7 +87,7 @@ class Door:
     """Listens from when it is made, answers from `serve` to `close`: so many at once, in threads.
 
     What lies at the path is replaced: only whoever holds the lock on the place may open one. Where
-    none comes, it went down the line already, or is left to whoever asked.
+    `answer` gives none, it went down the line already, or is left to whoever asked.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""`lockgate gate run`: the gates on HEAD, with no task; nothing of it is kept."""
+"""`lockgate gate run`: the gates on HEAD, with no task and no database."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
