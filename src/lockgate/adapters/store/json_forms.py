@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import asdict
+from functools import lru_cache
 
 from lockgate.adapters.store.fields import Fields, damaged, fields_of, items_of
 from lockgate.core.effects import (
@@ -104,6 +105,7 @@ def approvals_from_json(where: str, value: object) -> tuple[Approval, ...]:
     return tuple(Approval(it.text("gate"), it.text("patch"), it.text("comment")) for it in found)
 
 
+@lru_cache
 def pinned_to_json(pinned: Pinned) -> str:
     return canonical(asdict(pinned))
 

@@ -1,6 +1,7 @@
 """A task and its row, in both directions."""
 
 from dataclasses import replace
+from functools import lru_cache
 
 from lockgate.adapters.store.fields import Fields, Row, damaged
 from lockgate.adapters.store.json_forms import (
@@ -17,7 +18,7 @@ from lockgate.adapters.store.json_forms import (
 )
 from lockgate.adapters.store.rows import Values, inside, storable
 from lockgate.core.event_log import canonical
-from lockgate.core.model import Cause, ProjectId, Status, Task, TaskId
+from lockgate.core.model import Cause, Pinned, ProjectId, Status, Task, TaskId
 
 
 def task_to_row(task: Task) -> Values:
@@ -115,11 +116,20 @@ def task_from_row(row: Row) -> Task:
         directive=it.text("directive"),
         history=history_from_json(f"{it.where}, history", it.json("history")),
         spent=frozenset(it.texts("spent")),
-        pinned=(
-            None if it.text_or_none("pinned") is None else pinned_from_json(inside(it, "pinned"))
-        ),
+        pinned=_pinned(it),
     )
     return _with_evaluation(task, it)
+
+
+def _pinned(it: Fields) -> Pinned | None:
+    text = it.text_or_none("pinned")
+    return None if text is None else _pinned_in(it.where, text)
+
+
+@lru_cache
+def _pinned_in(where: str, text: str) -> Pinned:
+    """A task's rules do not move while it runs, and its row is read again and again."""
+    return pinned_from_json(inside(Fields(where, {"pinned": text}), "pinned"))
 
 
 def _with_evaluation(task: Task, it: Fields) -> Task:
