@@ -121,6 +121,17 @@ def test_every_commit_is_there_loose_or_packed(
     assert git(place / "base.git", "rev-parse", "main") == head
 
 
+def test_what_was_borrowed_is_linked_once_it_is_enclosed(repo: Path, tmp_path: Path) -> None:
+    head = git(repo, "rev-parse", "HEAD")
+    lent(tmp_path / "home", project_of(repo), head, sandboxed=False)
+
+    place = lent(tmp_path / "home", project_of(repo), head)
+
+    repo.rename(tmp_path / "out of sight")
+    assert not (place / "base.git" / "objects" / "info" / "alternates").exists()
+    assert git(place / "base.git", "rev-list", "--count", head) == "3"
+
+
 def test_the_users_own_objects_are_left_as_they_are(repo: Path, tmp_path: Path) -> None:
     def seen() -> dict[str, tuple[int, int, int]]:
         files = (it for it in (repo / ".git" / "objects").rglob("*") if it.is_file())

@@ -45,6 +45,7 @@ def lend(home: Path, project: Project, rules: Pinned) -> None:
         if not rules.sandboxed and "\n" not in project.common_dir:
             borrow(repos.base, str(source / "objects"))
             return
+        (repos.base / "objects" / "info" / "alternates").unlink(missing_ok=True)
         open_to_all(repos.base / "refs")
         for store in _stores(source / "objects", DEEPEST):
             _link(store, repos.base / "objects")
