@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from bench.harness import BUILD, AtMost, Measure, Medians, Work, clocked, interleave, main, say
-from bench.home import make_home
+from bench.home import WHO, make_home
 from lockgate.adapters.gate_commands import CommandGates
 from lockgate.adapters.reports import read_reports
 from lockgate.adapters.sandbox import trouble
@@ -148,7 +148,7 @@ def _cold(where: Path) -> list[Measure]:
     def of_a_new_commit() -> float:
         (root / "a file").write_text(str(time.monotonic_ns()), encoding="utf-8")
         _run("git", "-C", str(root), "add", "a file")
-        _run("git", "-C", str(root), "commit", "--quiet", "--message", "another")
+        _run("git", "-C", str(root), *WHO, "commit", "--quiet", "--message", "another")
         return served()
 
     contenders = {

@@ -10,6 +10,7 @@ from lockgate.ports import Project
 from lockgate.services.callers import HUMAN
 from lockgate.services.tasks import NewTask
 
+WHO = ("-c", "user.name=bench", "-c", "user.email=bench@localhost")  # HOME may have no identity
 CONTEXT = "The login page sends people back to where they were, and then to the login page again."
 
 
@@ -29,13 +30,12 @@ def make_home(where: Path, config: str = CONFIG) -> tuple[App, Project]:
     root = where / "repository"
     (root / ".lockgate").mkdir(parents=True)
     (root / ".lockgate" / "config.toml").write_text(config, encoding="utf-8")
-    who = ("-c", "user.name=bench", "-c", "user.email=bench@localhost")
     for argv in (
         ("init", "--quiet", "--initial-branch=main"),
         ("add", "--all"),
         ("commit", "--quiet", "--message", "A small repository"),
     ):
-        subprocess.run(("git", "-C", str(root), *who, *argv), check=True)  # noqa: S607
+        subprocess.run(("git", "-C", str(root), *WHO, *argv), check=True)  # noqa: S607
     app = open_app({"LOCKGATE_HOME": str(where / "home")})
     project = app.projects.here(where / "repository")
     return app, app.store.add_project(project)

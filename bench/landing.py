@@ -8,6 +8,7 @@ from itertools import count
 from pathlib import Path
 
 from bench.harness import AtMost, Measure, Work, interleave, main, say
+from bench.home import WHO
 from lockgate.adapters.git import GitRepository
 from lockgate.adapters.train import GitYard
 from lockgate.adapters.workspaces.hardened_git import fetched
@@ -23,7 +24,6 @@ ROUNDS = 30
 FLOOR = "merge-tree, commit-tree, update-ref"
 FORWARD = "the same, then merge --ff-only"
 HIDDEN, SHOWN = "a landing, branch not checked out", "a landing, branch checked out"
-WHO = ("-c", "user.name=bench", "-c", "user.email=bench@localhost")
 
 
 def bench(where: Path) -> list[Measure]:
