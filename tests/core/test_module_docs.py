@@ -143,7 +143,7 @@ def test_the_guards_doc_has_threshold_paused_state_and_resume() -> None:
     assert "The user sees it" in paused
     resuming = section(path, "Resuming")
     assert resuming.index("commits the row") < resuming.index("resets the guard")
-    assert "`resume_task`" in resuming
+    assert "`lockgate resume ID`" in resuming
 
 
 @pytest.mark.req("R198")
