@@ -126,6 +126,25 @@ def test_a_branch_that_is_checked_out_is_not_moved(bare, tmp_path, where) -> Non
     assert _tip(bare) == before
 
 
+def test_a_branch_that_is_another_name_for_the_base_is_not_set(bare) -> None:
+    git(bare.root, "symbolic-ref", "refs/heads/fix-login", "refs/heads/main")
+    git(bare.root, "checkout", "--quiet", "-b", "feature")
+    task, change = _worked(bare, "echo n > new")
+    before = _tip(bare, "main")
+
+    why = bare.workspaces.publish(bare.project, task, change.commit)
+
+    assert why == "fix-login is another name for main"
+    assert _tip(bare, "main") == before
+
+
+def test_a_change_that_cannot_be_copied_is_tried_again(bare) -> None:
+    task, _ = _worked(bare, "echo n > new")
+
+    with pytest.raises(Unavailable, match="was not copied"):
+        bare.workspaces.publish(bare.project, task, "f" * 40)
+
+
 def test_a_branch_whose_name_cannot_be_is_told(bare) -> None:
     task, change = _worked(bare, "echo n > new", branch="main/x")
 

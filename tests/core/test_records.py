@@ -1,6 +1,7 @@
 """Tasks that begin, are renamed and end; ids and texts that cannot be taken."""
 
 import re
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -14,6 +15,7 @@ from lockgate.core.records import (
     MAX_CONTEXT,
     MAX_SUMMARY,
     Unacceptable,
+    check_branch,
     check_context,
     check_priority,
     check_summary,
@@ -21,12 +23,14 @@ from lockgate.core.records import (
     deleted,
     imported,
     new_id,
+    publish_skipped,
     put_right,
     renamed,
 )
 from tests.given import NOW, a_task
 
 S = Status
+tasks_on = st.lists(st.sampled_from(list(S)).map(a_task), max_size=3)
 
 
 @given(st.text(), st.text("0123456789abcdef", min_size=4, max_size=4))
@@ -90,6 +94,30 @@ def test_a_context_has_a_largest_size() -> None:
 
     assert problem is not None
     assert "500001 characters" in problem.why
+
+
+@given(st.sampled_from(["main", "dev", "fix"]), st.sets(st.sampled_from(["main", "dev"])), tasks_on)
+def test_a_branch_is_taken_only_where_nothing_lands_on_it_and_no_live_task_has_it(
+    branch, landing, others
+) -> None:
+    problem = check_branch(branch, landing, others)
+
+    live = [it for it in others if it.status not in {S.DONE, S.CANCELLED}]
+    assert (problem is None) == (branch not in landing and not live)
+    assert problem is None or branch in problem.why
+
+
+def test_a_branch_that_was_not_published_changes_nothing_but_the_log() -> None:
+    task = a_task(S.REVIEWING, candidate="c" * 40)
+
+    decision = publish_skipped(task, "fix-login is checked out in /r", NOW)
+
+    assert decision.task == replace(task, rev=task.rev + 1, updated=NOW)
+    assert payload(decision.events[0]) == {
+        "branch": "fix-login",
+        "commit": "c" * 40,
+        "why": "fix-login is checked out in /r",
+    }
 
 
 def test_what_happened_to_a_task_is_told_by_its_event() -> None:

@@ -184,9 +184,9 @@ def test_the_context_reaches_task_md_from_a_file_and_from_stdin(shell, tmp_path,
     assert f"## Context\n\n{text}" in shell.file(by_stdin.out.strip()).read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("argv", [("create", "fix", "Fix it"), ("import", "FILE")], ids=" ".join)
+@pytest.mark.parametrize("argv", [("create", "FIX", "Fix it"), ("import", "FILE")], ids=" ".join)
 def test_a_new_id_is_one_that_no_task_has(shell, tmp_path, monkeypatch, argv):
-    (tmp_path / "TASK.md").write_text("---\nsummary: Fix it\nbranch: fix\n---\n", encoding="utf-8")
+    (tmp_path / "TASK.md").write_text("---\nsummary: Fix it\nbranch: FIX\n---\n", encoding="utf-8")
     suffixes = iter(("aaaa", "aaaa", "aaaa", "bbbb"))
     monkeypatch.setattr(SystemChance, "suffix", lambda _: next(suffixes))
     first = shell.create("fix")
@@ -867,10 +867,65 @@ def test_an_import_whose_id_is_taken_gets_another(shell, tmp_path):
     (tmp_path / "TASK.md").write_text(FOREIGN.format(status="pending"), encoding="utf-8")
 
     first = shell.did("task", "import", str(tmp_path)).strip()
+    shell.did("task", "cancel", first)
     second = shell.did("task", "import", str(tmp_path / "TASK.md")).strip()
 
     assert first == "old-task-1"
     assert re.fullmatch(r"old-branch-[0-9a-f]{4}", second)
+
+
+# --- a branch of its own ------------------------------------------------------------------------
+
+
+def _asks_for(shell, tmp_path, command, branch):
+    file = tmp_path / "TASK.md"
+    file.write_text(f"---\nsummary: Fix it\nbranch: {branch}\n---\n", encoding="utf-8")
+    match command:
+        case "create":
+            return shell.run("task", "create", branch, "Fix it")
+        case "run":
+            return shell.run("run", "Fix it", "--branch", branch, "--no-wait")
+        case _:
+            return shell.run("task", "import", str(file))
+
+
+@pytest.mark.parametrize("command", ["create", "run", "import"])
+def test_no_task_gets_a_branch_that_changes_land_on(shell, tmp_path, command):
+    shell.git("switch", "--quiet", "--create", "feature")
+
+    answer = _asks_for(shell, tmp_path, command, "main")
+
+    assert "changes land on main, and only after their gates" in answer.why
+    assert json.loads(shell.did("task", "list", "--json"))["tasks"] == []
+
+
+@pytest.mark.parametrize("command", ["create", "run", "import"])
+def test_no_task_gets_the_default_branch_of_a_remote(shell, tmp_path, command):
+    shell.git("update-ref", "refs/remotes/up/stream/trunk/v2", "main")
+    shell.git("symbolic-ref", "refs/remotes/up/stream/HEAD", "refs/remotes/up/stream/trunk/v2")
+
+    answer = _asks_for(shell, tmp_path, command, "trunk/v2")
+
+    assert "changes land on trunk/v2" in answer.why
+
+
+def test_neither_the_base_nor_the_branch_that_names_the_base_is_a_tasks(shell, tmp_path):
+    commit_config(shell, CONFIG.replace("[project]", '[project]\nbase = "develop"'))
+    shell.git("branch", "develop")
+
+    for branch in ("main", "develop"):
+        assert f"changes land on {branch}" in _asks_for(shell, tmp_path, "create", branch).why
+
+
+@pytest.mark.parametrize("command", ["create", "run", "import"])
+def test_no_task_gets_a_branch_that_a_live_task_has(shell, tmp_path, command):
+    first = shell.create("mine")
+
+    refused = _asks_for(shell, tmp_path, command, "mine")
+    shell.did("task", "cancel", first)
+
+    assert f"task {first} has the branch mine" in refused.why
+    assert _asks_for(shell, tmp_path, command, "mine").code == 0
 
 
 # --- what reaches a terminal --------------------------------------------------------------------

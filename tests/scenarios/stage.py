@@ -31,6 +31,7 @@ from lockgate.services.landing import Lander
 from lockgate.services.loop import Loop
 from lockgate.services.merge_queue import MergeQueue
 from lockgate.services.monitor import Monitor
+from lockgate.services.projects import Branches
 from lockgate.services.spawner import Spawner
 from lockgate.services.starter import Starter
 from lockgate.services.train_tests import TrainTests
@@ -153,6 +154,7 @@ class FakeWorkspaces:
     published: list[str] = field(default_factory=list)
     files: dict[Path, Mapping[str, str]] = field(default_factory=dict)
     broken: str = ""
+    in_the_way: str = ""
     work: Change = field(default_factory=lambda: Change("c" * 40, ("a.txt",), "p" * 64))
 
     def prepare(self, project: Project, task: Task) -> Path:
@@ -201,8 +203,9 @@ class FakeWorkspaces:
         shutil.rmtree(directory, ignore_errors=True)
 
     def publish(self, project: Project, task: Task, commit: str) -> str | None:
-        self.published.append(commit)
-        return None
+        if not self.in_the_way:
+            self.published.append(commit)
+        return self.in_the_way or None
 
     def release(self, project: Project, task: Task) -> None:
         self.released.append(task.id)
@@ -341,7 +344,8 @@ class Stage:
             ),
             hands=Hands(
                 store=app.store,
-                effector=app.coordinator.effector,
+                coordinator=app.coordinator,
+                branches=Branches(app.store, app.projects.repository, app.configuration),
                 workspaces=self.workspaces,
                 sessions=self.sessions,
                 spawner=self.spawner,

@@ -11,7 +11,7 @@ from lockgate.core.model import Cause, Role, Status, TaskId
 from lockgate.services.loop import HEALTH_CHECK
 from tests.given import HANDOFF
 from tests.scenarios.stage import Stage
-from tests.scenarios.world import REVIEW_ONLY
+from tests.scenarios.world import REVIEW_ONLY, git
 
 S = Status
 TESTS_FIRST = REVIEW_ONLY.replace(
@@ -300,3 +300,51 @@ def test_clones_that_nobody_works_in_are_given_back(stage) -> None:
 
     assert any("released" in it for it in stage.reports)
     assert stage.world.task(id).status is S.STUCK
+
+
+def _judged_without_review(place) -> tuple[Stage, TaskId]:
+    config = TESTS_FIRST.partition('[[gates.list]]\nname = "review"')[0]
+    stage = Stage(place, config)
+    id = _working(stage)
+    _hands_off(stage, id)
+    stage.dies(stage.alive(id)[0])
+    return stage, id
+
+
+def test_a_branch_in_use_is_left_alone_and_the_task_goes_on(tmp_path) -> None:
+    stage, id = _judged_without_review(tmp_path)
+    stage.workspaces.in_the_way = "fix-login is checked out in /r"
+
+    stage.turn(HEALTH_CHECK)
+
+    assert stage.world.task(id).status is S.REVIEWING
+    assert stage.world.types(id).count("publish.skipped") == 1
+    assert not stage.app.store.pending_effects(id, 10)
+    assert not stage.loop.troubles
+
+
+def test_a_branch_that_became_the_base_meanwhile_is_not_published(tmp_path) -> None:
+    stage, id = _judged_without_review(tmp_path)
+    git(stage.world.root, "branch", "fix-login")
+    git(stage.world.root, "update-ref", "refs/remotes/origin/fix-login", "main")
+    git(
+        stage.world.root,
+        "symbolic-ref",
+        "refs/remotes/origin/HEAD",
+        "refs/remotes/origin/fix-login",
+    )
+
+    stage.turn(HEALTH_CHECK)
+
+    assert stage.world.task(id).status is S.REVIEWING
+    assert stage.workspaces.published == []
+    assert "publish.skipped" in stage.world.types(id)
+
+
+def test_a_branch_of_its_own_is_published_once(tmp_path) -> None:
+    stage, id = _judged_without_review(tmp_path)
+
+    stage.turn(HEALTH_CHECK)
+
+    assert stage.workspaces.published == [stage.workspaces.work.commit]
+    assert "publish.skipped" not in stage.world.types(id)

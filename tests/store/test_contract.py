@@ -722,6 +722,18 @@ def test_a_page_after_a_task_that_is_gone_is_refused(store: Store, listed: list[
         store.page(TaskFilter(), TaskId("gone"), 4)
 
 
+def test_a_branch_finds_every_task_of_its_project_that_has_it_and_no_other(
+    store: Store, listed: list[Task]
+) -> None:
+    store.create(Decision(a_task("t98", created=98.0, branch="other")))
+
+    assert list(store.on_branch(PROJECT.id, "do-it")) == [
+        it for it in reversed(listed) if it.project == PROJECT.id
+    ]
+    assert [it.id for it in store.on_branch(PROJECT.id, "other")] == ["t98"]
+    assert store.on_branch(PROJECT.id, "do-it\0") == ()
+
+
 # --- names --------------------------------------------------------------------------------------
 
 

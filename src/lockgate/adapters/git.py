@@ -64,6 +64,16 @@ class GitRepository:
             Path(project.root), "symbolic-ref", "--short", "--quiet", "HEAD"
         ).out.strip()
 
+    def default_branches(self, project: Project) -> tuple[str, ...]:
+        """Each remote's HEAD names one, as `git clone` wrote it down."""
+        asked = ("for-each-ref", "--format=%(refname) %(symref)", "refs/remotes/**/HEAD")
+        pairs = (
+            it.split(" ", 1) for it in self._git(Path(project.common_dir), *asked).out.splitlines()
+        )
+        return tuple(
+            target.removeprefix(name.removesuffix("HEAD")) for name, target in pairs if target
+        )
+
     def commit_of(self, project: Project, branch: str) -> str | None:
         return self._commit(Path(project.common_dir), f"refs/heads/{branch}")
 

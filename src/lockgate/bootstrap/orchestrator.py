@@ -22,6 +22,7 @@ from lockgate.services.housekeeping import Housekeeper
 from lockgate.services.judge import Judge
 from lockgate.services.loop import Loop
 from lockgate.services.monitor import Monitor
+from lockgate.services.projects import Branches
 from lockgate.services.spawner import NO_LIMIT, Spawner
 from lockgate.services.starter import Starter
 
@@ -103,7 +104,8 @@ def _loop(it: App, watch: Watch, pool: ThreadPoolExecutor, report: Callable[[str
         ),
         hands=Hands(
             store=it.store,
-            effector=it.coordinator.effector,
+            coordinator=it.coordinator,
+            branches=Branches(it.store, it.projects.repository, it.configuration),
             workspaces=it.workspaces,
             sessions=it.sessions,
             spawner=spawner,

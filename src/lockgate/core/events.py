@@ -12,6 +12,7 @@ from lockgate.core.gate_events import (
     HumanCommented,
     HumanReviewCompleted,
     HumanReviewRequested,
+    PublishSkipped,
     ReviewSubmitted,
     TaskCompletionSignaled,
     TaskGatesPassed,
@@ -196,6 +197,7 @@ Event = (
     | UsageLimited
     | TaskCompletionSignaled
     | ChangeTaken
+    | PublishSkipped
     | AgentRespawned
     | TaskTakenOver
     | TaskHandedBack
@@ -236,6 +238,7 @@ TYPES: dict[type[Event], str] = {
     UsageLimited: "usage.limited",
     TaskCompletionSignaled: "TaskCompletionSignaled",
     ChangeTaken: "change.taken",
+    PublishSkipped: "publish.skipped",
     AgentRespawned: "agent.respawned",
     TaskTakenOver: "task.taken-over",
     TaskHandedBack: "task.handed-back",

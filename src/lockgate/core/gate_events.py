@@ -15,6 +15,15 @@ class TaskCompletionSignaled:
 
 
 @dataclass(frozen=True, slots=True)
+class PublishSkipped:
+    """The task's branch in the user's repository was left as it is."""
+
+    branch: str
+    commit: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
 class ChangeTaken:
     """All work in the workspace became one commit, which is what is judged."""
 

@@ -1,6 +1,7 @@
 """Turns that change no status: a task begins, is renamed, is put right, is deleted."""
 
 import re
+from collections.abc import Collection, Iterable
 from dataclasses import asdict, dataclass, replace
 
 from lockgate.core.decision import Decision
@@ -12,6 +13,7 @@ from lockgate.core.events import (
     TaskDeleted,
     TaskImported,
 )
+from lockgate.core.gate_events import PublishSkipped
 from lockgate.core.markdown import sections
 from lockgate.core.mirror import RESERVED
 from lockgate.core.model import Status, Task, TaskId
@@ -19,6 +21,7 @@ from lockgate.core.model import Status, Task, TaskId
 MAX_SUMMARY = 200
 MAX_CONTEXT = 500_000
 PRIORITIES = range(1, 6)
+ENDED = frozenset({Status.DONE, Status.CANCELLED})
 DELETABLE = frozenset({Status.PENDING, Status.DONE, Status.CANCELLED})
 _SLUG = re.compile(r"[^a-z0-9]+")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -76,6 +79,20 @@ def check_priority(priority: int) -> Unacceptable | None:
     )
 
 
+def check_branch(
+    branch: str, landing: Collection[str], others: Iterable[Task]
+) -> Unacceptable | None:
+    """A task has a branch of its own: none that changes land on, none that a live task has.
+
+    `others` are the other tasks of the project that have this branch, ended ones among them.
+    """
+    fix = "choose another branch, for example fix-login"
+    if branch in landing:
+        return Unacceptable(f"changes land on {branch}, and only after their gates", fix)
+    taken = next((it.id for it in others if it.status not in ENDED), None)
+    return Unacceptable(f"task {taken} has the branch {branch}", fix) if taken else None
+
+
 def created(task: Task) -> Decision:
     event = TaskCreated(
         summary=task.summary,
@@ -106,6 +123,13 @@ def put_right(task: Task, found: str, now: float) -> Decision:
     """Somebody edited the frontmatter; the row has the last word."""
     same = replace(task, rev=task.rev + 1, updated=now)
     return Decision(same, events=(ArtifactTampered(found),), effects=(MirrorTask(),))
+
+
+def publish_skipped(task: Task, why: str, now: float) -> Decision:
+    """The user's repository keeps its branch as it is; the task goes on."""
+    same = replace(task, rev=task.rev + 1, updated=now)
+    event = PublishSkipped(branch=task.branch, commit=task.candidate, why=why)
+    return Decision(same, events=(event,), effects=(MirrorTask(),))
 
 
 def deleted(task: Task, now: float) -> Decision | Unacceptable:

@@ -178,6 +178,7 @@ _STORIES = {
     "human.commented": "a human says: {comment}",
     "AllGatesPassed": "all gates passed; its change waits to land",
     "GateFailedMaxIterations": "failed {iterations} times, which is the limit",
+    "publish.skipped": "branch {branch} in your repository was left as it is: {why}",
     "landing.approved": "a human lets it land",
     "landing.held": "is kept from landing: {why}",
     "change.landed": "the target is at {commit:.12} now: exactly what was tested",

@@ -17,10 +17,11 @@ from lockgate.core.effects import (
     overtaken,
 )
 from lockgate.core.model import Role, Task, TaskId
-from lockgate.errors import Unavailable
+from lockgate.core.records import publish_skipped
 from lockgate.ports import PendingEffect, Project, Sessions, Store, Workspaces
-from lockgate.services.effector import Effector
+from lockgate.services.coordinator import Coordinator
 from lockgate.services.judge import Judge
+from lockgate.services.projects import Branches
 from lockgate.services.spawner import GRACE, Spawner
 
 BATCH = 100
@@ -30,7 +31,8 @@ ELSEWHERE = (EvaluateGates, MirrorTask, DiscardTask)  # the loop's, and the effe
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hands:
     store: Store
-    effector: Effector
+    coordinator: Coordinator
+    branches: Branches
     workspaces: Workspaces
     sessions: Sessions
     spawner: Spawner
@@ -41,7 +43,7 @@ class Hands:
 
         The answer is when to look again, or nought where nothing waits.
         """
-        self.effector.carry_out(id)
+        self.coordinator.effector.carry_out(id)
         waits: list[float] = []
         for pending in self.store.pending_effects(id, BATCH):
             task = self.store.find(id)
@@ -86,13 +88,11 @@ class Hands:
         return self.spawner.spawn(task, spawn)
 
     def _publish(self, project: Project, task: Task) -> None:
-        why_not = self.workspaces.publish(project, task, task.candidate)
-        if why_not:
-            raise Unavailable(
-                f"branch {task.branch} was not set to the change that passed",
-                why=why_not,
-                fix=f"see the change: lockgate diff {task.id}",
-            )
+        """Where the branch is not ours to set it stays, which is recorded; the task goes on."""
+        problem = self.branches.problem(project, task.branch, task.id)
+        why = problem.why if problem else self.workspaces.publish(project, task, task.candidate)
+        if why:
+            self.coordinator.turn(task.id, lambda seen: publish_skipped(seen.task, why, seen.now))
 
     def _end(self, task: Task, which: EndSessions) -> None:
         for session in self.store.sessions(task.id):

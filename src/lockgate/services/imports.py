@@ -57,7 +57,7 @@ class Imports:
     def _task(self, project: Project, fields: Mapping[str, object]) -> Task:
         summary, branch = _string(fields, "summary"), _string(fields, "branch")
         accept(records.check_summary(summary), WHAT)
-        self.tasks.check_branch(branch, WHAT)
+        self.tasks.check_branch(project, branch, WHAT)
         status = _status(fields)
         settings = self.tasks.configuration
         now = self.tasks.clock.now()

@@ -1,12 +1,14 @@
-"""Which project a directory belongs to, and which task is meant where none is named."""
+"""Which project a directory belongs to, which task is meant, which branches a task may have."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from lockgate.core.model import TaskId
+from lockgate.core.records import Unacceptable, check_branch
 from lockgate.core.task_text import Readable
 from lockgate.errors import Refused
-from lockgate.ports import Project, Repository, Store, TaskFiles
+from lockgate.ports import Configuration, Project, Repository, Store, TaskFiles
 from lockgate.services.callers import Caller
 
 
@@ -40,3 +42,27 @@ class Projects:
                 fix="name one: lockgate task list",
             )
         return TaskId(id)
+
+
+@dataclass(frozen=True, slots=True)
+class Branches:
+    """Asked when a task is made, and again when its branch is about to be set."""
+
+    store: Store
+    repository: Repository
+    configuration: Configuration
+
+    def problem(
+        self, project: Project, branch: str, task: TaskId | None = None
+    ) -> Unacceptable | None:
+        """Why a task cannot have this branch; `task` is the one that has it already."""
+        others = (it for it in self.store.on_branch(project.id, branch) if it.id != task)
+        return check_branch(branch, frozenset(self._landing(project)), others)
+
+    def _landing(self, project: Project) -> Iterator[str]:
+        """The base, the branch whose configuration names the base, and the remotes' defaults."""
+        yield self.configuration.rules_of(project).base
+        usual = self.repository.base_branch(project)
+        if usual:
+            yield usual.name
+        yield from self.repository.default_branches(project)

@@ -13,6 +13,7 @@ from lockgate.errors import NoSuchTask, Refused
 from lockgate.ports import Chance, Clock, Configuration, Project, Repository, Store
 from lockgate.services.callers import Caller, must_be_heard, must_be_human, must_own
 from lockgate.services.coordinator import Coordinator
+from lockgate.services.projects import Branches
 
 TRIES = 100
 
@@ -52,7 +53,7 @@ class Tasks:
 
     def create(self, project: Project, asked: NewTask, caller: Caller) -> Task:
         must_be_human(caller, "the task was not created")
-        self._check(asked)
+        self._check(project, asked)
         agent = self._agent(project, asked.agent)
         now = self.clock.now()
         task = Task(
@@ -98,12 +99,12 @@ class Tasks:
 
         return self.coordinator.turn(id, decide, caller, write=self.store.delete)
 
-    def _check(self, asked: NewTask) -> None:
+    def _check(self, project: Project, asked: NewTask) -> None:
         what = "the task was not created"
         accept(records.check_summary(asked.summary), what)
         accept(records.check_priority(asked.priority), what)
         accept(records.check_context(asked.context), what)
-        self.check_branch(asked.branch, what)
+        self.check_branch(project, asked.branch, what)
 
     def check_rename(self, id: TaskId, summary: str, caller: Caller) -> None:
         """What a task is, a human says, or a worker that has asked; never who judges it."""
@@ -124,13 +125,15 @@ class Tasks:
             fix=f"use one of {', '.join(known)}, or add [agents.NAME] to the configuration",
         )
 
-    def check_branch(self, branch: str, what: str) -> None:
+    def check_branch(self, project: Project, branch: str, what: str) -> None:
         if not self.repository.valid_branch(branch):
             raise Refused(
                 what,
                 why=f"{branch!r} is not a name that git takes for a branch",
                 fix="use letters, digits, '-', '_', '.' and '/', for example fix-login",
             )
+        branches = Branches(self.store, self.repository, self.configuration)
+        accept(branches.problem(project, branch), what)
 
 
 def accept(problem: Unacceptable | None, what: str) -> None:

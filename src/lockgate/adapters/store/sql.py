@@ -42,6 +42,10 @@ DELETE_TASK = "DELETE FROM tasks WHERE id = :id AND rev = :rev - 1 RETURNING id"
 TASK = "SELECT * FROM tasks WHERE id = :id"
 TASKS_NAMED = "SELECT id FROM tasks WHERE id >= :prefix AND id < :end ORDER BY id LIMIT 3"
 
+TASKS_ON_BRANCH = """
+SELECT * FROM tasks WHERE project = :project AND branch = :branch ORDER BY created, id
+"""
+
 COUNTS = "SELECT status, count(*) AS n FROM tasks GROUP BY status"
 
 # Four pages, so that each is one walk along one index.

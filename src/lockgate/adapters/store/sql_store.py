@@ -99,6 +99,10 @@ class SqlStore:
         tasks = tuple(task_rows.task_from_row(row) for row in found[:limit])
         return Page(tasks, tasks[-1].id if tasks and len(found) > limit else None)
 
+    def on_branch(self, project: ProjectId, branch: str) -> tuple[Task, ...]:
+        found = self._rows(sql.TASKS_ON_BRANCH, {"project": project, "branch": branch})
+        return tuple(task_rows.task_from_row(row) for row in found)
+
     def events(self, task: TaskId | None, since: int, limit: int) -> tuple[StoredEvent, ...]:
         statement = sql.EVENTS if task is None else sql.EVENTS_OF_TASK
         found = self._rows(statement, {"task": task, "since": since, "limit": limit})

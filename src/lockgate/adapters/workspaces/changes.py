@@ -142,8 +142,9 @@ def published(repos: Repositories, project: Project, task: Task, commit: str) ->
         tip = commit_at(theirs, branch)
         if tip == commit:
             return None
-        if why := _in_use(theirs, task.branch) or _copied(theirs, repos.judge, commit):
+        if why := _in_use(theirs, task.branch) or _alias(theirs, task.branch):
             return why
+        _copy(theirs, repos.judge, commit)
         mine = f"{_PUBLISHED}/{task.id}"
         ours = tip is None or commit_at(repos.judge, f"{mine}/{tip}")
         if tip and not ours and not is_ancestor(theirs, tip, commit):
@@ -161,9 +162,18 @@ def fork_of(repos: Repositories, task: Task, commit: str) -> str:
     return git(repos.judge, "merge-base", base, commit).out.strip() or base
 
 
-def _copied(theirs: Path, judge: Path, commit: str) -> str | None:
+def _copy(theirs: Path, judge: Path, commit: str) -> None:
+    """Unavailable where git cannot: a full disk, for example, which is tried again."""
     done = fetched(theirs, judge, commit)
-    return None if done.code == 0 else f"{commit} was not copied: {words_of(done)}"
+    if done.code != 0:
+        what = f"{commit} was not copied to {theirs}"
+        raise Unavailable(what, why=words_of(done), fix="do as git says, then try again")
+
+
+def _alias(theirs: Path, branch: str) -> str | None:
+    """Setting a symbolic ref would move the branch that it stands for."""
+    meant = git(theirs, "symbolic-ref", "--quiet", f"refs/heads/{branch}").out.strip()
+    return f"{branch} is another name for {meant.removeprefix('refs/heads/')}" if meant else None
 
 
 def _in_use(theirs: Path, branch: str) -> str | None:
