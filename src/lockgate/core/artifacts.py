@@ -2,7 +2,7 @@
 
 import hashlib
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -11,6 +11,11 @@ from lockgate.core.markdown import Section, closer, one_newline, sections
 
 WORKER_SECTIONS = frozenset({"Questions", "Notes", "Handoff"})
 REVIEWER_SECTIONS = frozenset({"Review"})
+
+VERDICT_RULE = (
+    "its first line must be PASS or FAIL, alone on the line,"
+    " and below PASS no line may say FAIL, give a verdict again or start with P0 or P1"
+)
 
 
 class Verdict(StrEnum):
@@ -42,12 +47,16 @@ class Artifacts:
 
 _WORD = re.compile(r"\b_{0,3}(PASS|FAIL)_{0,3}\b", re.IGNORECASE | re.ASCII)
 _MARK = r"[*_#`+\- \t]"
-# PASS with nothing before it but markup or `Verdict:`, and after it the line's end or punctuation.
+# Markup, a label or none, PASS, perhaps one full stop or exclamation mark, and nothing else.
 _PASS_LINE = re.compile(
     rf"{_MARK}*+(?:[0-9]{{1,9}}[.)][ \t]{_MARK}*+)*"
-    rf"(?P<named>Verdict{_MARK}*+:{_MARK}*+)?PASS[*_`]*+"
-    r"(?:[ \t#]*+\Z|[ \t]*+(?:[.,:;!]|[-\u2013\u2014]++(?=[ \t]))[*_`]*+(?:[ \t]|\Z)|[ \t]\()",
+    rf"(?P<named>(?:Verdict|PASS/FAIL){_MARK}*+:{_MARK}*+)?PASS[*_`]*+[.!]?[*_`]*+[ \t#]*+\Z",
     re.IGNORECASE | re.ASCII,
+)
+# Below a PASS, each of these takes the PASS back.
+_OTHER_VERDICT = re.compile(rf"FAIL|(?i:Verdict){_MARK}*+:", re.ASCII)
+_BLOCKING_LINE = re.compile(
+    r"[^0-9A-Za-z]*+(?:[0-9]{1,9}[.)][^0-9A-Za-z]++)*P[01](?![0-9A-Za-z])", re.IGNORECASE | re.ASCII
 )
 _SENTENCE_ENDS = (".", ":", "!", "?", ";")
 _SKIPPED = frozenset({Kind.CODE, Kind.QUOTE, Kind.BLANK})
@@ -63,9 +72,7 @@ def parse_task_artifacts(body: str) -> Artifacts:
     verdict = None if review is None else extract_review_verdict(review)
     problems = [it for it in (no_handoff, no_review) if it]
     if review is not None and verdict is None:
-        problems.append(
-            "TASK.md has a '## Review' without a verdict: its first line must be PASS or FAIL"
-        )
+        problems.append(f"TASK.md has a '## Review' without a verdict: {VERDICT_RULE}")
     return Artifacts(
         handoff=None if handoff is None else handoff.strip(),
         handoff_digest=None if handoff is None else digest(handoff),
@@ -79,17 +86,14 @@ def parse_task_artifacts(body: str) -> Artifacts:
 def extract_review_verdict(review_section: str) -> Verdict | None:
     """The first line with PASS or FAIL decides: FAIL as found, PASS only as a whole verdict line.
 
-    A line counts for PASS only when its end is written too, so that no text cut short passes.
+    A PASS counts only if no later line takes it back, and only when the end of its own line is
+    written too, so that a text that was cut short on that line does not pass.
     """
-    lines = one_newline(review_section).split("\n")
-    unfinished = lines.pop()
-    blocks = Blocks()
+    verdict: Verdict | None = None
+    lines = _read_lines(review_section)
     above = ""
     inside = False
-    for line in [*lines, unfinished + _CUT]:
-        kind = blocks.feed(line)
-        if kind in _SKIPPED:
-            continue
+    for line, kind in lines:
         was_inside = inside
         shown, hidden, inside = _without_comments(line, inside=inside)
         doubtful = kind is not Kind.HTML and (was_inside or inside or "`" in line)
@@ -97,12 +101,13 @@ def extract_review_verdict(review_section: str) -> Verdict | None:
             return None  # in running text, what a comment hides depends on the reader
         words = {word.upper() for word in _WORD.findall(shown)}
         if words:
-            whole = words == {"PASS"} and shown == line and kind is not Kind.HTML
+            whole = shown == line and kind not in (Kind.HTML, Kind.QUOTE)
             if whole and _passes(line, kind, above):
-                return Verdict.PASS
+                verdict = Verdict.PASS
+                break
             return Verdict.FAIL if words == {"FAIL"} else None
         above = line
-    return None
+    return None if any(_takes_back(line) for line, _ in lines) else verdict
 
 
 def digest(text: str) -> str:
@@ -148,6 +153,25 @@ def _only(found: tuple[Section, ...], title: str) -> tuple[str | None, str | Non
     if not _CONTENT.search(shown):
         return None, f"TASK.md has a '## {title}' section with nothing in it"
     return texts[0], None
+
+
+def _read_lines(review_section: str) -> Iterator[tuple[str, Kind]]:
+    """The lines that are neither blank, code nor quoted; the last one marked if it has no end.
+
+    A line without a quote mark is given even where Markdown reads it as the end of a quote.
+    """
+    lines = one_newline(review_section).split("\n")
+    lines[-1] += _CUT
+    blocks = Blocks()
+    for line in lines:
+        kind = blocks.feed(line)
+        if kind not in _SKIPPED or (kind is Kind.QUOTE and ">" not in line):
+            yield line, kind
+
+
+def _takes_back(line: str) -> bool:
+    """Whether a line below a PASS says FAIL, gives a verdict again, or is a P0 or a P1."""
+    return bool(_OTHER_VERDICT.search(line) or _BLOCKING_LINE.match(line))
 
 
 def _passes(line: str, kind: Kind, above: str) -> bool:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import takewhile
 
-from lockgate.core.artifacts import Verdict
+from lockgate.core.artifacts import VERDICT_RULE, Verdict
 from lockgate.core.decision import Evidence
 from lockgate.core.gates import PROTECTED
 from lockgate.core.limits import Limits
@@ -142,7 +142,7 @@ def _verdict(seen: Evidence, wanted: Verdict) -> Missing | None:
     if missing:
         return missing
     if seen.found.verdict is None:
-        return Missing("'## Review' has no verdict: its first line must be PASS or FAIL", _WRITE)
+        return Missing(f"'## Review' has no verdict: {VERDICT_RULE}", _WRITE)
     if seen.found.verdict is not wanted:
         return Missing(
             f"the verdict in '## Review' is {seen.found.verdict.name}, not {wanted.name}"

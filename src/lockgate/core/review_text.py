@@ -8,8 +8,8 @@ from lockgate.core.feedback import findings_by_priority, one_line
 
 
 def rendered(verdict: Verdict, gates: Sequence[SingleGateResult]) -> str:
-    """Whatever a gate or a finding says, the first line is the verdict and the only one."""
-    told = (block for result in gates for block in _blocks(result))
+    """The verdict, then what the gates said as a quote, so that none of it is read as a verdict."""
+    told = (_quoted(block) for result in gates for block in _blocks(result))
     return "\n\n".join((verdict.upper(), *told)) + "\n"
 
 
@@ -24,6 +24,10 @@ def _blocks(result: SingleGateResult) -> tuple[str, ...]:
             return (f"{gate} waits for a human: {one_line(prompt)}",)
         case Broken(why=why):
             return (f"{gate} could not judge: {one_line(why)}",)
+
+
+def _quoted(block: str) -> str:
+    return "\n".join(f"> {line}".rstrip() for line in block.split("\n"))
 
 
 def _counted(findings: Sequence[object]) -> str:
