@@ -14,12 +14,14 @@ from pathlib import Path
 
 import pytest
 
+from lockgate.adapters.reports import read_reports
 from lockgate.adapters.run import run as run_plainly
 from lockgate.adapters.sandbox import attempt as attempts
-from lockgate.adapters.sandbox import probe, trouble
+from lockgate.adapters.sandbox import leavings, probe, trouble
 from lockgate.core.model import AgentPhase
 from lockgate.core.retry import ToolCall, ToolResult
 from lockgate.core.settings import SandboxLevel, Service
+from lockgate.core.test_results import Good, believed
 from lockgate.errors import SandboxRetryExhaustedError
 from lockgate.ports import Cut
 from lockgate.services.patience import SandboxRetryProtocol, ToolProxy
@@ -27,6 +29,8 @@ from tests.adapters.gatehouse import NEEDS_BUBBLEWRAP, Gatehouse, a_gatehouse
 
 pytestmark = NEEDS_BUBBLEWRAP
 PLACES = ["/var/tmp", "/dev/shm"]  # noqa: S108 - inside the sandbox, where they are its own
+GREEN = '<testsuite><testcase name="a"/></testsuite>'
+FAILED = '<testsuite><testcase name="a"><failure/></testcase></testsuite>'
 COUNT = "echo 1 >> count; cat count; rm file; mkdir more"
 
 
@@ -127,17 +131,49 @@ def test_what_is_left_in_out_is_handed_back_as_plain_files_of_ours(house) -> Non
 
     left = {str(it.relative_to(house.place / "reports")) for it in files(house.place / "reports")}
     assert {"one.xml", "deep/er/two.xml"} <= left
-    assert not left & {"link", "fifo", "huge", "deep/root"}
+    assert not left & {"link", "fifo", "deep/root"}
+    assert (house.place / "reports" / "huge").stat().st_size == 70_000_000
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "ln -s /etc/hostname $OUT/junit.xml",
+        "mkfifo $OUT/junit.xml",
+        f"echo '{GREEN}' > $OUT/junit.xml; head -c 70000000 /dev/zero >> $OUT/junit.xml",
+        f"cd $OUT; mkdir d; echo '{FAILED}' > d/junit.xml; chmod 000 d/junit.xml d",
+        f"cd $OUT; seq 50 | xargs touch; echo '{FAILED}' > junit.xml; seq 51 99 | xargs touch",
+    ],
+    ids=["link", "pipe", "too big", "shut", "among too many"],
+)
+def test_a_report_that_is_left_and_cannot_be_taken_is_never_a_pass(
+    house, monkeypatch, command
+) -> None:
+    monkeypatch.setattr(leavings, "ENTRIES", 20)
+    house.attempt(command)
+
+    found = read_reports(house.place / "reports", "", None)
+
+    assert not isinstance(believed(0, found, expected_some=False), Good)
+
+
+def test_a_link_to_a_report_beside_it_is_no_second_report(house) -> None:
+    house.attempt(f"cd $OUT; echo '{GREEN}' > one.xml; ln -s one.xml latest.xml")
+
+    found = read_reports(house.place / "reports", "", None)
+
+    assert isinstance(believed(0, found, expected_some=False), Good)
 
 
 def files(directory: Path) -> list[Path]:
     return [it for it in directory.rglob("*") if not it.is_dir()]
 
 
-def test_a_thousand_and_more_files_in_out_are_not_all_taken(house) -> None:
+def test_more_files_in_out_than_are_looked_at_are_not_all_taken(house, monkeypatch) -> None:
+    monkeypatch.setattr(leavings, "ENTRIES", 1000)
     house.attempt("cd $OUT; seq 3000 | xargs touch; mkdir -p 1d/2/3/4/5/6/7/8/9/10; touch 1d/x")
 
-    assert 0 < len(files(house.place / "reports")) <= 1000
+    assert 0 < len(files(house.place / "reports")) <= 1001  # one stands in for the rest
 
 
 def test_a_gate_without_reports_hands_nothing_back(house) -> None:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from lockgate.adapters.reports import files, read_reports
 from lockgate.core.findings import Priority
 from lockgate.core.gates import Report
-from lockgate.core.test_results import Outcome, ReportRead, Unreadable
+from lockgate.core.test_results import NoJudgement, Outcome, ReportRead, Unreadable, believed
 
 SAMPLES = Path(__file__).parent / "reports"
 MB = 1_000_000
@@ -247,6 +247,32 @@ def test_files_of_other_kinds_are_passed_over(tmp_path, name):
     put(tmp_path, "other.xml", "<coverage/>")
 
     assert read(tmp_path) == ReportRead(format=Report.GENERIC)
+
+
+FAILING_SUITE = '<testsuite><testcase name="a"><failure/></testcase></testsuite>'
+UNREADABLE: dict[str, bytes | str] = {
+    "another-name.xml": f"<!DOCTYPE report>{FAILING_SUITE}",
+    "outside.xml": f'<!DOCTYPE coverage SYSTEM "x.dtd">{FAILING_SUITE}',
+    "entities.xml": f'<!DOCTYPE x [<!ENTITY a "b">]>{FAILING_SUITE}',
+    "commented.xml": f"<!DOCTYPE x><!--{'-x' * 4000}-->{FAILING_SUITE}",
+    "prefixed.xml": '<j:testsuite xmlns:j="x"><j:testcase name="a"/></j:testsuite>',
+    "version.sarif": '{"version": "3.0", "runs": []}',
+    "another.sarif": '{"results": []}',
+    "list.sarif": "[]",
+}
+
+
+@pytest.mark.parametrize("name", UNREADABLE)
+def test_a_report_file_that_is_there_and_cannot_be_read_gives_no_judgement(tmp_path, name):
+    put(tmp_path, name, UNREADABLE[name])
+    put(tmp_path, "green.xml", GREEN)
+
+    found = read(tmp_path)
+
+    assert (found.complete, found.flaw) == (False, name)
+    judged = believed(0, found, expected_some=False)
+    assert isinstance(judged, NoJudgement)
+    assert name in judged.why
 
 
 # --- content ------------------------------------------------------------------------------------

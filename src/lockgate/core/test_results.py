@@ -53,6 +53,7 @@ class ReportRead:
     findings: tuple[Finding, ...] = ()
     tests: tuple[TestResult, ...] | None = None
     complete: bool = True  # False: cut off or refused, so that nothing good follows from it
+    flaw: str = ""  # the file that is not complete, where it is known
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +130,8 @@ def _believed_success(read: ReportRead | Unreadable, *, expected_some: bool) -> 
     if read.format is not Report.GENERIC and any(blocks(it) for it in read.findings):
         return Bad("the command exited 0, but its report has errors", read.findings)
     if not read.complete:
-        return NoJudgement("the command exited 0, but its report is cut off or was refused")
+        which = f"its report {read.flaw}" if read.flaw else "its report"
+        return NoJudgement(f"the command exited 0, but {which} is cut off or was refused")
     if expected_some and not read.tests:
         return NoJudgement("the command exited 0, but no report names a test where there were some")
     harmless = by_priority(it for it in read.findings if not blocks(it))

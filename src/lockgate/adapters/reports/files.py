@@ -19,7 +19,7 @@ _PLAINLY = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """`data` is None where the file, or all of them together, are too big to be read."""
+    """`data` is None where the file cannot be opened, or it or all together are too big."""
 
     name: str
     head: bytes
@@ -75,7 +75,9 @@ def _file(
     name: str, directory: int, budget: _Budget, worth: Callable[[str, bytes], bool]
 ) -> File | None:
     with _opened(name, 0, directory) as descriptor:
-        if descriptor is None or not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        if descriptor is None:
+            return File(name, b"", None) if worth(name, b"") else None
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             return None
         head = os.pread(descriptor, HEAD, 0)
         if not worth(name, head):

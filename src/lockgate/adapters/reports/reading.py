@@ -57,7 +57,7 @@ def _filed(out: Path, root: str, lost: Report) -> tuple[list[ReportRead], list[s
             texts += [decoded(file.data)] if file.data else []
             continue
         found = read_file(file, root) if file.name else ReportRead(format=lost, complete=False)
-        reports += [found] if found else []
+        reports += [found if found.complete else replace(found, flaw=file.name)] if found else []
     return reports, texts
 
 
@@ -70,6 +70,7 @@ def _joined(parts: Sequence[ReportRead]) -> ReportRead:
         findings=_capped(by_priority(finding for it in parts for finding in it.findings)),
         tests=merged(test for group in tests for test in group) if tests else None,
         complete=all(it.complete for it in parts),
+        flaw=next((it.flaw for it in parts if it.flaw), ""),
     )
 
 

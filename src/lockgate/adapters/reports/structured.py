@@ -53,7 +53,7 @@ def read_file(file: File, root: str) -> ReportRead | None:
         return junit.read(file.data, root)
     text = decoded(file.data)
     if kind is Kind.JSON:
-        return read_json(text, root)
+        return read_json(text, root) or _misnamed(file.name)
     if kind is Kind.GO:
         return go_events.read(text, root)
     return tap.read(lines_of(text), root) or ReportRead(format=Report.TAP, complete=False)
@@ -65,6 +65,11 @@ def read_json(text: str, root: str) -> ReportRead | None:
     except Refused:
         return ReportRead(format=_format(Kind.JSON, text[:4096]), complete=False)
     return sarif.read(document, root) if sarif.is_sarif(document) else linters.read(document, root)
+
+
+def _misnamed(name: str) -> ReportRead | None:
+    """JSON of another kind is no report, unless its name says that it is one."""
+    return ReportRead(format=Report.SARIF, complete=False) if name.endswith(".sarif") else None
 
 
 def decoded(data: bytes) -> str:
