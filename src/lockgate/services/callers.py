@@ -53,8 +53,13 @@ def must_be_heard(seen: Evidence, what: str) -> None:
 def must_own(caller: Caller, id: TaskId) -> None:
     """An agent acts on its own task only."""
     if caller.session and caller.session.task != id:
-        raise Refused(
-            f"task {id} was not touched",
-            why=f"this session belongs to task {caller.session.task}",
-            fix=f"lockgate task show {caller.session.task}",
-        )
+        raise not_its_own(caller.session)
+
+
+def not_its_own(session: Session) -> Refused:
+    """The same words for every other task: a session cannot ask which ones there are."""
+    return Refused(
+        "nothing was done",
+        why=f"this session belongs to task {session.task} and sees no other",
+        fix=f"lockgate task show {session.task}",
+    )

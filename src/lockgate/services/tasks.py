@@ -11,7 +11,14 @@ from lockgate.core.records import Unacceptable
 from lockgate.core.settings import known_agents
 from lockgate.errors import NoSuchTask, Refused
 from lockgate.ports import Chance, Clock, Configuration, Project, Repository, Store
-from lockgate.services.callers import Caller, must_be_heard, must_be_human, must_own
+from lockgate.services.callers import (
+    HUMAN,
+    Caller,
+    must_be_heard,
+    must_be_human,
+    must_own,
+    not_its_own,
+)
 from lockgate.services.coordinator import Coordinator
 from lockgate.services.projects import Branches
 
@@ -40,8 +47,12 @@ class Tasks:
     clock: Clock
     chance: Chance
 
-    def find(self, name: str) -> TaskId:
-        """The one task whose id begins so."""
+    def find(self, name: str, caller: Caller = HUMAN) -> TaskId:
+        """The one task whose id begins so; for a session no other task than its own has a name."""
+        if caller.session:
+            if not name or not caller.session.task.startswith(name):
+                raise not_its_own(caller.session)
+            return self.store.load(caller.session.task).id
         match self.store.named(name) if name else ():
             case (id,):
                 return id

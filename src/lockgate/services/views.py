@@ -93,6 +93,11 @@ class Views:
         rows = tuple(BoardRow(task, self._trouble(task)) for task in page.tasks)
         return Board(rows, page.after)
 
+    def board_of(self, id: TaskId) -> Board:
+        """One task, as its own session may see it."""
+        task = self.store.load(id)
+        return Board((BoardRow(task, self._trouble(task)),), None)
+
     def task(self, id: TaskId) -> TaskView:
         task = self.store.load(id)
         text = self.files.read(id)

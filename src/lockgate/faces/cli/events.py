@@ -28,9 +28,9 @@ LAST = 2**63 - 1
 @click.option("--follow", is_flag=True, help="Go on with what happens next, until interrupted.")
 @json_option
 def events(*, name: str | None, since: int, follow: bool, as_json: bool) -> None:
-    """Show events, oldest first: one JSON object a line with --json."""
+    """Show events, oldest first: one JSON object a line with --json. A session sees its task's."""
     it = app()
-    id = None if name is None else named(it, name)
+    id = named(it, name) if name is not None or it.caller.session else None
     while True:
         seen = _print(it.views, id, since, as_json=as_json)
         if seen == since:

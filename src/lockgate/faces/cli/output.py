@@ -117,7 +117,7 @@ def named(it: "App", name: str | None) -> "TaskId":
     """The task that is meant: by the beginning of its id, or by where we are."""
     if name is None:
         return it.store.load(it.projects.task_here(here(), it.caller)).id
-    return it.tasks.find(name)
+    return it.tasks.find(name, it.caller)
 
 
 def here() -> Path:

@@ -9,6 +9,7 @@ from lockgate.errors import Refused
 from lockgate.faces import queue_words
 from lockgate.faces.cli.output import app, here, json_option, show
 from lockgate.ports import Project
+from lockgate.services.callers import must_be_human
 
 
 @click.command("list")
@@ -16,6 +17,7 @@ from lockgate.ports import Project
 def list_queue(*, as_json: bool) -> None:
     """Show the queue of the project you stand in, in the order in which changes would land."""
     it = app()
+    must_be_human(it.caller, "the queue was not shown")
     project = it.projects.here(here())
     seen = queueing(it).listed(project, acting=orchestrator_pid(it.home) is not None)
     holds = _told(it, project) or seen.holds
@@ -33,6 +35,7 @@ def verify(*, commit: str, as_json: bool) -> None:
     through the queue, and where its evidence does not fit it.
     """
     it = app()
+    must_be_human(it.caller, "nothing was verified")
     found = queueing(it).verify(it.projects.here(here()), commit)
     if found is None:
         raise Refused(

@@ -9,6 +9,7 @@ from lockgate.core.model import Status
 from lockgate.faces import words
 from lockgate.faces.cli.following import lands_by_itself
 from lockgate.faces.cli.output import app, json_option, show
+from lockgate.services.callers import must_be_human
 from lockgate.services.views import session_facts
 
 
@@ -17,6 +18,7 @@ from lockgate.services.views import session_facts
 def status(*, as_json: bool) -> None:
     """Show whether an orchestrator runs, which agents are at work, and what needs a human."""
     it = app()
+    must_be_human(it.caller, "nothing was shown")
     seen = it.views.overview(partial(lands_by_itself, it))
     pid = orchestrator_pid(it.home)
     facts = {

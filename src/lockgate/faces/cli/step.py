@@ -11,7 +11,6 @@ from lockgate.faces import words
 from lockgate.faces.cli.following import wake
 from lockgate.faces.cli.output import app, json_option, named, show
 from lockgate.faces.cli.step_words import step_facts, step_text
-from lockgate.services.callers import must_own
 
 
 @click.group()
@@ -64,7 +63,6 @@ def run_step(*, node: str | None, name: str | None, as_json: bool) -> None:
     """
     it = app()
     id, node = _meant(it, node, name)
-    must_own(it.caller, id)
     ran = steps_of(it).run(id, node or "", it.caller)
     show(step_facts(ran), step_text(ran), as_json=as_json)
     if isinstance(ran.moved, Escalate):

@@ -36,11 +36,14 @@ def list_tasks(
     limit: int = PAGE,
     as_json: bool = False,
 ) -> None:
-    """Show the board: newest first, one page at a time."""
+    """Show the board: newest first, one page at a time. A session is shown its own task."""
     it = app()
-    project = None if everywhere else it.projects.here(here()).id
-    start = None if after is None else it.tasks.find(after)
-    board = it.views.board(TaskFilter(project, frozenset(statuses)), start, limit)
+    start = None if after is None else named(it, after)
+    if it.caller.session:
+        board = it.views.board_of(it.caller.session.task)
+    else:
+        project = None if everywhere else it.projects.here(here()).id
+        board = it.views.board(TaskFilter(project, frozenset(statuses)), start, limit)
     rows = [{**task_facts(row.task), "trouble": row.trouble} for row in board.rows]
     conflicts, lines = _clashes(it, [row.task for row in board.rows if row.task.candidate])
     facts = {"tasks": rows, "after": board.after, "conflicts": conflicts}
