@@ -267,8 +267,9 @@ def test_an_open_pipe_that_says_nothing_does_not_hold_it_up(home, opened) -> Non
     os.close(held)
 
 
+@pytest.mark.parametrize("joined", [False, True], ids=["--file F", "--file=F"])
 @pytest.mark.parametrize("name", ["findings.json", "-"])
-def test_a_review_is_sent_with_its_text(tmp_path, opened, name) -> None:
+def test_a_review_is_sent_with_its_text(tmp_path, opened, name, joined) -> None:
     opened(tmp_path / "socket", echo)
     (tmp_path / "findings.json").write_text("findings")
     file = name if name == "-" else str(tmp_path / name)
@@ -276,13 +277,13 @@ def test_a_review_is_sent_with_its_text(tmp_path, opened, name) -> None:
     done = client(
         "review",
         "submit",
-        "--file",
-        file,
+        *([f"--file={file}"] if joined else ["--file", file]),
         stdin="findings",
         LOCKGATE_SOCKET=str(tmp_path / "socket"),
     )
 
-    assert done.stdout.endswith("|findings|('review', 'submit', '--file', '-')\n")
+    sent = "'--file=-'" if joined else "'--file', '-'"
+    assert done.stdout.endswith(f"|findings|('review', 'submit', {sent})\n")
 
 
 def test_a_review_that_is_not_there_is_told(tmp_path, opened) -> None:

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Generator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -21,6 +21,7 @@ from lockgate.adapters.sessions import proc, process
 from lockgate.adapters.sessions.door import Answer, Door, Line, Request
 from lockgate.adapters.sessions.layout import LOG_BYTES, lay_out
 from lockgate.adapters.sessions.process import RUNNER, ProcessSessions
+from lockgate.adapters.sessions.relay import Relay
 from lockgate.adapters.sessions.watch import Watch
 from lockgate.core.agents import Ending, Exit, Launch
 from lockgate.core.model import SessionId
@@ -678,6 +679,40 @@ def test_a_review_is_read_where_the_reviewer_sees_it(stage) -> None:
 
     (request,) = heard
     assert (request.argv, request.stdin) == (("review", "submit", "--file", "-"), "findings\n")
+
+
+NAMED = [
+    ("--file", "SECRET"),
+    ("--file=SECRET",),
+    ("--file", "-", "--file", "SECRET"),
+    ("--file=-", "--file=SECRET"),
+    ("--file", "--file", "-"),
+    ("--json", "--file", "./SECRET", "task-1"),
+    ("--file", "/dev/stdin"),
+    ("--file",),
+]
+
+
+@pytest.mark.parametrize("more", NAMED, ids=" ".join)
+def test_no_file_that_a_session_names_is_read_for_it(tmp_path, more) -> None:
+    ran = tmp_path / "ran"
+    stub = tmp_path / "python"
+    stub.write_text(f'#!/bin/sh\necho "$@" >> {ran}\n')
+    stub.chmod(0o755)
+    (tmp_path / "SECRET").write_text("secret")
+    relay = Relay(home=str(tmp_path), token="the-token", python=str(stub))  # noqa: S106
+
+    def asks(*argv: str) -> Answer:
+        request = Request(token="", cwd="/", stdin="{}", argv=("review", "submit", *argv))
+        return relay.answer(request, cast("Line", None))
+
+    refused, taken = asks(*more), asks("--file", "-", "task-1")
+
+    assert refused.code == 1
+    assert "the review was not handed in" in refused.err
+    assert "lockgate review submit --file - < FILE" in refused.err
+    assert taken.code == 0
+    assert ran.read_text() == "-P -m lockgate review submit --file - task-1\n"
 
 
 def test_a_hooks_input_is_passed_on(stage) -> None:

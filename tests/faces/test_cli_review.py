@@ -1,12 +1,13 @@
 """`lockgate review submit`: whole or not at all, by a reviewer of the task and nobody else."""
 
-import os
-
+import click
 import pytest
 
+from lockgate.adapters.sessions.relay import ALLOWED
 from lockgate.core.model import Role, Status, TaskId
-from lockgate.faces.cli.app import ACTING
+from lockgate.faces.cli.app import ACTING, root
 from tests.faces.shell import HANDOFF, Shell
+from tests.faces.test_cli_own_task import every_command
 
 PASSED = '{"verdict": "PASS", "summary": "fine"}'
 FAILED = """{"verdict": "FAIL", "summary": "one hole", "findings": [
@@ -25,9 +26,7 @@ def reviewed(shell: Shell) -> tuple[Shell, TaskId, str]:
 
 
 def hand_in(shell: Shell, text: str, token: str | None, *id: TaskId):
-    file = shell.place / "review.json"
-    file.write_text(text, encoding="utf-8")
-    return shell.run("review", "submit", "--file", str(file), *id, token=token)
+    return shell.program("review", "submit", "--file", "-", *id, token=token, stdin=text.encode())
 
 
 def text_of(shell: Shell, id: TaskId) -> str:
@@ -89,12 +88,42 @@ def test_what_is_not_taken_says_why_and_changes_nothing(reviewed, text, why) -> 
     assert shell.status(id) is Status.AGENT_REVIEW
 
 
-def test_a_file_that_is_not_there_or_is_none_is_told(reviewed) -> None:
+@pytest.mark.parametrize("more", [(), ("--file", "-")], ids=["once", "twice"])
+def test_a_file_is_read_by_the_client_in_the_session_and_never_here(reviewed, more) -> None:
     shell, _, token = reviewed
-    os.mkfifo(shell.place / "pipe")
+    file = shell.place / "review.json"
+    file.write_text(PASSED, encoding="utf-8")
+    before = shell.traces()
 
-    for name in ("nothing", str(shell.place), str(shell.place / "pipe")):
-        assert shell.run("review", "submit", "--file", name, token=token).why
+    for name in (str(file), "nothing", str(shell.place), "/dev/stdin"):
+        answer = shell.run("review", "submit", *more, "--file", name, token=token)
+
+        assert "only - is taken" in answer.why
+        assert "lockgate review submit --file - < FILE" in answer.why
+    assert shell.traces() == before
+
+
+def test_no_other_command_that_a_session_may_call_names_a_file() -> None:
+    found = {
+        (" ".join(path), option.opts[0])
+        for path in every_command(root)
+        if any(path[: len(it)] == it for it in ALLOWED)
+        for option in command_at(path).params
+        if isinstance(option.type, click.Path | click.File)
+        or {option.metavar, option.type.name.upper()} & {"FILE", "PATH", "FILENAME", "DIRECTORY"}
+    }
+
+    assert found == {("review submit", "--file")}
+
+
+def command_at(path: tuple[str, ...]) -> click.Command:
+    command: click.Command = root
+    for name in path:
+        assert isinstance(command, click.Group)
+        found = command.get_command(click.Context(command), name)
+        assert found is not None
+        command = found
+    return command
 
 
 def test_neither_a_human_nor_a_worker_hands_in_a_review(reviewed) -> None:

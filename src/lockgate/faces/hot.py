@@ -41,11 +41,21 @@ def _with_input(argv: list[str], *, inside: bool) -> tuple[list[str], bytes]:
     """What the command gets to read: a hook's JSON, or a file that only this side can see."""
     if argv[:1] == ["checkpoint"]:
         return argv, _input(INPUT_WITHIN)
-    if inside and argv[:2] == ["review", "submit"] and "--file" in argv[:-1]:
-        at = argv.index("--file") + 1
-        name, argv = argv[at], [*argv[:at], "-", *argv[at + 1 :]]
-        return argv, _input(None) if name == "-" else _content(name)
+    if inside and argv[:2] == ["review", "submit"]:
+        return _with_file(argv)
     return argv, b""
+
+
+def _with_file(argv: list[str]) -> tuple[list[str], bytes]:
+    """The file is read here, in the session; `-` and what it says are sent."""
+    at = next((n for n, it in enumerate(argv) if it.partition("=")[0] == "--file"), len(argv))
+    option, joined, name = argv[at].partition("=") if at < len(argv) else ("", "", "")
+    if option and not joined and at + 1 < len(argv):
+        at, option, name = at + 1, "", argv[at + 1]
+    if not name:
+        return argv, b""
+    sent = [*argv[:at], f"{option}{joined}-", *argv[at + 1 :]]
+    return sent, _input(None) if name == "-" else _content(name)
 
 
 def _input(within: float | None) -> bytes:

@@ -16,6 +16,11 @@ ALLOWED = (
     ("step",),
     ("review", "submit"),
 )
+REVIEW = ("review", "submit")  # the one of these that names a file; the session's own side reads it
+NOT_READ = (
+    "lockgate: the review was not handed in: only - is taken as its file here\n"
+    "  lockgate review submit --file - < FILE\n"
+)
 STEP = ("step",)  # takes as long as its tests do: in a process of its own, it holds up nobody
 PATIENCE, STEP_PATIENCE = 3600.0, 4 * 3600.0
 OURS = ("LOCKGATE_SOCKET", "LOCKGATE_SESSION")  # an agent's, not for a command of ours
@@ -33,6 +38,8 @@ class Relay:
         """What the agent sent as its token and directory is not looked at."""
         if not any(request.argv[: len(it)] == it for it in ALLOWED):
             return Answer(1, err=_refused(request.argv))
+        if request.argv[:2] == REVIEW and _names_a_file(request.argv):
+            return Answer(1, err=NOT_READ)
         ours = Request(token=self._token, cwd=self._home, stdin=request.stdin, argv=request.argv)
         if request.argv[:1] == STEP:
             return self._run(ours, STEP_PATIENCE)
@@ -69,6 +76,15 @@ class Relay:
             "LOCKGATE_TOKEN": self._token,
             "LOCKGATE_NO_ORCHESTRATOR": "1",
         }
+
+
+def _names_a_file(argv: tuple[str, ...]) -> bool:
+    """Whether a --file is other than `-`: it would lie on our side, not on the agent's."""
+    return any(
+        (word == "--file" and argv[at + 1 : at + 2] != ("-",))
+        or (word.startswith("--file=") and word != "--file=-")
+        for at, word in enumerate(argv)
+    )
 
 
 def _refused(argv: tuple[str, ...]) -> str:

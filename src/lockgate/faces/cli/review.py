@@ -1,13 +1,11 @@
 """`lockgate review`: what a reviewer hands in."""
 
-import os
 import sys
-from pathlib import Path
 
 import click
 
 from lockgate.errors import Refused
-from lockgate.faces.cli.output import app, here, json_option, named, show, terminal
+from lockgate.faces.cli.output import app, json_option, named, show, terminal
 from lockgate.services.views import task_facts
 
 LARGEST = 1 << 20
@@ -40,16 +38,12 @@ def submit(*, name: str | None, path: str, as_json: bool) -> None:
 
 
 def _text(path: str) -> str:
-    """At most a megabyte. Through the orchestrator's door no file is read but the caller's own."""
-    at_door = terminal()
-    if at_door and path != "-":
+    """At most a megabyte. A file is read by the client in the session, which sends it as `-`."""
+    if path != "-":
+        why = "only - is taken as its file here: what it names may be another's"
         fix = "lockgate review submit --file - < FILE"
-        raise Refused("nothing was handed in", why=f"{path} is not to be seen here", fix=fix)
-    try:
-        content = _stdin() if path == "-" else _plain(here() / path)
-    except OSError as error:
-        why = error.strerror or str(error)
-        raise Refused(f"{path} was not read", why=why, fix="name a file, or - for stdin") from error
+        raise Refused("nothing was handed in", why=why, fix=fix)
+    content = _stdin()
     if len(content) > LARGEST:
         raise Refused("nothing was handed in", why="it is more than 1 MB", fix="say what matters")
     return content.decode("utf-8", "replace")
@@ -60,9 +54,3 @@ def _stdin() -> bytes:
     if it:
         return it.stdin.encode("utf-8", "replace")
     return b"" if sys.stdin is None else sys.stdin.buffer.read(LARGEST + 1)
-
-
-def _plain(path: Path) -> bytes:
-    """Nobody waits for the other end of a pipe."""
-    with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
-        return file.read(LARGEST + 1)
