@@ -3,6 +3,7 @@
 import sqlite3
 import sys
 import tempfile
+from contextlib import closing
 from pathlib import Path
 
 from lockgate.bootstrap import make_demo_repository, open_app
@@ -35,7 +36,7 @@ def simulate(place: Path) -> int:
 
     app.runner.run(task.id, always_fails)
     app.store.close()
-    with sqlite3.connect(place / "home" / "lockgate.db") as database:
+    with closing(sqlite3.connect(place / "home" / "lockgate.db")) as database:
         [[status]] = database.execute(
             "SELECT status FROM tasks WHERE id = ?", (task.id,)
         ).fetchall()

@@ -8,6 +8,9 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 
+from lockgate.adapters.store.database import Database
+from lockgate.adapters.store.sql_store import SqlStore
+
 NOWHERE = "/dev/null/no-test-may-use-the-default-data-folder"
 
 settings.register_profile(
@@ -59,6 +62,22 @@ def home(
     monkeypatch.setenv("LOCKGATE_HOME", str(tmp_path / "home"))
     monkeypatch.delenv("LOCKGATE_TOKEN", raising=False)
     return tmp_path / "home"
+
+
+@pytest.fixture(autouse=True)
+def _stores_are_closed(monkeypatch: pytest.MonkeyPatch) -> Generator[None]:
+    """A test's stores end with it: from 3.13 on Python complains of a connection left open."""
+    opened: list[SqlStore] = []
+    make = SqlStore.__init__
+
+    def noted(self: SqlStore, database: Database) -> None:
+        make(self, database)
+        opened.append(self)
+
+    monkeypatch.setattr(SqlStore, "__init__", noted)
+    yield
+    for store in opened:
+        store.close()
 
 
 # --- in CI nothing real may be missing ----------------------------------------------------------

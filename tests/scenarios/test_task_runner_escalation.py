@@ -1,6 +1,7 @@
 """S4 end to end: five failures pause a task in the database, and only a human resumes it."""
 
 import sqlite3
+from contextlib import closing
 
 import pytest
 
@@ -31,7 +32,7 @@ def test_five_failures_pause_the_task_and_say_so(world) -> None:
     TaskRunner(world.app.coordinator).run(id, agent)
 
     assert agent.attempts == ESCALATION_THRESHOLD
-    with sqlite3.connect(world.home / "lockgate.db") as database:
+    with closing(sqlite3.connect(world.home / "lockgate.db")) as database:
         [[status]] = database.execute("SELECT status FROM tasks WHERE id = ?", (id,)).fetchall()
     assert status == "PAUSED_FOR_INTERVENTION"
     last = world.app.views.all_events(id)[-1]

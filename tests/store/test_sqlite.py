@@ -477,3 +477,16 @@ def test_the_sessions_alive_are_found_without_a_look_at_those_that_ended(
     plan = database_of(store)._writer.execute(f"EXPLAIN QUERY PLAN {sql.SESSIONS_ALIVE}").fetchall()
 
     assert [step["detail"] for step in plan] == ["SCAN sessions USING INDEX sessions_alive"]
+
+
+def test_a_connection_lent_to_a_reader_is_closed_when_it_comes_back_to_a_closed_store(
+    path: Path,
+) -> None:
+    database = SqliteDatabase(path, 0.3)
+
+    with database._reader() as lent:
+        database.close()
+        assert lent.execute("SELECT 1").fetchone() is not None
+
+    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+        lent.execute("SELECT 1")

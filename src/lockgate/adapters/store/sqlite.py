@@ -71,6 +71,7 @@ class SqliteDatabase:
         self._waiting: deque[_Turn] = deque()
         self._readers: deque[sqlite3.Connection] = deque()
         self._light: sqlite3.Connection | None = None
+        self._closed = False
         with self._our_errors("was not opened"):
             self._writer = self._open()
 
@@ -97,11 +98,18 @@ class SqliteDatabase:
             _transaction(self._light, [work])
 
     def close(self) -> None:
+        """Close every connection; one that is lent to a reader is closed when it comes back."""
         with self._writing:
-            for connection in (*self._readers, self._light, self._writer):
+            self._closed = True
+            for connection in (self._light, self._writer):
                 if connection is not None:
                     connection.close()
-            self._readers.clear()
+            self._close_idle_readers()
+
+    def _close_idle_readers(self) -> None:
+        with suppress(IndexError):
+            while True:
+                self._readers.pop().close()
 
     def _all_waiting(self) -> list[_Turn]:
         turns = [self._waiting.popleft() for _ in range(len(self._waiting))]
@@ -134,6 +142,8 @@ class SqliteDatabase:
             yield connection
         finally:
             self._readers.append(connection)
+            if self._closed:
+                self._close_idle_readers()
 
     def _open(self) -> sqlite3.Connection:
         _make_file(self._path)
@@ -154,8 +164,12 @@ class SqliteDatabase:
             self._path, timeout=self._wait, isolation_level=None, check_same_thread=False
         )
         connection.row_factory = _row
-        connection.execute(f"PRAGMA synchronous = {synchronous}")
-        connection.execute("PRAGMA foreign_keys = ON")
+        try:
+            connection.execute(f"PRAGMA synchronous = {synchronous}")
+            connection.execute("PRAGMA foreign_keys = ON")
+        except BaseException:
+            connection.close()
+            raise
         return connection
 
     @contextmanager
