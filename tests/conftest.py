@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, Phase, settings
 
 from lockgate.adapters.store.database import Database
 from lockgate.adapters.store.sql_store import SqlStore
+from lockgate.core.ci import TARGETS
 
 NOWHERE = "/dev/null/no-test-may-use-the-default-data-folder"
 
@@ -41,7 +42,7 @@ def _no_default_data_folder() -> Generator[None]:
     """Code that looks for the default data folder gets a path under a file: it raises."""
     with pytest.MonkeyPatch.context() as patch:
         for name in list(os.environ):
-            if name.startswith(("LOCKGATE_", "GIT_")):
+            if name.startswith(("LOCKGATE_", "GIT_")) or name in TARGETS:
                 patch.delenv(name)
         patch.setenv("XDG_STATE_HOME", NOWHERE)
         patch.setenv("HOME", NOWHERE)

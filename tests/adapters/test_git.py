@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from lockgate.adapters.git import GitRepository
+from lockgate.core.bases import Branch
 from lockgate.errors import Refused, Unavailable
 from lockgate.ports import Standing
 from tests.scenarios.world import a_repository, git
@@ -93,10 +94,52 @@ def test_outside_of_git_nobody_stands_anywhere(tmp_path) -> None:
     assert REPOSITORY.standing(tmp_path) is None
 
 
-def test_where_there_is_no_usual_base_one_stands_beside_another(root) -> None:
+def test_what_is_checked_out_is_the_base_only_while_it_is_the_only_branch(root) -> None:
     git(root, "branch", "--move", "trunk")
-
     assert _standing(root).base == REPOSITORY.base_branch(_project(root))
+
+    git(root, "checkout", "--quiet", "-b", "other")
+
+    assert _standing(root).base is None
+    assert _base_of(root) == "other", "a task starts where its user stands"
+
+
+def test_a_branch_that_was_recorded_is_the_base_while_it_is_there(root, tmp_path) -> None:
+    repository = GitRepository(bases=tmp_path / "home" / "bases")
+    project = _project(root)
+    git(root, "branch", "--move", "trunk")
+    git(root, "checkout", "--quiet", "-b", "other")
+
+    repository.record_base(project, "trunk")
+    found = repository.standing(root)
+
+    assert found is not None
+    assert found.base == Branch("trunk", REPOSITORY.commit_of(project, "trunk") or "")
+    git(root, "branch", "--quiet", "-D", "trunk")
+    gone = repository.standing(root)
+    assert gone is not None
+    assert gone.base == Branch("other", found.commit or "")
+
+
+def test_the_remotes_default_branch_is_the_base_and_local_branches_come_first(
+    root, tmp_path
+) -> None:
+    git(root, "branch", "--move", "develop")
+    git(root, "branch", "main")
+    git(tmp_path, "clone", "--quiet", str(root), "clone")
+    there = tmp_path / "clone"
+    _commit(there, "more.txt")
+
+    here, fetched = _standing(there), REPOSITORY.standing(there, fetched_first=True)
+
+    assert here.base == Branch("develop", here.commit or "")
+    assert fetched is not None
+    assert fetched.base is not None
+    assert (fetched.base.ref, fetched.base.commit == here.commit) == ("origin/develop", False)
+    assert REPOSITORY.tip(_project(there), "main", fetched_first=False) == Branch(
+        "main", fetched.base.commit, "origin/main"
+    )
+    assert REPOSITORY.tip(_project(there), "none", fetched_first=True) is None
 
 
 def test_a_work_tree_stands_on_a_commit_and_a_branch_with_what_was_edited_in_it(root) -> None:

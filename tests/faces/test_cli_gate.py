@@ -117,15 +117,140 @@ def test_on_the_base_branch_itself_its_own_commit_has_the_rules(shell: Shell) ->
     assert results(shell) == {"tests": "passed"}
 
 
-def test_a_detached_head_where_there_is_no_base_is_judged_by_itself(shell: Shell) -> None:
-    commit_config(shell, HEAD + BARE + TESTS)
-    shell.git("checkout", "--quiet", "--detach")
-    shell.git("branch", "--quiet", "-D", "main")
+# --- the base is never what is checked out -------------------------------------------------------
 
-    answer = shell.run("gate", "run", "--json")
+CHEAT = HEAD + BARE + command("tests", "true", "attempts = 1")
+
+
+def a_build(shell: Shell, *, default: str = "develop") -> Path:
+    """A detached checkout as build servers make it; its own rules let everything pass."""
+    commit_config(shell, HEAD + BARE + TESTS)
+    shell.git("branch", "--move", default)
+    shell.git("checkout", "--quiet", "-b", "feature")
+    edit(shell, "app.py", "print('bye')\n")
+    edit(shell, ".lockgate/config.toml", CHEAT)
+    there = shell.place / "build"
+    shell.git("init", "--quiet", "--initial-branch=nothing", str(there))
+    for argv in (
+        ("remote", "add", "origin", str(shell.repo)),
+        ("fetch", "--quiet", "origin"),
+        ("checkout", "--quiet", "--detach", "origin/feature"),
+    ):
+        shell.git("-C", str(there), *argv)
+    return there
+
+
+@pytest.mark.parametrize("argv", [("run",), ("list",), ("check",), ("explain", "tests")])
+def test_a_detached_head_with_no_known_base_is_refused_with_the_command_to_run(
+    shell: Shell, argv
+) -> None:
+    there = a_build(shell)
+
+    answer = shell.run("gate", *argv, cwd=there)
+
+    assert answer.code == 2
+    assert "the base branch is not known" in answer.why
+    assert "--base" in answer.why
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [
+        ("GITHUB_BASE_REF", "develop"),
+        ("CI_MERGE_REQUEST_TARGET_BRANCH_NAME", "develop"),
+        ("SYSTEM_PULLREQUEST_TARGETBRANCH", "refs/heads/develop"),
+    ],
+)
+def test_in_ci_the_rules_are_those_of_the_branch_that_the_change_goes_to(
+    shell: Shell, variable, value
+) -> None:
+    there = a_build(shell)
+
+    answer = shell.program("gate", "run", "--json", cwd=there, env={variable: value})
+
+    assert answer.code == 1, answer
+    assert answer.facts["rules"].startswith("origin/develop (")
+    assert [it["result"] for it in answer.facts["gates"]] == ["failed"]
+
+
+def test_in_ci_a_target_branch_that_was_not_fetched_is_an_error_and_nothing_else_is_tried(
+    shell: Shell,
+) -> None:
+    there = a_build(shell)
+    shell.git("-C", str(there), "branch", "main")
+
+    answer = shell.program("gate", "run", cwd=there, env={"GITHUB_BASE_REF": "release"})
+
+    assert answer.code == 2
+    assert "GITHUB_BASE_REF" in answer.why
+    assert "git fetch origin +refs/heads/release:refs/remotes/origin/release" in answer.why
+
+
+def test_in_ci_a_branch_that_is_only_called_like_the_base_does_not_bring_its_rules(
+    shell: Shell,
+) -> None:
+    there = a_build(shell, default="main")
+    shell.git("-C", str(there), "checkout", "--quiet", "-b", "main", "--no-track")
+
+    answer = shell.program("gate", "run", "--json", cwd=there, env={"CI": "true"})
+
+    assert answer.code == 1, answer
+    assert answer.facts["rules"].startswith("origin/main (")
+
+
+def test_the_remotes_head_is_the_base_whatever_is_checked_out(shell: Shell) -> None:
+    there = a_build(shell)
+    shell.git("-C", str(there), "remote", "set-head", "origin", "develop")
+
+    for argv in (("checkout", "--quiet", "--detach"), ("checkout", "--quiet", "-b", "mine")):
+        shell.git("-C", str(there), *argv)
+        answer = shell.run("gate", "run", "--json", cwd=there)
+
+        assert answer.code == 1, answer
+        assert answer.facts["rules"].startswith("origin/develop (")
+
+
+def test_the_base_that_init_was_told_stays_the_base_where_no_remote_names_one(
+    shell: Shell,
+) -> None:
+    shell.git("branch", "--move", "trunk")
+    assert shell.run("init", "--baseline", "0", "--formula", "none", "--force").code == 0
+    edit(shell, ".lockgate/config.toml", HEAD + BARE + TESTS)
+    shell.git("checkout", "--quiet", "-b", "feature")
+    edit(shell, "app.py", "print('bye')\n")
+    edit(shell, ".lockgate/config.toml", CHEAT)
+
+    for argv in (("checkout", "--quiet", "feature"), ("checkout", "--quiet", "--detach")):
+        shell.git(*argv)
+        answer = shell.run("gate", "run", "--json")
+
+        assert answer.code == 1, answer
+        assert answer.facts["rules"].startswith("trunk (")
+
+
+def test_a_branch_beside_another_is_not_judged_by_its_own_rules(shell: Shell) -> None:
+    commit_config(shell, HEAD + BARE + TESTS)
+    shell.git("branch", "--move", "trunk")
+    others = shell.git("branch", "--format=%(refname:short)").split()
+    shell.git("branch", "--quiet", "-D", *(it for it in others if it != "trunk"))
+    assert results(shell) == {"tests": "passed"}, "the only branch is the base"
+
+    shell.git("checkout", "--quiet", "-b", "feature")
+
+    assert "the base branch is not known" in shell.run("gate", "run").why
+    assert results(shell, "--base", "trunk") == {"tests": "passed"}
+
+
+def test_the_base_that_the_rules_name_may_be_the_remotes(shell: Shell) -> None:
+    commit_config(shell, HEAD.replace("[project]", '[project]\nbase = "develop"') + BARE + TESTS)
+    shell.git("branch", "develop")
+    there = shell.place / "clone"
+    shell.git("clone", "--quiet", str(shell.repo), str(there))
+
+    answer = shell.run("gate", "run", "--json", cwd=there)
 
     assert answer.code == 0, answer
-    assert "no base branch" in answer.facts["rules"]
+    assert answer.facts["rules"].startswith("origin/develop (")
 
 
 def test_a_shallow_clone_as_build_servers_make_it_is_judged(shell: Shell) -> None:

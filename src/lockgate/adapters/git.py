@@ -1,27 +1,33 @@
-"""The user's repository, asked through git. Only `write_file` and `commit_file` change it."""
+"""The user's repository, asked through git. Only `write_file` and `commit_file` change it.
+
+Which branch `init` took for its base is kept in a file of the home, by the project's id.
+"""
 
 import hashlib
 import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from lockgate.adapters.run import Finished, run
+from lockgate.core.bases import HEADS, USUAL, Branch, Branches, base_of, tip_of
 from lockgate.core.model import ProjectId
 from lockgate.errors import Refused, Unavailable
-from lockgate.ports import Branch, Project, Standing
+from lockgate.ports import Project, Standing
 
-USUAL_BASES = ("main", "master")
 _WHERE = ("rev-parse", "--path-format=absolute")
 _COMMON, _TOP = "--git-common-dir", "--show-toplevel"
 _STATUS = ("--porcelain=v2", "--branch", "-z", "--no-renames", "--untracked-files=normal")
+_HEAD = "HEAD"
+_REFS = ("refs/heads", *(f"refs/remotes/*/{it}" for it in (_HEAD, *USUAL)))
 _BEFORE_PATH = {"1": 8, "u": 10, "?": 1}  # spaces in a line of it, by its kind
 
 
 @dataclass(frozen=True, slots=True)
 class GitRepository:
     program: str = "git"
+    bases: Path | None = None  # where recorded bases are kept
 
     def project_at(self, directory: Path) -> Project | None:
         asked = self._git(directory, *_WHERE, _COMMON, _TOP)
@@ -50,13 +56,36 @@ class GitRepository:
         return self._git(None, "check-ref-format", f"refs/heads/{name}").code == 0
 
     def base_branch(self, project: Project) -> Branch | None:
-        """The branch whose configuration is trusted, before that configuration names another."""
-        for name in (*USUAL_BASES, ""):
-            named = name or self.current_branch(project)
-            commit = self.commit_of(project, named) if named else None
-            if commit:
-                return Branch(named, commit)
-        return None
+        """The branch whose configuration is trusted, before that configuration names another.
+
+        It is a local one. Where nothing says which, a task takes the one that is checked out.
+        """
+        branches = self._branches(project, self._refs(Path(project.common_dir)))
+        found = base_of(replace(branches, fetched={}))
+        current = "" if found else self.current_branch(project)
+        return found or tip_of(branches, current)
+
+    def record_base(self, project: Project, branch: str) -> None:
+        if self.bases is None:
+            return
+        try:
+            self.bases.mkdir(parents=True, exist_ok=True, mode=0o700)
+            beside = self.bases / f".{project.id}.new"
+            beside.write_text(branch, encoding="utf-8")
+            beside.replace(self.bases / project.id)
+        except OSError as error:
+            what, fix = f"{branch} was not recorded as the base", "see that the home can be written"
+            raise Unavailable(what, why=error.strerror or str(error), fix=fix) from error
+
+    def tip(self, project: Project, branch: str, *, fetched_first: bool) -> Branch | None:
+        where = Path(project.common_dir)
+        remote = _preferred(self._remotes(project))
+        found = Branches(
+            local={branch: self._commit(where, f"refs/heads/{branch}") or ""},
+            fetched={branch: self._commit(where, f"refs/remotes/{remote}/{branch}") or ""},
+            remote=remote,
+        )
+        return tip_of(found, branch, fetched_first=fetched_first)
 
     def current_branch(self, project: Project) -> str:
         """Empty where no branch is checked out."""
@@ -85,16 +114,16 @@ class GitRepository:
         found = self._git(Path(project.common_dir), *asked)
         return found.out.strip() if found.code == 0 else None
 
-    def standing(self, directory: Path) -> Standing | None:
+    def standing(self, directory: Path, *, fetched_first: bool = False) -> Standing | None:
         """Git is asked three things at once: people wait for it."""
         with ThreadPoolExecutor(2) as pool:
-            usual = pool.submit(self._commit, directory, f"refs/heads/{USUAL_BASES[0]}")
+            refs = pool.submit(self._refs, directory)
             status = pool.submit(self._git, directory, "status", *_STATUS)
             project = self.project_at(directory)
         if project is None:
             return None
-        commit, told = usual.result(), status.result()
-        base = Branch(USUAL_BASES[0], commit) if commit else self.base_branch(project)
+        told = status.result()
+        base = base_of(self._branches(project, refs.result()), fetched_first=fetched_first)
         if told.code != 0:  # a bare repository has no work tree
             head, branch = self.revision(project, "HEAD"), self.current_branch(project)
             return Standing(project=project, base=base, commit=head, branch=branch, edited=())
@@ -158,6 +187,42 @@ class GitRepository:
                 )
         return self.current_branch(project)
 
+    def _refs(self, directory: Path) -> Sequence[tuple[str, str, str]]:
+        """Local branches, and of each remote its HEAD and its usual ones."""
+        form = "--format=%(refname)%00%(objectname)%00%(symref)"
+        told = self._git(directory, "for-each-ref", form, *_REFS).out.splitlines()
+        rows = [line.split("\0") for line in told]
+        return [(it[0], it[1], it[2]) for it in rows if len(it) == 3]  # noqa: PLR2004 - as asked
+
+    def _branches(self, project: Project, refs: Sequence[tuple[str, str, str]]) -> Branches:
+        """Git is asked for remotes only where that decides whether a branch is the only one."""
+        local = {it.removeprefix(HEADS): at for it, at, _ in refs if it.startswith(HEADS)}
+        others = [(it.split("/", 3), at, to) for it, at, to in refs if not it.startswith(HEADS)]
+        alone = len(local) == 1 and not local.keys() & set(USUAL)
+        names = [it[2] for it, _, _ in others]
+        remote = _preferred(self._remotes(project) if alone and not names else names)
+        theirs = [(it[3], at, to) for it, at, to in others if it[2] == remote]
+        default = next((to for name, _, to in theirs if name == _HEAD), "")
+        default = default.removeprefix(f"refs/remotes/{remote}/")
+        fetched = {default if name == _HEAD else name: at for name, at, _ in theirs}
+        return Branches(
+            local=local,
+            fetched=fetched,
+            default=default,
+            recorded=self._recorded(project),
+            remote=remote,
+        )
+
+    def _remotes(self, project: Project) -> Sequence[str]:
+        return self._git(Path(project.common_dir), "remote").out.splitlines()
+
+    def _recorded(self, project: Project) -> str:
+        """Empty where none is."""
+        try:
+            return (self.bases / project.id).read_text("utf-8").strip() if self.bases else ""
+        except (OSError, UnicodeDecodeError):
+            return ""
+
     def _commit(self, directory: Path, name: str) -> str | None:
         asked = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
         found = self._git(directory, *asked)
@@ -166,6 +231,11 @@ class GitRepository:
     def _git(self, directory: Path | None, *argv: str) -> Finished:
         where = ("-C", str(directory)) if directory else ()
         return run((self.program, *where, *argv))
+
+
+def _preferred(remotes: Sequence[str]) -> str:
+    """Empty where there is none."""
+    return "origin" if "origin" in remotes else next(iter(remotes), "")
 
 
 def _paths(lines: Sequence[str]) -> Iterator[str]:

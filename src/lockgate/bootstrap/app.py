@@ -16,7 +16,7 @@ from lockgate.adapters.store import open_store
 from lockgate.adapters.store.sql_store import SqlStore
 from lockgate.adapters.task_file import TaskFiles
 from lockgate.adapters.workspaces import GitWorkspaces
-from lockgate.bootstrap.configuring import base_configuration, home_of
+from lockgate.bootstrap.configuring import base_configuration, home_of, repository_of
 from lockgate.services.approvals import Approvals
 from lockgate.services.attendance import Attendance
 from lockgate.services.callers import Caller, identify
@@ -66,7 +66,7 @@ def open_app(environ: Mapping[str, str] = os.environ) -> App:
     """LOCKGATE_DATABASE names a Postgres URL; without it the database is a file in the home."""
     home = home_of(environ)
     store = open_store(environ.get("LOCKGATE_DATABASE") or str(home / "lockgate.db"))
-    files, clock, repository = TaskFiles(home), SystemClock(), GitRepository()
+    files, clock, repository = TaskFiles(home), SystemClock(), repository_of(home)
     configuration = base_configuration(repository)
     harnesses = Registry()
     witness = Witness(

@@ -19,6 +19,10 @@ def home_of(environ: Mapping[str, str]) -> Path:
     return Path(state) / "lockgate"
 
 
+def repository_of(home: Path) -> GitRepository:
+    return GitRepository(bases=home / "bases")
+
+
 def base_configuration(repository: GitRepository) -> BaseConfiguration:
     return BaseConfiguration(repository, _load_config, _config_hash)
 

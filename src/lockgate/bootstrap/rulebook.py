@@ -1,12 +1,13 @@
-"""Puts together what reads a repository's rules, with no home and no database."""
+"""Puts together what reads a repository's rules, with no database."""
 
-from lockgate.adapters.git import GitRepository
-from lockgate.bootstrap.configuring import base_configuration
+import os
+
+from lockgate.bootstrap.configuring import base_configuration, home_of, repository_of
 from lockgate.services.configuration import BaseConfiguration
 from lockgate.services.rulebook import Rulebook
 
 
 def rulebook(known: BaseConfiguration | None = None) -> Rulebook:
     """Over a configuration that was read before, where there is one."""
-    configuration = known or base_configuration(GitRepository())
+    configuration = known or base_configuration(repository_of(home_of(os.environ)))
     return Rulebook(configuration.repository, configuration)

@@ -11,7 +11,6 @@ from lockgate.ports.train import (
     Yard,
 )
 from lockgate.ports.truth import (
-    Branch,
     Chance,
     Clock,
     Configuration,
@@ -47,7 +46,6 @@ from lockgate.ports.work import (
 __all__ = [
     "Arrived",
     "Attempt",
-    "Branch",
     "Call",
     "Chance",
     "Change",

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from lockgate.core.bases import Branch
 from lockgate.core.decision import Decision
 from lockgate.core.effects import Effect
 from lockgate.core.event_log import StoredEvent
@@ -23,18 +24,12 @@ class Project:
     root: str
 
 
-@dataclass(frozen=True, slots=True)
-class Branch:
-    name: str
-    commit: str
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
     """Where somebody stands: the project, its base branch, and what is checked out there.
 
-    None and empty where there is no such thing; `edited` are the files that are not as the commit
-    has them, new ones among them.
+    None and empty where there is no such thing. The base is no branch that is only checked out;
+    `edited` are the files that are not as the commit has them, new ones among them.
     """
 
     project: Project
@@ -187,7 +182,11 @@ class Repository(Protocol):
 
     def valid_branch(self, name: str) -> bool: ...
     def base_branch(self, project: Project) -> Branch | None:
-        """None where no branch has a commit."""
+        """A local branch, on which tasks start; None where no branch has a commit."""
+        ...
+
+    def record_base(self, project: Project, branch: str) -> None:
+        """Keep in the home that this branch is the base of the project."""
         ...
 
     def default_branches(self, project: Project) -> tuple[str, ...]:
@@ -199,9 +198,13 @@ class Repository(Protocol):
         """The commit that git takes this name for, in the work tree we stand in."""
         ...
 
+    def tip(self, project: Project, branch: str, *, fetched_first: bool) -> Branch | None:
+        """A branch of this repository or of its remote; None where neither has it."""
+        ...
+
     def tree_of(self, project: Project, commit: str) -> str | None: ...
-    def standing(self, directory: Path) -> Standing | None:
-        """None outside of git."""
+    def standing(self, directory: Path, *, fetched_first: bool = False) -> Standing | None:
+        """None outside of git. The base is the remote's branch where that is to come first."""
         ...
 
     def file_at(self, project: Project, commit: str, path: str) -> str | None: ...

@@ -3,12 +3,14 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
+from lockgate.core.bases import Branch
 from lockgate.core.model import Pinned
-from lockgate.core.settings import Settings, pin
+from lockgate.core.settings import ProjectSettings, Settings, pin
 from lockgate.errors import BadConfig
-from lockgate.ports import Branch, Project, Repository
+from lockgate.ports import Project, Repository
 
 CONFIG = ".lockgate/config.toml"
+DEFAULT = ProjectSettings().base  # what a file that names no base says
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,17 +46,31 @@ class BaseConfiguration:
         written = self.written_at(project, commit)
         return replace(pin(written.settings, commit, written.digest), base=base)
 
-    def trusted(self, project: Project, usual: Branch) -> Branch:
-        """The base branch, which has rules that can be read: the usual one may name another."""
+    def trusted(
+        self,
+        project: Project,
+        usual: Branch,
+        tip: Callable[[Project, str], Branch | None] | None = None,
+    ) -> Branch:
+        """The base branch, which has rules that can be read: the usual one may name another.
+
+        `tip` finds that one; without it only a local branch counts.
+        """
         written = self.written_at(project, usual.commit, f"on {usual.name}")
         named = written.settings.project.base if written.there else usual.name
         if named == usual.name:
             return usual
-        commit = self.repository.commit_of(project, named)
-        if commit is None:
+        other = (tip or self._local)(project, named)
+        if other is None and named == DEFAULT:
+            return usual
+        if other is None:
             raise _unread(project, f"branch {named} has no commit")
-        self.written_at(project, commit, f"on {named}")
-        return Branch(named, commit)
+        self.written_at(project, other.commit, f"on {named}")
+        return other
+
+    def _local(self, project: Project, name: str) -> Branch | None:
+        commit = self.repository.commit_of(project, name)
+        return Branch(name, commit) if commit else None
 
     def _usual(self, project: Project) -> Branch:
         usual = self.repository.base_branch(project)

@@ -72,6 +72,7 @@ class Initialiser:
         proposal = self.propose(Path(project.root), wanted, base)
         self.repository.write_file(project, CONFIG, proposal.text, replace=wanted.force)
         measured = measure(proposal.text, base) if measure else ()
+        self.repository.record_base(project, base)
         branch = self.repository.commit_file(project, CONFIG, MESSAGE) if wanted.commit else None
         return Initialised(
             path=CONFIG, base=base, branch=branch, found=proposal.found, baselines=measured

@@ -2,8 +2,10 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
+from lockgate.core.bases import Branch, Target
 from lockgate.core.gate_check import why_unjudged
 from lockgate.core.gates import Gate
 from lockgate.core.model import Pinned, Task, TaskId
@@ -18,10 +20,16 @@ WHAT = "nothing was judged"
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A revision to take the rules from, and the gates that are wanted; none means all."""
+    """A revision to take the rules from, and the gates that are wanted; none means all.
+
+    `target` is the branch that a build server names, `in_ci` says that one runs us: what the remote
+    has then counts more than local branches, which the build server made of the change.
+    """
 
     base: str | None = None
     gates: tuple[str, ...] = ()
+    target: Target | None = None
+    in_ci: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,16 +63,16 @@ class Rulebook:
     repository: Repository
     configuration: BaseConfiguration
 
-    def settings(self, directory: Path, base: str | None) -> tuple[Settings, str]:
+    def settings(self, directory: Path, asked: Asked) -> tuple[Settings, str]:
         """The rules themselves, and where they are from."""
-        here, head = self._standing(directory)
-        _, commit, said = self._base(here, base, head)
+        here, _ = self._standing(directory, asked)
+        _, commit, said = self._base(here, asked)
         return self._settings(here.project, commit, said), said
 
     def case(self, directory: Path, asked: Asked) -> Case:
-        here, head = self._standing(directory)
+        here, head = self._standing(directory, asked)
         project = here.project
-        base, commit, said = self._base(here, asked.base, head)
+        base, commit, said = self._base(here, asked)
         settings = self._settings(project, commit, said)
         _must_be_there(asked.gates, settings)
         pinned = self.configuration.rules_at(project, commit, base)
@@ -82,9 +90,9 @@ class Rulebook:
             edited=here.edited,
         )
 
-    def _standing(self, directory: Path) -> tuple[Standing, str]:
+    def _standing(self, directory: Path, asked: Asked) -> tuple[Standing, str]:
         """And the commit there, without which nothing can be judged."""
-        here = self.repository.standing(directory)
+        here = self.repository.standing(directory, fetched_first=asked.in_ci)
         if here is None:
             why, fix = f"{directory} is not inside a git repository", "change into one"
             raise Refused(WHAT, why=why, fix=fix)
@@ -92,19 +100,47 @@ class Rulebook:
             raise Refused(WHAT, why="HEAD has no commit yet", fix="commit something first")
         return here, here.commit
 
-    def _base(self, here: Standing, asked: str | None, head: str) -> tuple[str, str, str]:
+    def _base(self, here: Standing, asked: Asked) -> tuple[str, str, str]:
         """The base branch, the commit with the rules, and the same in words."""
-        usual = here.base
-        if asked is not None:
-            commit = self.repository.revision(here.project, asked)
-            if commit is None:
-                fix = "name a branch, a tag or a commit that this repository has; fetch it first"
-                raise BadConfig(WHAT, why=f"git knows no revision {asked!r}", fix=fix)
-            return usual.name if usual else "main", commit, f"{asked} ({commit[:12]})"
-        if usual is None:
-            return "main", head, f"HEAD itself ({head[:12]}): there is no base branch here"
-        base = self.configuration.trusted(here.project, usual)
-        return base.name, base.commit, f"{base.name} ({base.commit[:12]})"
+        if asked.base is not None:
+            return self._named(here, asked.base)
+        base = self._target(here, asked.target) if asked.target else self._usual(here, asked)
+        return base.name, base.commit, f"{base.ref or base.name} ({base.commit[:12]})"
+
+    def _named(self, here: Standing, name: str) -> tuple[str, str, str]:
+        commit = self.repository.revision(here.project, name)
+        if commit is None:
+            fix = "name a branch, a tag or a commit that this repository has; fetch it first"
+            raise BadConfig(WHAT, why=f"git knows no revision {name!r}", fix=fix)
+        return here.base.name if here.base else "main", commit, f"{name} ({commit[:12]})"
+
+    def _target(self, here: Standing, target: Target) -> Branch:
+        """As it is: the rules of the branch that the change is to be merged into."""
+        name = target.branch
+        valid = self.repository.valid_branch(name)
+        found = self.repository.tip(here.project, name, fetched_first=True) if valid else None
+        if found is None:
+            raise BadConfig(
+                WHAT,
+                why=f"{target.variable} says that the target branch is {name!r}, and this"
+                " repository has no such branch, neither its remote's nor a local one",
+                fix=f"git fetch origin +refs/heads/{name}:refs/remotes/origin/{name}"
+                " (with its history), then run it again; or name another: --base REV",
+            )
+        return found
+
+    def _usual(self, here: Standing, asked: Asked) -> Branch:
+        if here.base is None:
+            raise BadConfig(
+                WHAT,
+                why="the base branch is not known: no variable of a build server names it, the"
+                " remote's HEAD is not known here, no base is recorded in the home, and there"
+                " is no branch main or master",
+                fix="name it: lockgate gate run --base BRANCH; or have git ask the remote:"
+                " git remote set-head origin --auto",
+            )
+        tip = partial(self.repository.tip, fetched_first=asked.in_ci)
+        return self.configuration.trusted(here.project, here.base, tip)
 
     def _settings(self, project: Project, commit: str, said: str) -> Settings:
         written = self.configuration.written_at(project, commit)

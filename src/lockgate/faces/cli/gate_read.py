@@ -11,6 +11,7 @@ from lockgate.core.gates import Gate, with_protected
 from lockgate.core.settings import Settings
 from lockgate.errors import Refused
 from lockgate.faces import words
+from lockgate.faces.cli.gate_asking import asked
 from lockgate.faces.cli.gate_explaining import applies, explained, runs
 from lockgate.faces.cli.gate_words import gate_facts, waves_of
 from lockgate.faces.cli.output import app, here, json_option, known_configuration, named, show
@@ -84,7 +85,7 @@ def explain(*, name: str, base: str | None, as_json: bool) -> None:
 
 
 def _settings(base: str | None) -> tuple[Settings, str]:
-    return rulebook(known_configuration()).settings(here(), base)
+    return rulebook(known_configuration()).settings(here(), asked(base))
 
 
 def _of_task(name: str) -> tuple[tuple[Gate, ...], dict[str, GateView], str]:

@@ -11,6 +11,7 @@ from lockgate.bootstrap.spot_check import Bench, spot_checking
 from lockgate.core.model import Task
 from lockgate.errors import Refused
 from lockgate.faces.cli import gate_words
+from lockgate.faces.cli.gate_asking import asked
 from lockgate.faces.cli.gate_telling import Teller
 from lockgate.faces.cli.interrupting import interruptible
 from lockgate.faces.cli.output import (
@@ -22,7 +23,6 @@ from lockgate.faces.cli.output import (
     terminal,
 )
 from lockgate.ports import Project
-from lockgate.services.rulebook import Asked
 
 FAILED = 1
 
@@ -35,10 +35,11 @@ FAILED = 1
 def run(*, base: str | None, gates: tuple[str, ...], junit: str | None, as_json: bool) -> None:
     """Judge the commit you stand on, as a task's change would be: no task, no agent, no database.
 
-    The rules are those of the base branch, or of --base. Reviews and human gates are listed as not
+    The rules are those of the base branch, or of --base, never those of what is only checked out;
+    in CI the base is the branch that the change goes to. Reviews and human gates are listed as not
     judged. It ends with 0 only where every gate that was judged has passed.
     """
-    case = rulebook(known_configuration()).case(here(), Asked(base, gates))
+    case = rulebook(known_configuration()).case(here(), asked(base, gates))
     with afterwards() as stack:
         bench = stack.enter_context(_judging()(case.project, case.task))
         teller = Teller(case, bench.noted, quiet=as_json)
