@@ -229,6 +229,43 @@ def test_a_sandbox_that_cannot_be_made_is_not_the_programs_failure(tmp_path) -> 
     assert "gone" in stage.sessions.output(ID)
 
 
+NOT_A_SANDBOX = """#!/bin/sh
+while [ "$1" != --json-status-fd ]; do shift; done
+echo '{ "child-pid": '$$' }' >"/proc/self/fd/$2"
+RUNS
+echo '{ "exit-code": 0 }' >"/proc/self/fd/$2"
+"""
+IT_OUTSIDE = 'status=$2; while [ "$1" != -- ]; do shift; done; shift; "$@"; set -- 0 "$status"'
+
+
+@pytest.mark.parametrize("runs", [":", IT_OUTSIDE], ids=["nothing", "outside"])
+def test_a_bwrap_that_encloses_nothing_makes_no_session(tmp_path, runs) -> None:
+    if WHY_NOT:
+        pytest.skip(f"needs bubblewrap: {WHY_NOT}")
+    stage = Stage(tmp_path, sandboxed=True)
+    fake = tmp_path / "fake"
+    fake.write_text(NOT_A_SANDBOX.replace("RUNS", runs))
+    fake.chmod(0o755)
+    plan = stage.plan(f"echo begun; touch {tmp_path}/ran")
+    stage.sessions.note(plan)
+    spec = json.loads((stage.directory() / "spec.json").read_text())
+    spec["run"]["program"][-1] = str(fake)
+    (stage.directory() / "spec.json").write_text(json.dumps(spec))
+
+    stage.sessions.start(plan)
+
+    assert stage.wait().code == 125
+    assert "the sandbox was not proved" in stage.sessions.output(ID)
+    assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize("stage", [ENCLOSED], indirect=True)
+def test_a_program_holds_no_descriptor_of_the_sandboxs_proof(stage) -> None:
+    _, output = stage.play("ls /proc/self/fd | wc -l; tr '\\0' ' ' </proc/$$/cmdline")
+
+    assert output.startswith("4\n/bin/sh -c ls ")
+
+
 # --- limits -------------------------------------------------------------------------------------
 
 

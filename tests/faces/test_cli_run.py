@@ -53,7 +53,7 @@ def play(shell: Shell, script: str, config: str = CONFIG + TESTS) -> Shell:
 def without(place: Path, *programs: str) -> dict[str, str]:
     """An environment that has git, and what else a sandbox needs, but not these programs."""
     place.mkdir()
-    for name in {"git", "bwrap", "prlimit", "setpriv", "sh", "tmux"} - set(programs):
+    for name in {"git", "bwrap", "prlimit", "setpriv", "sh", "tmux", "unshare"} - set(programs):
         found = shutil.which(name)
         if found:
             (place / name).symlink_to(found)

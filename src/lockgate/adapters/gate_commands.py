@@ -14,11 +14,11 @@ from lockgate.adapters.sandbox import (
     Mount,
     Tried,
     Try,
-    bare,
     enclosed,
     owner,
     trouble,
 )
+from lockgate.adapters.sandbox.bare import bare
 from lockgate.core.exits import EXIT_DOCKER_DAEMON_UNAVAILABLE as NOT_ENCLOSED
 from lockgate.core.gates import CommandGate, Report
 from lockgate.core.settings import SandboxLevel, SandboxSettings

@@ -1,12 +1,17 @@
-"""Encloses a program with bubblewrap: it sees what it was given, and writes only where it may."""
+"""Encloses a program with bubblewrap: it sees what it was given, and writes only where it may.
 
-from lockgate.adapters.sandbox.attempt import Tried, Try, enclosed
-from lockgate.adapters.sandbox.bare import bare
-from lockgate.adapters.sandbox.bubblewrap import Box, Mount, boxed, inside_path, owner
-from lockgate.adapters.sandbox.probe import trouble
-from lockgate.adapters.sandbox.running import Boxed, run_boxed
-from lockgate.adapters.sandbox.sameness import look
-from lockgate.adapters.sandbox.toolchain import toolchain
+Loaded when it is asked for: a session's runner needs only the small parts, and must start fast.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from lockgate.adapters.sandbox.attempt import Tried, Try, enclosed
+    from lockgate.adapters.sandbox.bubblewrap import Box, Mount, boxed, inside_path, owner
+    from lockgate.adapters.sandbox.probe import trouble
+    from lockgate.adapters.sandbox.running import Boxed, run_boxed
+    from lockgate.adapters.sandbox.sameness import look
 
 __all__ = [
     "Box",
@@ -14,13 +19,28 @@ __all__ = [
     "Mount",
     "Tried",
     "Try",
-    "bare",
     "boxed",
     "enclosed",
     "inside_path",
     "look",
     "owner",
     "run_boxed",
-    "toolchain",
     "trouble",
 ]
+
+_HOLDS = {
+    "attempt": ("Tried", "Try", "enclosed"),
+    "bubblewrap": ("Box", "Mount", "boxed", "inside_path", "owner"),
+    "probe": ("trouble",),
+    "running": ("Boxed", "run_boxed"),
+    "sameness": ("look",),
+}
+_WHERE = {name: module for module, names in _HOLDS.items() for name in names}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _WHERE:
+        raise AttributeError(name)
+    found: object = getattr(import_module(f"{__name__}.{_WHERE[name]}"), name)
+    globals()[name] = found
+    return found

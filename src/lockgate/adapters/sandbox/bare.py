@@ -26,7 +26,9 @@ def bare(it: Try, upkeep: Upkeep | None, cancelled: Callable[[], bool], *, alone
             (room.place / "told").mkdir(exist_ok=True)
         argv = tuple(argv_of(it, f"{room.place}/told", ""))
         environment = _environment(str(room.place))
-        made = Boxed((), (), argv, directory=str(room.tree), environment=environment)
+        made = Boxed(
+            program=(), options=(), argv=argv, directory=str(room.tree), environment=environment
+        )
         since = start_now()
         try:
             return tried(it, made, keeper, cancelled, "none")

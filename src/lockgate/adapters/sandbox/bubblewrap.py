@@ -2,7 +2,6 @@
 
 import functools
 import os
-import shutil
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,6 +20,7 @@ from lockgate.adapters.sandbox.toolchain import (
     toolchain,
     within,
 )
+from lockgate.adapters.sandbox.trusted import trusted
 
 NOBODY = 65534
 HOME = "/home/agent"
@@ -28,6 +28,7 @@ RESOLVER = os.path.realpath("/etc/resolv.conf")  # often a link to a file of a s
 MEBIBYTE = 1 << 20
 FILE_BYTES = 16 << 30  # the most that one file may have
 LATELY = 5.0  # seconds
+LAUNCH = str(Path(__file__).with_name("launch.py"))
 TMP = "/tmp"  # noqa: S108 - inside the box, where it is the box's own
 SCRATCH = {"/var/tmp": 64, "/dev/shm": 64, "/home": 64}  # noqa: S108 - as above
 
@@ -64,13 +65,22 @@ class Host:
     path: str
 
 
-def boxed(box: Box, argv: Sequence[str], host: Host | None = None) -> Boxed:
+def boxed(
+    box: Box, argv: Sequence[str], host: Host | None = None, *, bwrap: str | None = None
+) -> Boxed:
     """How it is started, by `run_boxed` or by a runner that hands over nothing but the options."""
     limits = (f"--nproc={box.processes}", "--core=0", f"--fsize={FILE_BYTES}")
-    direct = (_found("prlimit"), *limits, _found("bwrap"))
+    direct = (trusted("prlimit"), *limits, bwrap or trusted("bwrap"))
     options = tuple(_options(box, host or host_now()))
     inside, filter = (*_dropping_root(), *argv), our_program()
-    return Boxed(_for_runner(direct, filter), options, inside, direct, filter)
+    return Boxed(
+        program=_for_runner(direct, filter),
+        options=options,
+        argv=inside,
+        direct=direct,
+        filter=filter,
+        separate=_separate(box),
+    )
 
 
 def host_now() -> Host:
@@ -91,25 +101,8 @@ def _host_at(_moment: int, _surroundings: tuple[str | None, ...]) -> Host:
 
 def _for_runner(direct: tuple[str, ...], filter: bytes) -> tuple[str, ...]:
     """It dies with the runner from its first moment on, and not only once bwrap runs."""
-    bound = (_found("setpriv"), "--pdeathsig", "KILL", "--")
-    if not filter:
-        return (*bound, *direct)
-    launcher = (sys.executable, "-I", "-S", "-c", _FILTERING, filter.hex())
-    return (*bound, *launcher, *direct, "--seccomp", str(_FILTER))
-
-
-_FILTER = 201  # a descriptor above those that a runner hands over itself
-_FILTERING = f"""import os, select, sys
-told = select.poll()
-told.register(int(sys.argv[sys.argv.index("--json-status-fd") + 1]), 0)
-if told.poll(0):
-    sys.exit("whoever started this is gone")
-made = os.memfd_create("filter")
-os.write(made, bytes.fromhex(sys.argv[1]))
-os.lseek(made, 0, os.SEEK_SET)
-os.dup2(made, {_FILTER})
-os.execv(sys.argv[2], sys.argv[2:])
-"""
+    bound = (trusted("setpriv"), "--pdeathsig", "KILL", "--")
+    return (*bound, sys.executable, "-I", "-S", LAUNCH, filter.hex(), *direct)
 
 
 def owner() -> tuple[int, int]:
@@ -150,6 +143,13 @@ def _namespaces(box: Box) -> Iterator[str]:
         yield "--unshare-net"
     if not box.terminal:
         yield "--new-session"
+
+
+def _separate(box: Box) -> tuple[str, ...]:
+    """The namespaces that those options give it."""
+    own = ("mnt", "pid", "ipc", "uts")
+    user = () if os.geteuid() == 0 else ("user",)
+    return (*own, *user, *(() if box.network else ("net",)))
 
 
 def _root_directory(box: Box) -> Iterator[str]:
@@ -208,7 +208,7 @@ def _dropping_root() -> tuple[str, ...]:
     if os.geteuid() != 0:
         return ()
     return (
-        _found("setpriv"),
+        trusted("setpriv"),
         f"--reuid={NOBODY}",
         f"--regid={NOBODY}",
         "--clear-groups",
@@ -217,12 +217,3 @@ def _dropping_root() -> tuple[str, ...]:
         "--inh-caps=-all",
         "--",
     )
-
-
-def _found(program: str) -> str:
-    return _found_on(program, os.environ.get("PATH"))
-
-
-@functools.lru_cache
-def _found_on(program: str, path: str | None) -> str:
-    return shutil.which(program, path=path) or program

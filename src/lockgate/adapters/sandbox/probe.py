@@ -2,7 +2,6 @@
 
 import functools
 import os
-import shutil
 import sys
 import tempfile
 from contextlib import closing
@@ -14,25 +13,27 @@ from lockgate.adapters.sandbox.bubblewrap import Box, boxed, owner
 from lockgate.adapters.sandbox.keeper import Keeper
 from lockgate.adapters.sandbox.room import OVER, Room
 from lockgate.adapters.sandbox.running import run_boxed
+from lockgate.adapters.sandbox.trusted import PACKAGES, NotTrusted, trusted
 from lockgate.core.agents import WORKSPACE
 from lockgate.errors import Unavailable
 
-PACKAGES = {"bwrap": "bubblewrap", "prlimit": "util-linux", "setpriv": "util-linux"}
 WROTE = 99
 ATTACK = f"if (: > /usr/lockgate-was-here) 2>/dev/null; then exit {WROTE}; fi"
 CHANGES = 'test "$(cat file)" = before && echo after > file && test "$(cat file)" = after'
 
 
 @functools.cache
-def trouble() -> str | None:
+def trouble(bwrap: str | None = None) -> str | None:
     """Why nothing can be enclosed here; None where a program ran and could not write outside."""
     if not sys.platform.startswith("linux"):
         return f"bubblewrap is made for Linux, and this is {sys.platform}"
-    for program, package in PACKAGES.items():
-        if shutil.which(program) is None:
-            return f"{program} is not on PATH (it is in the package {package})"
     try:
-        done = run_boxed(boxed(_PROBE, ("/bin/sh", "-c", ATTACK)), deadline=20.0)
+        for program in PACKAGES:
+            trusted(program)
+        made = boxed(_PROBE, ("/bin/sh", "-c", ATTACK), bwrap=bwrap)
+        done = run_boxed(made, deadline=20.0)
+    except NotTrusted as error:
+        return f"{error.why}; {error.fix}"
     except Unavailable as error:
         return str(error)
     if done.code == WROTE:

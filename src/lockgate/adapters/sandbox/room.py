@@ -6,7 +6,6 @@ disk, as large as it gets.
 """
 
 import os
-import shutil
 import tempfile
 from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager, suppress
@@ -16,6 +15,7 @@ from pathlib import Path
 from lockgate.adapters.run import run
 from lockgate.adapters.sandbox.bubblewrap import FILE_BYTES, HOME, MEBIBYTE, TMP, Mount, owner
 from lockgate.adapters.sandbox.sameness import is_as_seen, look
+from lockgate.adapters.sandbox.trusted import trusted
 from lockgate.core.agents import WORKSPACE
 from lockgate.errors import Unavailable
 from lockgate.ports import Upkeep
@@ -91,7 +91,7 @@ class Room:
         whose, how = (f"-o{uid} -g{gid}", ",redirect_dir=on") if root else ("", ",userxattr")
         shell = ("/bin/sh", "-c", MOUNTING, str(self.checkout))
         told = (self.place.name, size, whose, how, str(group or ""), str(os.getpid()))
-        unshare = (shutil.which("unshare") or "unshare", *private, "--propagation", "private")
+        unshare = (trusted("unshare"), *private, "--propagation", "private")
         return (*unshare, "--", *shell, *told, str(processes), *program[-1:])
 
 

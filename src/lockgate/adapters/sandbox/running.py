@@ -19,16 +19,16 @@ from lockgate.adapters.run import (
     ended_within,
     start_piped,
 )
+from lockgate.adapters.sandbox.proof import STREAMS, Proof, asked
 from lockgate.adapters.sandbox.streams import READ, Ends
 
 LOOK_EVERY = 0.1  # seconds between two looks at whether it is still wanted
-WAITING = 'read -r go && exec "$@"'  # inside; whoever starts it may die before it is looked after
 ENDED = object()  # what a process's handle becomes readable for
 PATIENCE = 5.0  # seconds for what was killed to be gone
 SHORTLY = 0.5  # seconds for a bwrap that could not make its box to say so
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Boxed:
     """What encloses, the options it reads from a descriptor, and what runs inside.
 
@@ -40,6 +40,7 @@ class Boxed:
     argv: tuple[str, ...]
     direct: tuple[str, ...] = ()
     filter: bytes = b""
+    separate: tuple[str, ...] = ()  # the namespaces that it must not share with us
     directory: str = "/"  # this and the next are of one that runs bare
     environment: Mapping[str, str] | None = None
 
@@ -78,6 +79,7 @@ def run_boxed(
         cut = running.follow(time.monotonic() + deadline, cancelled or _never)
         running.end()
         code = running.child.returncode
+        cut = cut or running.unproved()
         cut = cut or (warden.leaves(code) if warden else None)
         cut = cut or (None if running.exit_was_told() else Cut.BOX)
         return Finished(code, running.out.text(), running.err.text(), cut)
@@ -90,10 +92,11 @@ class _Running:
         self, boxed: Boxed, stdin: bytes, stdout: Path | None, warden: Warden | None
     ) -> None:
         self.out, self.err, self.status = Ends(), Ends(), Ends()
-        self._left, self._warden = memoryview(stdin), warden
+        self._left, self._warden, self._proof = memoryview(stdin), warden, Proof(boxed.separate)
         self._bare = not (boxed.direct or boxed.program)
         self._selector = selectors.PollSelector()  # made at once, for so few
         self._first: int | None = None  # a pidfd
+        self._pid = 0  # of the same process
         self._over = False
         self._told: FileIO | None = None
         if self._bare:
@@ -150,6 +153,16 @@ class _Running:
     def exit_was_told(self) -> bool:
         return self._bare or b'"exit-code"' in self.status.whole()
 
+    def unproved(self) -> Cut | None:
+        """Whether it told how it ended, or answered, and is no sandbox of ours."""
+        self.err.add(self._proof.unheard())
+        if self._bare or self._proof.holds:
+            return None
+        if not self._proof.answered and not self.exit_was_told():
+            return None  # it could not be made, and has said why
+        self.err.add(f"the sandbox was not proved: {self._proof.fault}\n".encode())
+        return Cut.BOX
+
     def end(self) -> None:
         """Kill the first process inside: when it is gone, so is everything in its namespace."""
         if self._over:
@@ -185,8 +198,28 @@ class _Running:
             self._first = os.pidfd_open(first)
             if self._warden is not None:
                 self._warden.enters(self.child.pid, first)
-            self._left = memoryview(b"go\n" + self._left)
-            self._feed()
+            self._pid = first
+            self._say(self._proof.word)
+
+    def _say(self, word: bytes) -> None:
+        """A pipe always takes so little."""
+        assert self.child.stdin is not None  # noqa: S101 - it is a pipe
+        with suppress(BrokenPipeError):
+            os.write(self.child.stdin.fileno(), word)
+
+    def _hear(self, chunk: bytes) -> None:
+        """Before it has answered its words are not the command's, which starts only then."""
+        waited = not self._proof.answered
+        self.err.add(self._proof.hear(chunk, self._pid))
+        if waited and self._proof.answered:
+            self._let_start()
+
+    def _let_start(self) -> None:
+        if self._proof.holds:
+            self._say(b"go\n")
+        else:
+            self._left = memoryview(b"")
+        self._feed_or_close()
 
     def _feed_or_close(self) -> None:
         if self._left:
@@ -202,7 +235,10 @@ class _Running:
     def _pass_on(self, key: selectors.SelectorKey) -> None:
         if isinstance(key.data, Ends):
             chunk = os.read(key.fd, READ)
-            key.data.add(chunk)
+            if key.data is self.err and not self._bare:
+                self._hear(chunk)
+            else:
+                key.data.add(chunk)
             if not chunk:
                 self._selector.unregister(key.fileobj)
             return
@@ -235,8 +271,7 @@ def _handed(boxed: Boxed, told: int, telling: int) -> Generator[tuple[list[str],
             given["--seccomp"] = _in_memory(boxed.filter)
             closing.callback(os.close, given["--seccomp"])
         named = [word for name, number in given.items() for word in (name, str(number))]
-        waiting = ("/bin/sh", "-c", WAITING, "waiting")
-        yield [*program, *named, "--", *waiting, *boxed.argv], list(given.values())
+        yield [*program, *named, "--", *asked(boxed.argv, STREAMS)], list(given.values())
 
 
 def _in_memory(content: bytes) -> int:

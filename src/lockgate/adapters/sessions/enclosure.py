@@ -9,6 +9,7 @@ from pathlib import Path
 
 import lockgate
 from lockgate.adapters.sandbox import Box, Mount, boxed, inside_path
+from lockgate.adapters.sandbox.proof import PIPES, asked
 from lockgate.adapters.sessions.proc import MARK
 from lockgate.adapters.sessions.spec import Program
 from lockgate.core.agents import AGENT_HOME, DOOR, WORKSPACE
@@ -36,6 +37,7 @@ def program_of(start: Start, door: Path, state: Path, mark: str) -> Program:
         return {
             "program": [],
             "options": [],
+            "separate": [],
             "argv": list(start.launch.argv),
             "env": _bare_environment(start, door) | {MARK: mark},
             "directory": str(start.desk.directory),
@@ -44,7 +46,8 @@ def program_of(start: Start, door: Path, state: Path, mark: str) -> Program:
     return {
         "program": list(made.program),
         "options": list(made.options),
-        "argv": list(made.argv),
+        "separate": list(made.separate),
+        "argv": list(asked(made.argv, PIPES)),
         "env": {},
         "directory": "/",
     }

@@ -122,6 +122,8 @@ def _run(directory: str, spec: Spec, signals: "Signals") -> tuple[str, int | Non
         child.sweep(spec["mark"], grace=1.0 if ending == "exited" else 0.0)
     _answer_the_rest(door, signals)
     child.close()
+    if child.unproved():
+        logs[1].write(f"the sandbox was not proved: {child.unproved()}\n".encode())
     for log in logs:
         log.close()
     return ending, child.code() if ending == "exited" else None

@@ -11,6 +11,7 @@ class Program(TypedDict):
 
     program: list[str]
     options: list[str]
+    separate: list[str]  # the namespaces that it must not share with the runner
     argv: list[str]
     env: dict[str, str]
     directory: str

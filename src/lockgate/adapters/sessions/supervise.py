@@ -2,19 +2,22 @@
 
 import contextlib
 import ctypes
+import fcntl
 import os
 import selectors
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Collection, Generator, Sequence
+from collections.abc import Callable, Collection, Sequence
 
+from lockgate.adapters.sandbox.proof import Proof
 from lockgate.adapters.sessions import proc
 from lockgate.adapters.sessions.logs import Log
 from lockgate.adapters.sessions.spec import Program, Spec
 
 GRACE = 5.0  # seconds between asking a program to end and killing it
 CHUNK = 1 << 16
+LOWEST = 20  # of the descriptors that are handed over
 BARE = {"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8"}  # bwrap's is seen by what it encloses
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 _LIBC = ctypes.CDLL(None, use_errno=True)
@@ -32,10 +35,16 @@ class Child:
         self._selector = selectors.DefaultSelector()
         self._status, self._left = b"", memoryview((spec["stdin"] or "").encode())
         self._boxed = bool(spec["run"]["program"])
+        self._proof = Proof(tuple(spec["run"]["separate"]))
         _LIBC.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-        with _handed_over(spec["run"]) as (argv, descriptors, told):
-            self._process = _started(spec, argv, descriptors)
-            self._told = told
+        self._handed = Handed(spec["run"])
+        try:
+            self._process = _started(spec, self._handed.argv, self._handed.given)
+        except BaseException:
+            self._handed.close()
+            raise
+        finally:
+            self._handed.let_go()
         self._register()
 
     def pump(self, seconds: float) -> bool:
@@ -82,9 +91,16 @@ class Child:
         while self._open_outputs() and time.monotonic() < until:
             self.pump(0.05)
 
+    def unproved(self) -> str:
+        """Why it is no sandbox, though it told how it ended; empty where it is, or told nothing."""
+        told = self._proof.answered or b'"exit-code"' in self._status
+        return self._proof.fault if self._boxed and told and not self._proof.holds else ""
+
     def code(self) -> int | None:
-        """None where a signal ended it; 125 where the sandbox could not be made."""
+        """None where a signal ended it; 125 where the sandbox could not be made, or is none."""
         code = self._process.returncode
+        if self.unproved():
+            return 125
         if self._boxed and b'"exit-code"' not in self._status:
             return None if code < 0 else 125
         if code < 0 or (self._boxed and code > 128):  # noqa: PLR2004 - bwrap's word for a signal
@@ -93,7 +109,7 @@ class Child:
 
     def close(self) -> None:
         self._selector.close()
-        os.close(self._told)
+        self._handed.close()
         for stream in (self._process.stdin, self._process.stdout, self._process.stderr):
             if stream is not None:
                 with contextlib.suppress(OSError):
@@ -104,10 +120,16 @@ class Child:
         for stream, log in zip((process.stdout, process.stderr), self._logs, strict=True):
             if stream is not None:
                 self._selector.register(stream, selectors.EVENT_READ, self._writer(log))
-        if process.stdin is not None:
-            os.set_blocking(process.stdin.fileno(), False)
-            self._selector.register(process.stdin, selectors.EVENT_WRITE, self._feed)
-        self._selector.register(self._told, selectors.EVENT_READ, self._note)
+        self._selector.register(self._handed.told, selectors.EVENT_READ, self._note)
+        if self._boxed:
+            self._selector.register(self._handed.heard, selectors.EVENT_READ, self._hear)
+        else:
+            self._give_input()
+
+    def _give_input(self) -> None:
+        if self._process.stdin is not None:
+            os.set_blocking(self._process.stdin.fileno(), False)
+            self._selector.register(self._process.stdin, selectors.EVENT_WRITE, self._feed)
 
     def _writer(self, log: Log) -> Callable[[selectors.SelectorKey], None]:
         def write(key: selectors.SelectorKey) -> None:
@@ -133,9 +155,23 @@ class Child:
 
     def _note(self, key: selectors.SelectorKey) -> None:
         chunk = os.read(key.fd, CHUNK)
+        known = self._first_inside()
         self._status += chunk
         if not chunk:
             self._selector.unregister(key.fileobj)
+        if known is None and self._first_inside() is not None:
+            self._handed.say(self._proof.word)
+
+    def _hear(self, key: selectors.SelectorKey) -> None:
+        """The program starts, and gets its input, once the box has shown that it is one."""
+        chunk = os.read(key.fd, CHUNK)
+        self._proof.hear(chunk, self._first_inside() or 0)
+        if self._proof.holds:
+            self._handed.say(b"go\n")
+            self._give_input()
+        if self._proof.answered or not chunk:
+            self._selector.unregister(key.fileobj)
+            self._handed.hang_up()
 
     def _first_inside(self) -> int | None:
         """The pid, as we see it, of the box's first process: `{ "child-pid": 42, … }`."""
@@ -167,25 +203,66 @@ def _dead_child() -> int | None:
     return None
 
 
-@contextlib.contextmanager
-def _handed_over(program: Program) -> Generator[tuple[list[str], tuple[int, ...], int]]:
-    """The command line, the descriptors it names, and where we read what bwrap tells."""
-    told, telling = os.pipe()
-    options = os.memfd_create("options")
-    try:
+class Handed:
+    """The command line and the descriptors it names; of each pipe the other end is ours.
+
+    `told` is what bwrap tells, `heard` what the box answers. All lie above those that the box uses.
+    """
+
+    def __init__(self, program: Program) -> None:
+        self.told, telling = _pipe()
+        self.heard, answering = _pipe()
+        asking, self._asked = _pipe()
+        self.argv = program["argv"]
+        self.given: tuple[int, ...] = ()
+        self._theirs, self._open = (
+            [telling, answering, asking],
+            {self.told, self.heard, self._asked},
+        )
         if program["program"]:
+            options = _above(os.memfd_create("options"))
+            self._theirs.append(options)
             os.write(options, b"".join(os.fsencode(it) + b"\0" for it in program["options"]))
             os.lseek(options, 0, os.SEEK_SET)
-            named = ("--args", str(options), "--json-status-fd", str(telling), "--")
-            yield [*program["program"], *named, *program["argv"]], (options, telling), told
-        else:
-            yield program["argv"], (), told
-    except BaseException:
-        os.close(told)
-        raise
-    finally:
-        os.close(telling)
-        os.close(options)
+            named = ("--args", str(options), "--json-status-fd", str(telling))
+            proof = ("--proof", str(asking), str(answering))
+            self.argv = [*program["program"], *named, *proof, "--", *program["argv"]]
+            self.given = (options, telling, asking, answering)
+
+    def let_go(self) -> None:
+        """Of what the program has by now."""
+        while self._theirs:
+            os.close(self._theirs.pop())
+
+    def say(self, word: bytes) -> None:
+        with contextlib.suppress(BrokenPipeError):
+            os.write(self._asked, word)
+
+    def hang_up(self) -> None:
+        """Nothing that runs inside can say more, or hear more, by these pipes."""
+        for descriptor in (self.heard, self._asked):
+            self._close(descriptor)
+
+    def close(self) -> None:
+        for descriptor in tuple(self._open):
+            self._close(descriptor)
+
+    def _close(self, descriptor: int) -> None:
+        if descriptor in self._open:
+            self._open.remove(descriptor)
+            os.close(descriptor)
+
+
+def _pipe() -> tuple[int, int]:
+    reading, writing = os.pipe()
+    return _above(reading), _above(writing)
+
+
+def _above(descriptor: int) -> int:
+    """The same by a higher number: the launcher takes low ones for the box."""
+    moved = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, LOWEST)
+    os.close(descriptor)
+    return moved
 
 
 def _started(
