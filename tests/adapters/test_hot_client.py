@@ -1,5 +1,6 @@
 """The short way of the hot commands: the client, the door it knocks at, and what it loads."""
 
+import contextlib
 import os
 import socket
 import subprocess
@@ -11,7 +12,11 @@ from pathlib import Path
 
 import pytest
 
+from lockgate.adapters.sessions import door as doors
 from lockgate.adapters.sessions.door import (
+    LONGEST,
+    MOST_BYTES,
+    MOST_WAITING,
     Answer,
     Door,
     Line,
@@ -33,18 +38,18 @@ LIGHT = OS | {"sys", "_socket", "select"}
 
 @pytest.fixture
 def opened() -> Generator[Callable[..., Door]]:
-    doors = list[Door]()
+    made = list[Door]()
 
     def open_door(
         path: Path, answer: Callable[[Request, Line], Answer | None], **more: int
     ) -> Door:
         path.parent.mkdir(parents=True, exist_ok=True)
-        doors.append(Door(str(path), answer, **more))
-        doors[-1].serve()
-        return doors[-1]
+        made.append(Door(str(path), answer, **more))
+        made[-1].serve()
+        return made[-1]
 
     yield open_door
-    for door in doors:
+    for door in made:
         door.close()
 
 
@@ -457,3 +462,113 @@ def test_no_answer_in_time_is_told(tmp_path, opened) -> None:
     released.set()
     assert answer is not None
     assert "no answer within" in answer.err
+
+
+# --- those who do not finish their request ------------------------------------------------------
+
+
+@pytest.fixture
+def knocking() -> Generator[Callable[..., list[socket.socket]]]:
+    """Connects so many clients that send so much of a request and do not end it."""
+    with contextlib.ExitStack() as stack:
+
+        def knock_silently(path: Path, how_many: int, raw: bytes = b"") -> list[socket.socket]:
+            made = list[socket.socket]()
+            for _ in range(how_many):
+                connection = stack.enter_context(socket.socket(socket.AF_UNIX))
+                connection.connect(str(path))
+                connection.settimeout(10)
+                with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+                    connection.sendall(raw)
+                made.append(connection)
+            return made
+
+        yield knock_silently
+
+
+def turned_away(connections: list[socket.socket]) -> int:
+    """How many the other end has closed."""
+    closed = 0
+    for connection in connections:
+        connection.settimeout(0.0)
+        with contextlib.suppress(BlockingIOError):
+            try:
+                closed += connection.recv(1) == b""
+            except ConnectionResetError:
+                closed += 1
+    return closed
+
+
+@pytest.mark.parametrize("raw", [b"", b"2\0t\0/\0"], ids=["silent", "half a request"])
+def test_clients_that_do_not_finish_their_request_hold_up_nobody(
+    tmp_path, opened, knocking, raw
+) -> None:
+    path = tmp_path / "door.sock"
+    opened(path, echo, at_once=2)
+    silent = knocking(path, 20, raw)
+    begin = time.monotonic()
+
+    answer = ask(str(path), asking("x"), patience=20)
+
+    assert answer is not None
+    assert answer.code == 4
+    assert time.monotonic() - begin < 5
+    assert turned_away(silent) == 0
+
+
+def test_of_many_that_wait_the_oldest_are_turned_away(tmp_path, opened, knocking) -> None:
+    path = tmp_path / "door.sock"
+    opened(path, echo)
+    silent = knocking(path, MOST_WAITING + 50)
+
+    answer = ask(str(path), asking("x"), patience=20)
+
+    assert answer is not None
+    assert answer.code == 4
+    assert 50 <= turned_away(silent[:51]) <= 51
+    assert turned_away(silent[51:]) == 0
+
+
+def test_of_many_long_requests_that_wait_no_more_than_so_many_bytes_are_kept(
+    tmp_path, opened, knocking
+) -> None:
+    path = tmp_path / "door.sock"
+    opened(path, echo)
+    long = b"x" * (LONGEST - 1)
+    most = MOST_BYTES // len(long)
+
+    unfinished = knocking(path, most + 5, long)
+    answer = ask(str(path), asking("x"), patience=20)
+
+    assert answer is not None
+    assert answer.code == 4
+    assert turned_away(unfinished) >= 5
+
+
+def test_a_request_that_comes_byte_by_byte_has_so_long_in_all(
+    tmp_path, opened, knocking, monkeypatch
+) -> None:
+    monkeypatch.setattr(doors, "PATIENCE", 0.5)
+    opened(tmp_path / "door.sock", echo)
+    (slow,) = knocking(tmp_path / "door.sock", 1)
+    begin = time.monotonic()
+
+    while not turned_away([slow]) and time.monotonic() - begin < 10:
+        with contextlib.suppress(OSError):
+            slow.sendall(b"x")
+        time.sleep(0.05)
+
+    assert 0.5 <= time.monotonic() - begin < 10
+
+
+def test_a_door_does_not_wait_for_silent_clients_when_it_closes(tmp_path, opened, knocking) -> None:
+    silent_at = opened(tmp_path / "door.sock", echo)
+    silent = knocking(tmp_path / "door.sock", 3)
+    assert ask(str(tmp_path / "door.sock"), asking("x"), patience=5)
+    begin = time.monotonic()
+
+    assert silent_at.close()
+
+    assert time.monotonic() - begin < 2
+    assert not silent_at.busy
+    assert turned_away(silent) == 3

@@ -10,12 +10,16 @@ import os
 import select
 import socket
 import threading
+import time
 from collections.abc import Callable, Generator
 
 VERSION = "2"
 LONGEST = 2 << 20  # bytes of a request: 1 MB of input, and the command line
 PATIENT_UNTIL = 64 << 20  # bytes that are read and thrown away before we stop listening
 PATIENCE = 30.0  # seconds for a request to arrive whole
+BACKLOG = 64  # connections that nobody has accepted yet
+MOST_WAITING = 128  # connections whose request has not arrived whole
+MOST_BYTES = 32 << 20  # of all requests that have not arrived whole
 
 
 class Request:
@@ -83,11 +87,37 @@ class Answer:
         self.code, self.out, self.err = code, out, err
 
 
+class Arriving:
+    """A connection whose request has not arrived whole."""
+
+    __slots__ = ("connection", "length", "text", "until")
+
+    def __init__(self, connection: socket.socket) -> None:
+        connection.settimeout(0.0)
+        self.connection, self.text, self.length = connection, bytearray(), 0
+        self.until = time.monotonic() + PATIENCE
+
+    def read(self) -> bool:
+        """Whether it has ended, or is so long that no more of it is read."""
+        chunk = self.connection.recv(1 << 16)
+        self.length += len(chunk)
+        if self.too_long:
+            self.text.clear()
+        else:
+            self.text += chunk
+        return not chunk or self.length > PATIENT_UNTIL
+
+    @property
+    def too_long(self) -> bool:
+        return self.length > LONGEST
+
+
 class Door:
     """Listens from when it is made, answers from `serve` to `close`: so many at once, in threads.
 
-    What lies at the path is replaced: only whoever holds the lock on the place may open one. Where
-    `answer` gives none, it went down the line already, or is left to whoever asked.
+    One thread reads what arrives; a request takes one of the places when it is whole. What lies at
+    the path is replaced: only whoever holds the lock on the place may open one. Where `answer`
+    gives none, it went down the line already, or is left to whoever asked.
     """
 
     def __init__(
@@ -99,15 +129,16 @@ class Door:
         mode: int = 0o600,
     ) -> None:
         self._path, self._answer = path, answer
-        self._room = threading.BoundedSemaphore(at_once)
+        self._at_once, self._room = at_once, threading.BoundedSemaphore(at_once)
         self._socket = _listening(path, mode)
         self._closed = False
-        self._accepting = threading.Thread(target=self._accept, name="door", daemon=True)
-        self._busy = 0
+        self._listener = threading.Thread(target=self._listen, name="door", daemon=True)
+        self._arriving = dict[int, Arriving]()  # by descriptor, the oldest first
+        self._busy = 0  # requests that are answered or wait for a place
         self._changed = threading.Condition()
 
     def serve(self) -> None:
-        self._accepting.start()
+        self._listener.start()
 
     @property
     def busy(self) -> bool:
@@ -120,31 +151,96 @@ class Door:
             self._socket.shutdown(socket.SHUT_RDWR)
         with contextlib.suppress(OSError):
             os.unlink(self._path)  # noqa: PTH108 - no pathlib here
+        if self._listener.is_alive():
+            self._listener.join(patience)
         with self._changed:
             answered = self._changed.wait_for(lambda: self._busy == 0, patience)
         self._socket.close()
         return answered
 
-    def _accept(self) -> None:
+    def _listen(self) -> None:
         while not self._closed:
-            self._room.acquire()
-            try:
-                connection, _ = self._socket.accept()
-            except OSError:
-                self._room.release()
-                if self._socket.fileno() < 0:
-                    return
-                threading.Event().wait(0.05)  # too many files are open: they will be closed
-                continue
-            self._count(1)
-            threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
+            for descriptor in self._readable():
+                if descriptor in self._arriving:
+                    self._read(descriptor)
+                else:
+                    self._accept()
+            self._turn_away()
+        for descriptor in tuple(self._arriving):
+            self._read(descriptor)  # what is whole already is still answered
+        for descriptor in tuple(self._arriving):
+            self._drop(descriptor)
 
-    def _serve(self, connection: socket.socket) -> None:
+    def _readable(self) -> list[int]:
+        """Where something has arrived. Nobody new is let in while as many wait for a place."""
+        waiting = select.poll()
+        open = self._busy < self._at_once + MOST_WAITING
+        if open:
+            waiting.register(self._socket, select.POLLIN)
+        for descriptor in self._arriving:
+            waiting.register(descriptor, select.POLLIN)
+        pause = None if open else 0.05
+        if open and self._arriving:
+            first = min(it.until for it in self._arriving.values())
+            pause = max(first - time.monotonic(), 0.0)
+        return [it for it, _ in waiting.poll(None if pause is None else pause * 1000 + 1)]
+
+    def _accept(self) -> None:
+        for _ in range(BACKLOG):
+            try:
+                connection, _address = self._socket.accept()
+            except BlockingIOError:
+                return
+            except OSError:
+                if not self._closed:  # too many files are open
+                    self._drop(next(iter(self._arriving), -1))
+                    time.sleep(0.05)
+                return
+            self._arriving[connection.fileno()] = Arriving(connection)
+
+    def _read(self, descriptor: int) -> None:
+        arriving = self._arriving[descriptor]
         try:
-            with connection:
+            ended = arriving.read()
+        except BlockingIOError:
+            return
+        except OSError:
+            self._drop(descriptor)  # whoever asked has gone
+            return
+        if ended:
+            del self._arriving[descriptor]
+            self._begin(arriving)
+
+    def _turn_away(self) -> None:
+        """Those who take too long; of too many the oldest, of too much the longest."""
+        now, all = time.monotonic(), self._arriving
+        for descriptor in [it for it, arriving in all.items() if arriving.until <= now]:
+            self._drop(descriptor)
+        while len(all) > MOST_WAITING:
+            self._drop(next(iter(all)))
+        while sum(len(it.text) for it in all.values()) > MOST_BYTES:
+            self._drop(max(all, key=lambda it: len(all[it].text)))
+
+    def _drop(self, descriptor: int) -> None:
+        arriving = self._arriving.pop(descriptor, None)
+        if arriving:
+            arriving.connection.close()
+
+    def _begin(self, asked: Arriving) -> None:
+        raw = None if asked.too_long else bytes(asked.text)
+        self._count(1)
+        try:
+            threading.Thread(target=self._serve, args=(asked.connection, raw), daemon=True).start()
+        except RuntimeError:  # this user may start no more threads
+            asked.connection.close()
+            self._count(-1)
+
+    def _serve(self, connection: socket.socket, raw: bytes | None) -> None:
+        try:
+            with connection, self._room:
                 connection.settimeout(PATIENCE)
                 line = Line(connection, lambda: self._closed)
-                answer = self._answered(received(connection, LONGEST), line)
+                answer = self._answered(raw, line)
                 if answer is not None:
                     line.out(answer.out)
                     line.err(answer.err)
@@ -152,7 +248,6 @@ class Door:
         except OSError:
             pass  # whoever asked has gone
         finally:
-            self._room.release()
             self._count(-1)
 
     def _answered(self, raw: bytes | None, line: Line) -> Answer | None:
@@ -180,12 +275,12 @@ def ask(path: str, request: Request, *, patience: float) -> Answer | None:
             connection.connect(name)
             connection.sendall(packed_request(request))
             connection.shutdown(socket.SHUT_WR)
-            raw = received(connection, None)
+            raw = received(connection)
     except TimeoutError:
         return Answer(1, err=f"lockgate: no answer within {patience:.0f} s\n")
     except OSError:
         return None
-    return None if raw is None else parsed_answer(raw)
+    return parsed_answer(raw)
 
 
 @contextlib.contextmanager
@@ -225,16 +320,9 @@ def parsed_answer(raw: bytes) -> Answer | None:
     return Answer(int(said["x"]), said["o"], said["e"]) if said["x"].isdigit() else None
 
 
-def received(connection: socket.socket, longest: int | None) -> bytes | None:
-    """All that is sent; None where it is more than may be. What is not read costs the answer."""
-    parts, length = list[bytes](), 0
-    while chunk := connection.recv(1 << 16):
-        length += len(chunk)
-        if longest is None or length <= longest:
-            parts.append(chunk)
-        elif length > PATIENT_UNTIL:
-            break
-    return None if longest is not None and length > longest else b"".join(parts)
+def received(connection: socket.socket) -> bytes:
+    """All that is sent."""
+    return b"".join(iter(lambda: connection.recv(1 << 16), b""))
 
 
 def _encoded(text: str) -> bytes:
@@ -250,7 +338,8 @@ def _listening(path: str, mode: int) -> socket.socket:
         with short(f"{path}.new") as name:
             listening.bind(name)
         os.chmod(f"{path}.new", mode)  # noqa: PTH101 - no pathlib here
-        listening.listen(64)
+        listening.listen(BACKLOG)
+        listening.settimeout(0.0)
         os.rename(f"{path}.new", path)  # noqa: PTH104 - no pathlib here
     except BaseException:
         listening.close()
