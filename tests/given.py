@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from lockgate.core.artifacts import Artifacts, parse_task_artifacts
-from lockgate.core.decision import Decision, Evidence, Refusal
+from lockgate.core.decision import Decision, Declined, Evidence, Refusal
 from lockgate.core.evaluation import Proof
 from lockgate.core.findings import Finding, GateFeedback, Priority
 from lockgate.core.model import (
@@ -97,11 +97,13 @@ def a_session(role: Role = Role.WORKER, **fields: object) -> Session:
     return replace(session, **fields)  # type: ignore[arg-type]  # checked at run time
 
 
-def taken(answer: Decision | Refusal) -> Decision:
+def taken(answer: Decision | Refusal | Declined) -> Decision:
     assert isinstance(answer, Decision), answer
     return answer
 
 
-def refused(answer: Decision | Refusal) -> Refusal:
-    assert isinstance(answer, Refusal), answer
+def refused(answer: Decision | Refusal | Declined) -> Refusal | Declined:
+    """Every refusal of a move names two statuses."""
+    assert not isinstance(answer, Decision), answer
+    assert isinstance(answer, Declined) or answer.source is not answer.target
     return answer

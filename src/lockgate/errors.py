@@ -20,7 +20,11 @@ class NoSuchTask(LockgateError):
         super().__init__(f"task {name!r} was not found", why=why, fix="lockgate task list")
 
 
-class TransitionRefused(LockgateError):
+class Refused(LockgateError):
+    """The caller asked for something that is not allowed or makes no sense here."""
+
+
+class TransitionRefused(Refused):
     def __init__(self, task: str, source: str, target: str, *, why: str, fix: str = "") -> None:
         super().__init__(
             f"task {task} stays {source}, not {target}",
@@ -29,8 +33,8 @@ class TransitionRefused(LockgateError):
         )
 
 
-class Refused(LockgateError):
-    """The caller asked for something that is not allowed or makes no sense here."""
+class TurnDeclined(Refused):
+    """A request that moves no task was not carried out: the task is not where it makes sense."""
 
 
 class BadConfig(LockgateError):

@@ -139,7 +139,7 @@ def test_a_yes_is_taken_for_the_change_that_was_shown_and_no_other(patch, shown)
         if patch.startswith(shown):
             taken(answer)
         else:
-            assert refused(answer).why == "the change is another one since it was shown"
+            assert refused(answer).why == "the change was updated after it was shown"
 
 
 @given(patch=patches, other=patches, commit=st.sampled_from([COMMIT, "0" * 40]))

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lockgate.core.answers import approved, commented, rejected
-from lockgate.core.decision import Decision, Refusal
+from lockgate.core.decision import Decision, Declined
 from lockgate.core.effects import (
     EndSessions,
     EvaluateGates,
@@ -491,7 +491,7 @@ def answer(draw_result: str, gate: GateRef) -> SingleGateResult:
             return Broken(gate.name, "no such tool")
 
 
-def answered(task: Task, word: str) -> Decision | Refusal:
+def answered(task: Task, word: str) -> Decision | Declined:
     """What a human says to the gate that waits; anything but yes and no leaves it open."""
     seen = evidence(task, actor=Actor.HUMAN)
     match word:
@@ -574,7 +574,7 @@ def test_results_are_refused_or_told_one_event_each_and_nobody_is_charged_twice(
     got = judged(evidence(task), results, task.since)
 
     passes = any(isinstance(it, Passed) for it in results)
-    if isinstance(got, Refusal):
+    if isinstance(got, Declined):
         assert status is not S.AGENT_REVIEW or (passes and commit != COMMIT)
         return
     completed = [it for it in got.events if isinstance(it, GateCompleted)]

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from lockgate.core.decision import Decision, Refusal
+from lockgate.core.decision import Decision, Declined, Refusal
 from lockgate.core.effects import EndSessions, EvaluateGates, MirrorTask, SpawnAgent, overtaken
 from lockgate.core.events import (
     AgentRespawned,
@@ -40,7 +40,7 @@ ELSEWHERE = sorted(set(S) - ATTENDED - {S.AGENT_REVIEW})
 PARKED = NOW + 9000
 
 
-def asks_again(task: Task, *, alive: bool = False, directive: str = "") -> Decision | Refusal:
+def asks_again(task: Task, *, alive: bool = False, directive: str = "") -> Decision | Declined:
     return respawned(evidence(task, "", Actor.HUMAN), alive=alive, directive=directive)
 
 
@@ -109,7 +109,7 @@ def test_where_no_agent_works_none_is_asked_for(status) -> None:
     refusal = refused(asks_again(a_task(status)))
 
     assert refusal.why == f"no agent works on a task that is {status}"
-    assert (refusal.source, refusal.target) == (status, status)
+    assert refusal.fix == f"lockgate task {'start' if status is S.PENDING else 'why'} {a_task().id}"
 
 
 # --- taken over ---------------------------------------------------------------------------------
@@ -206,6 +206,7 @@ def test_work_is_not_handed_back_without_a_handoff() -> None:
     refusal = refused(handed_back(evidence(task, "", Actor.HUMAN)))
 
     assert "'## Handoff'" in refusal.why
+    assert isinstance(refusal, Refusal)
     assert refusal.target is S.AGENT_REVIEW
 
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from lockgate.core.decision import Decision, Refusal
+from lockgate.core.decision import Decision, Declined
 from lockgate.core.effects import EndSessions, EvaluateGates, SpawnAgent
 from lockgate.core.events import StatusChanged, TaskRepinned
 from lockgate.core.gate_events import GateEvaluationStarted
@@ -26,7 +26,7 @@ NEW = replace(
 S = Status
 
 
-def given(status: Status, actor: Actor = Actor.HUMAN, **fields: object) -> Decision | Refusal:
+def given(status: Status, actor: Actor = Actor.HUMAN, **fields: object) -> Decision | Declined:
     return repinned(evidence(a_task(status, **{"pinned": OLD, **fields}), actor=actor), NEW)
 
 
@@ -52,14 +52,14 @@ def test_a_task_that_is_not_judged_stays_where_it_is_with_new_rules(status: Stat
 def test_a_task_that_has_ended_keeps_its_rules(status: Status) -> None:
     refusal = given(status)
 
-    assert isinstance(refusal, Refusal)
+    assert isinstance(refusal, Declined)
     assert "no rule applies" in refusal.why
 
 
 def test_a_task_that_was_not_started_has_no_rules_to_change() -> None:
     refusal = given(S.PENDING, pinned=None)
 
-    assert isinstance(refusal, Refusal)
+    assert isinstance(refusal, Declined)
     assert "has not been started" in refusal.why
 
 
@@ -67,7 +67,7 @@ def test_a_task_that_was_not_started_has_no_rules_to_change() -> None:
 def test_only_a_human_changes_rules(actor: Actor) -> None:
     refusal = given(S.WORKING, actor)
 
-    assert isinstance(refusal, Refusal)
+    assert isinstance(refusal, Declined)
     assert "only a human" in refusal.why
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from lockgate.core.agents import End, Ending, Exit
 from lockgate.core.artifacts import digest, extract_review_verdict
-from lockgate.core.decision import Decision, Evidence, Refusal
+from lockgate.core.decision import Decision, Declined, Evidence
 from lockgate.core.effects import EndSessions, EvaluateGates, SpawnAgent, overtaken
 from lockgate.core.evaluation import Failed, Passed
 from lockgate.core.events import AgentCrashed, AttemptFailed
@@ -316,7 +316,7 @@ def test_a_reviewer_hands_in_once() -> None:
     ids=["a human", "a worker", "a seat that is not there", "too late"],
 )
 def test_only_whoever_has_a_seat_hands_in_a_review(seen: Evidence) -> None:
-    assert isinstance(handed_in(seen, said()), Refusal)
+    assert isinstance(handed_in(seen, said()), Declined)
 
 
 def test_a_reviewer_whose_seat_was_given_to_another_is_not_heard() -> None:
@@ -373,7 +373,7 @@ def test_who_speaks_after_its_gate_was_judged_changes_nothing() -> None:
     waiting = GateRef("approval", GateKind.HUMAN)
     task = replace(under(TWO, waiting), passed=("review",))
 
-    assert isinstance(handed_in(seen_by(task, "review.security"), said("FAIL")), Refusal)
+    assert isinstance(handed_in(seen_by(task, "review.security"), said("FAIL")), Declined)
     assert leaves(task, "review.security").task.crash_count == 0
 
 
@@ -527,7 +527,7 @@ def act(task: Task, number: int, what: str) -> Task:
             answer = handed_in(seen, "{")
         case _:
             answer = handed_in(seen, said("PASS", (what, f"found by {seat.name}")))
-    return task if isinstance(answer, Refusal) else answer.task
+    return task if isinstance(answer, Declined) else answer.task
 
 
 @given(acts=acts, advisory=st.sets(st.sampled_from(["security", "style"])))

@@ -6,7 +6,7 @@ import pytest
 
 from lockgate.core.agents import End
 from lockgate.core.binary_gate import GateResult, evaluate
-from lockgate.core.decision import Refusal
+from lockgate.core.decision import Declined
 from lockgate.core.effects import EndSessions, MirrorTask, NotifyHuman, SpawnAgent
 from lockgate.core.events import (
     AgentCrashed,
@@ -206,7 +206,7 @@ def test_what_a_human_sees_pass_has_passed() -> None:
 def test_a_step_is_not_run(task, fields, asked, why) -> None:
     answer = choose(evidence(task, **fields), asked)
 
-    assert isinstance(answer, Refusal)
+    assert isinstance(answer, Declined)
     assert why in answer.why
     assert answer.fix
 
@@ -222,14 +222,14 @@ def test_the_next_step_is_run_unless_another_is_named(passed, asked, node) -> No
 def test_a_step_that_is_not_the_next_one_decides_nothing(node) -> None:
     answer = stepped(evidence(at("red"), actor=Actor.WORKER), Ran(node, COMMIT, PASS))
 
-    assert isinstance(answer, Refusal)
+    assert isinstance(answer, Declined)
     assert "not the next one" in answer.why
 
 
 def test_a_result_that_comes_too_late_decides_nothing() -> None:
     answer = stepped(evidence(at("red", status=S.CANCELLED)), Ran("green", COMMIT, PASS))
 
-    assert isinstance(answer, Refusal)
+    assert isinstance(answer, Declined)
 
 
 def test_each_step_has_passed_is_next_or_waits() -> None:

@@ -115,7 +115,7 @@ def test_a_change_waits_is_rejected_is_mended_is_approved(orchestra) -> None:
     second = it.task(id)
     assert second.patch != first.patch
     late = it.lockgate("approve", id, "--patch", first.patch)
-    assert (late.returncode, "another one since it was shown" in late.stderr) == (1, True)
+    assert (late.returncode, "updated after it was shown" in late.stderr) == (1, True)
 
     approved = did(it, "approve", id, "-m", "Thank you.", "--patch", second.patch[:12])
     it.until(lambda: it.settled(id))

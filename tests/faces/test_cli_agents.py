@@ -48,6 +48,32 @@ def test_a_task_that_cannot_start_stays_where_it_is(shell):
     assert f"task {id} stays cancelled" in shell.run("task", "start", id).why
 
 
+ASKED = {
+    ("task", "respawn", "ID"): "the agent of task ID was not restarted",
+    ("resume", "ID"): "task ID was not resumed",
+    ("handback", "ID"): "task ID was not handed back",
+    ("task", "repin", "ID"): "task ID keeps its rules",
+    ("approve", "ID"): "task ID was not approved",
+    ("reject", "ID", "-m", "no"): "task ID was not rejected",
+    ("comment", "ID", "-m", "well"): "the comment on task ID was not saved",
+    ("queue", "approve", "ID"): "task ID was not approved for landing",
+    ("queue", "hold", "ID", "-m", "no"): "task ID was not held",
+    ("queue", "drop", "ID", "-m", "no"): "task ID was not dropped",
+    ("task", "update", "ID", "--status", "pending"): "task ID was not moved",
+}
+
+
+@pytest.mark.parametrize(("argv", "what"), ASKED.items(), ids=lambda it: " ".join(it[:2]))
+def test_what_cannot_be_done_with_a_pending_task_is_named_with_its_reason(shell, argv, what):
+    id = shell.create("fix-login", "--no-start")
+
+    answer = shell.run(*(id if it == "ID" else it for it in argv))
+
+    assert answer.why.startswith(what.replace("ID", id) + ": ")
+    assert "stays" not in answer.why
+    assert shell.status(id) is Status.PENDING
+
+
 def test_an_agent_that_died_is_asked_for_anew(shell):
     id = shell.create()
     shell.bring(id, Status.WORKING)

@@ -177,7 +177,7 @@ def test_an_answer_to_another_change_than_the_one_that_is_there_is_refused(asked
 
     answer = shell.run(*filled(argv, id), "--patch", "x" * 64)
 
-    assert "the change is another one since it was shown" in answer.why
+    assert "the change was updated after it was shown" in answer.why
     assert f"lockgate task show {id}" in answer.why
     assert shell.traces() == before
 

@@ -135,7 +135,7 @@ def test_what_is_not_in_the_queue_is_refused_in_three_parts(shell, command):
 
     answer = shell.run("queue", word, id, *rest)
 
-    assert "it is pending, and only what is reviewing waits to land" in answer.why
+    assert "it is pending; only a task that is reviewing can land" in answer.why
     assert shell.run("queue", word, id, *rest, "--json").facts["error"]["what"]
 
 

@@ -10,7 +10,7 @@ from lockgate.bootstrap import open_app
 from lockgate.core.agents import End, Ending, Exit, Report, Usage
 from lockgate.core.model import Role, SessionId, Status
 from lockgate.core.turns import Move
-from lockgate.errors import BadConfig, Refused, StaleTask, TransitionRefused
+from lockgate.errors import BadConfig, Refused, StaleTask, TransitionRefused, TurnDeclined
 from lockgate.ports import TaskFilter
 from lockgate.services.callers import HUMAN
 from lockgate.services.effector import Effector
@@ -258,7 +258,7 @@ def test_a_signal_sent_ten_times_at_once_moves_the_task_once(world) -> None:
         app = open_app({"LOCKGATE_HOME": str(world.home)})
         try:
             return str(app.coordinator.move(id, Move(S.AGENT_REVIEW), HUMAN).status)
-        except (TransitionRefused, StaleTask) as refusal:
+        except (Refused, StaleTask) as refusal:
             return type(refusal).__name__
         finally:
             app.store.close()
@@ -284,7 +284,7 @@ def test_ten_reports_of_one_death_are_one_crash(world) -> None:
         app = open_app({"LOCKGATE_HOME": str(world.home)})
         try:
             return str(app.attendance.session_ended(session, end).status)
-        except TransitionRefused as refusal:
+        except TurnDeclined as refusal:
             return refusal.why
         finally:
             app.store.close()

@@ -237,7 +237,7 @@ def test_a_yes_is_void_when_the_patch_is_another(stage) -> None:
     task = stage.world.task(id)
     assert (task.status, task.waiting) == (S.AGENT_REVIEW, "approval")
     assert stage.world.types(id).count("HumanReviewRequested") == 2
-    with pytest.raises(Refused, match="another one since it was shown"):
+    with pytest.raises(Refused, match="updated after it was shown"):
         stage.app.approvals.approve(id, "", "p" * 64, HUMAN)
 
 

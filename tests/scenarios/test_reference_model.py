@@ -23,7 +23,7 @@ from hypothesis.stateful import (
 
 from lockgate.core.agents import End, Ending, Exit, Report, Usage
 from lockgate.core.model import Role, Status
-from lockgate.errors import TransitionRefused
+from lockgate.errors import Refused, TurnDeclined
 from lockgate.services.callers import HUMAN, Caller
 from tests.scenarios.world import World, git
 
@@ -132,6 +132,7 @@ class Model:
             self.iteration = 1
         if source == "paused-for-intervention" and target == "pending":
             self.attempts = self.iteration = self.round = 0
+            self.usd, self.taken_over = 0.0, False
         self.round += target == "agent-review"
         self.attempts *= target != "done"
 
@@ -267,7 +268,7 @@ class CoordinatorAgainstTheModel(RuleBasedStateMachine):
         expected = self.model.asks(actor, target.value, force=force)
         try:
             self.world.move(self.id, target, caller, force=force, reason="because")
-        except TransitionRefused:
+        except Refused:
             taken = False
         else:
             taken = True
@@ -317,7 +318,7 @@ class CoordinatorAgainstTheModel(RuleBasedStateMachine):
     @rule()
     def replaced_worker_is_not_heard(self) -> None:
         assert self.worker is not None
-        with pytest.raises(TransitionRefused):
+        with pytest.raises(Refused):
             self.world.move(self.id, Status.AGENT_REVIEW, self.worker)
 
     @precondition(lambda self: self.reviewer is not None)
@@ -327,7 +328,7 @@ class CoordinatorAgainstTheModel(RuleBasedStateMachine):
         if self.model.reviewer_current:
             self._asks("reviewer", self.reviewer, to)
         else:
-            with pytest.raises(TransitionRefused):
+            with pytest.raises(Refused):
                 self.world.move(self.id, to, self.reviewer)
 
     @precondition(lambda self: self.model.worker_may_begin)
@@ -366,14 +367,14 @@ class CoordinatorAgainstTheModel(RuleBasedStateMachine):
         assert agent.session is not None
         end = End(Exit(ending=how), Report(limited_until=0.0 if limited else None), Usage(usd=usd))
         self.world.app.attendance.session_ended(agent.session.id, end)
-        with pytest.raises(TransitionRefused, match="has ended already"):
+        with pytest.raises(TurnDeclined, match="has ended already"):
             self.world.app.attendance.session_ended(agent.session.id, end)
 
     def _human_does(self, expected: bool, act: Callable[[], object]) -> None:
         if expected:
             act()
         else:
-            with pytest.raises(TransitionRefused):
+            with pytest.raises(Refused):
                 act()
 
     @rule()

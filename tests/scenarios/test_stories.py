@@ -16,7 +16,7 @@ from lockgate.core.effects import (
     SpawnAgent,
 )
 from lockgate.core.model import Role, Status, TaskId
-from lockgate.errors import TransitionRefused
+from lockgate.errors import Refused
 from lockgate.services.callers import HUMAN, Caller
 from lockgate.services.runner import TaskRunner
 from tests.scenarios.world import World, git
@@ -106,7 +106,7 @@ class Player:
         name, *words = step.split(" ")
         try:
             getattr(self, name.replace("-", "_"))(*words)
-        except TransitionRefused as refusal:
+        except Refused as refusal:
             return refusal.why
         return None
 

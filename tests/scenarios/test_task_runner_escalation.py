@@ -8,7 +8,7 @@ import pytest
 from lockgate.core.escalation import EscalationGuard, escalation_guard
 from lockgate.core.limits import ESCALATION_THRESHOLD
 from lockgate.core.model import Actor, Role, Status
-from lockgate.errors import TransitionRefused
+from lockgate.errors import TransitionRefused, TurnDeclined
 from lockgate.services.callers import HUMAN
 from lockgate.services.runner import TaskRunner
 from tests.scenarios.world import REVIEW_ONLY, World
@@ -94,7 +94,7 @@ def test_a_resume_that_is_refused_leaves_guard_and_row_as_they_were(world) -> No
     runner = TaskRunner(world.app.coordinator, EscalationGuard())
     runner.guard.load(id, 3)
 
-    with pytest.raises(TransitionRefused, match="only a paused task is resumed"):
+    with pytest.raises(TurnDeclined, match="only a paused task is resumed"):
         runner.resume(id)
 
     assert runner.guard.get_attempt_count(id) == 3

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from lockgate.core.arrival import also, stay
-from lockgate.core.decision import Decision, Evidence, Refusal
+from lockgate.core.decision import Decision, Declined, Evidence
 from lockgate.core.evaluation import Failed, Passed, Proof, SingleGateResult, Waiting, proof_of
 from lockgate.core.evaluation_ends import dropped_from_train, evaluation_failed, written
 from lockgate.core.findings import Finding, GateFeedback, Priority
@@ -16,11 +16,11 @@ from lockgate.core.model import Approval, Status, Task
 LONGEST = 20_000  # characters of what a human says
 
 
-def approved(seen: Evidence, comment: str, patch: str) -> Decision | Refusal:
+def approved(seen: Evidence, comment: str, patch: str) -> Decision | Declined:
     """Bound to the change that was shown: another one needs its own yes."""
-    refusal = _not_asked(seen.task) or _another(seen.task, patch) or _too_long(seen.task, comment)
-    if refusal:
-        return refusal
+    declined = _not_asked(seen.task) or _another(seen.task, patch) or _too_long(comment)
+    if declined:
+        return declined
     yes = Approval(seen.task.waiting, seen.task.patch, comment)
     kept = tuple(it for it in seen.task.approvals if it.gate != yes.gate)
     passed = tuple(dict.fromkeys((*seen.task.passed, yes.gate)))
@@ -37,17 +37,17 @@ def approved(seen: Evidence, comment: str, patch: str) -> Decision | Refusal:
 
 def rejected(
     seen: Evidence, comment: str, findings: Sequence[Finding], patch: str
-) -> Decision | Refusal:
+) -> Decision | Declined:
     """A gate's failure whose feedback is the comment; a change that waits to land goes back too."""
     lands = seen.task.status is Status.REVIEWING
-    refusal = (
+    declined = (
         (_landing(seen.task) if lands else _not_asked(seen.task))
         or _another(seen.task, patch)
-        or _silent(seen.task, comment)
-        or _too_long(seen.task, comment, *(it.issue for it in findings))
+        or _silent(comment)
+        or _too_long(comment, *(it.issue for it in findings))
     )
-    if refusal:
-        return refusal
+    if declined:
+        return declined
     said = HumanReviewCompleted(seen.task.id, approved=False, comment=comment)
     heard = replace(seen, task=_without_yes(seen.task))
     if lands:
@@ -62,15 +62,11 @@ def rejected(
     return written(decision, results)
 
 
-def commented(seen: Evidence, comment: str) -> Decision | Refusal:
+def commented(seen: Evidence, comment: str) -> Decision | Declined:
     """Kept with the task, for people; what waits goes on waiting."""
     lands = seen.task.status is Status.REVIEWING
-    refusal = (
-        (None if lands else _not_asked(seen.task))
-        or _silent(seen.task, comment)
-        or _too_long(seen.task, comment)
-    )
-    return refusal or also(stay(seen, seen.task), HumanCommented(comment))
+    declined = (None if lands else _not_asked(seen.task)) or _silent(comment) or _too_long(comment)
+    return declined or also(stay(seen, seen.task), HumanCommented(comment))
 
 
 def heard(task: Task, gate: HumanGate) -> Passed | Waiting:
@@ -111,38 +107,34 @@ def _feedback(gate: str, comment: str, findings: Sequence[Finding]) -> GateFeedb
     )
 
 
-def _not_asked(task: Task) -> Refusal | None:
+def _not_asked(task: Task) -> Declined | None:
     if task.status is Status.AGENT_REVIEW and task.waiting:
         return None
-    return _refusal(task, "no gate of it waits for a human", f"lockgate task why {task.id}")
+    return Declined("no gate of it waits for a human", f"lockgate task why {task.id}")
 
 
-def _landing(task: Task) -> Refusal | None:
+def _landing(task: Task) -> Declined | None:
     if not task.landed:
         return None
     why = f"it is landing at this moment, as {task.landed[:12]}"
-    return _refusal(task, why, f"lockgate task show {task.id}")
+    return Declined(why, f"lockgate task show {task.id}")
 
 
-def _another(task: Task, patch: str) -> Refusal | None:
+def _another(task: Task, patch: str) -> Declined | None:
     if task.patch.startswith(patch):
         return None
-    why = "the change is another one since it was shown"
-    return _refusal(task, why, f"look again: lockgate task show {task.id}")
+    why = "the change was updated after it was shown"
+    return Declined(why, f"look again: lockgate task show {task.id}")
 
 
-def _silent(task: Task, comment: str) -> Refusal | None:
+def _silent(comment: str) -> Declined | None:
     if comment.strip():
         return None
-    return _refusal(task, "nothing was said", "say it: -m TEXT")
+    return Declined("nothing was said", "say it: -m TEXT")
 
 
-def _too_long(task: Task, *said: str) -> Refusal | None:
+def _too_long(*said: str) -> Declined | None:
     if sum(map(len, said)) <= LONGEST:
         return None
     why = f"that is longer than {LONGEST} characters"
-    return _refusal(task, why, "say what matters, and name the place of the rest")
-
-
-def _refusal(task: Task, why: str, fix: str) -> Refusal:
-    return Refusal(source=task.status, target=task.status, why=why, fix=fix)
+    return Declined(why, "say what matters, and name the place of the rest")

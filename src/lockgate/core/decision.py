@@ -37,9 +37,17 @@ class Decision:
     review: str | None = None  # what Lockgate writes below `## Review`
 
 
+@dataclass(frozen=True, slots=True)
+class Declined:
+    """Why a request that moves no task was not carried out, and what to do instead."""
+
+    why: str
+    fix: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """Why a task stays where it is, in words for whoever asked."""
+    """Why a task did not move from `source` to `target`, which are two different statuses."""
 
     source: Status
     target: Status

@@ -6,7 +6,7 @@ from dataclasses import replace
 from lockgate.core.arrival import Arrival, also, arrive, charge
 from lockgate.core.artifacts import Verdict, digest
 from lockgate.core.charging import limit_reached, recorded, within_budget
-from lockgate.core.decision import Decision, Evidence, Refusal
+from lockgate.core.decision import Decision, Declined, Evidence
 from lockgate.core.evaluation import Passed, SingleGateResult, proof_of
 from lockgate.core.findings import GateFeedback
 from lockgate.core.gate_events import (
@@ -80,8 +80,8 @@ def written(decision: Decision, results: Sequence[SingleGateResult]) -> Decision
     return replace(decision, task=kept, review=text)
 
 
-def over(seen: Evidence, why: str = "the evaluation is over") -> Refusal:
-    return Refusal(source=seen.task.status, target=seen.task.status, why=why)
+def over(seen: Evidence, why: str = "the evaluation is over") -> Declined:
+    return Declined(why, f"lockgate task show {seen.task.id}")
 
 
 def spend(seen: Evidence) -> Task:

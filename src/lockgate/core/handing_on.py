@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 
 from lockgate.core.arrival import Arrival, also, arrive, stay
-from lockgate.core.decision import Decision, Evidence, Refusal
+from lockgate.core.decision import Decision, Declined, Evidence
 from lockgate.core.evaluation_ends import over, spend
 from lockgate.core.gate_events import ChangeTaken, TaskCompletionSignaled
 from lockgate.core.model import Checkpoint, Status
@@ -33,7 +33,7 @@ def handed_on(seen: Evidence, reason: str, work: Work | None) -> Decision:
 
 def change_taken(
     seen: Evidence, commit: str, files: tuple[str, ...], patch: str = ""
-) -> Decision | Refusal:
+) -> Decision | Declined:
     """The work as one commit, before anything judges it; no pass outlives another commit."""
     task = seen.task
     if task.status is not S.AGENT_REVIEW:

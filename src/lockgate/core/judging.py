@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from lockgate.core.arrival import also, stay
-from lockgate.core.decision import Decision, Evidence, Refusal
+from lockgate.core.decision import Decision, Declined, Evidence
 from lockgate.core.effects import EvaluateGates, NotifyHuman
 from lockgate.core.evaluation import (
     AllPassed,
@@ -33,7 +33,7 @@ from lockgate.core.reaching import reviews_reached
 S = Status
 
 
-def judged(seen: Evidence, results: Sequence[SingleGateResult], since: int) -> Decision | Refusal:
+def judged(seen: Evidence, results: Sequence[SingleGateResult], since: int) -> Decision | Declined:
     """Gates gave their results: on to the next one, back to work, or a human is asked.
 
     `since` is the evaluation they were run for, by the rev at which it began.

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from lockgate.core import needs
-from lockgate.core.decision import Evidence, Refusal
+from lockgate.core.decision import Declined, Evidence, Refusal
 from lockgate.core.effects import Effects, end, human, judges, prepare, publish, release, worker
 from lockgate.core.model import Actor, Role, Status, Task
 from lockgate.core.needs import Missing, Need
@@ -70,11 +70,15 @@ def exits(status: Status, actor: Actor = Actor.HUMAN) -> tuple[Status, ...]:
     return tuple(rule.target for rule in RULES if rule.source is status and actor in rule.by)
 
 
-def validate_transition(seen: Evidence, target: Status, *, force: bool = False) -> Refusal | None:
+def validate_transition(
+    seen: Evidence, target: Status, *, force: bool = False
+) -> Refusal | Declined | None:
     """Whether the arrow may be taken: the map first, then who asks, then what it needs."""
+    if seen.task.status is target:
+        return Declined(f"it is {target} already", f"lockgate task show {seen.task.id}")
     rule = ARROWS.get((seen.task.status, target))
     if rule is None:
-        missing: Missing | None = _off_the_map(seen, target)
+        missing: Missing | None = _off_the_map(seen)
     elif seen.actor is not Actor.ORCHESTRATOR and seen.actor not in rule.by:
         missing = _not_theirs(seen, rule)
     else:
@@ -113,11 +117,9 @@ def unheard(seen: Evidence) -> Missing | None:
     return None
 
 
-def _off_the_map(seen: Evidence, target: Status) -> Missing:
+def _off_the_map(seen: Evidence) -> Missing:
     status, id = seen.task.status, seen.task.id
     there = exits(status, seen.actor)
-    if status is target:
-        return Missing(f"it is {status} already", f"lockgate task show {id}")
     if not there:
         return Missing(f"from {status} no move is yours to ask for", f"lockgate task why {id}")
     return Missing(

@@ -4,7 +4,7 @@ from dataclasses import replace
 from itertools import takewhile
 
 from lockgate.core.arrival import Arrival, also, arrive, stay
-from lockgate.core.decision import Decision, Evidence, Refusal
+from lockgate.core.decision import Decision, Declined, Evidence
 from lockgate.core.effects import EndSessions
 from lockgate.core.events import Event, StatusChanged, TaskRepinned
 from lockgate.core.model import REVIEWS, Actor, Pinned, Role, Status, Task
@@ -14,7 +14,7 @@ S = Status
 WHY = "its rules are new, and what has passed has passed by the old ones"
 
 
-def repinned(seen: Evidence, rules: Pinned) -> Decision | Refusal:
+def repinned(seen: Evidence, rules: Pinned) -> Decision | Declined:
     """The same rules once more change nothing. What is judged, or was, is judged again.
 
     The change stays what it is: it is compared with where it left its base, wherever that is now.
@@ -22,9 +22,7 @@ def repinned(seen: Evidence, rules: Pinned) -> Decision | Refusal:
     task, old = seen.task, seen.task.pinned
     why = _why_not(seen)
     if why or old is None:
-        return Refusal(
-            source=task.status, target=task.status, why=why, fix=f"lockgate task show {task.id}"
-        )
+        return Declined(why, f"lockgate task show {task.id}")
     if rules == old:
         return stay(seen, task)
     kept = tuple(it for it in task.steps_passed if it in rules.steps)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from lockgate.core.arrival import Arrival, also, arrive, crashed, stay
-from lockgate.core.decision import Decision, Evidence, Refusal
+from lockgate.core.decision import Decision, Declined, Evidence
 from lockgate.core.gate_events import ReviewSubmitted
 from lockgate.core.judging import concluded
 from lockgate.core.lifecycle import unheard
@@ -22,19 +22,19 @@ LONGEST = 400_000  # characters that one reviewer hands in
 AGAIN = "mend the document, then run again: lockgate review submit --file FILE"
 
 
-def handed_in(seen: Evidence, text: str) -> Decision | Refusal:
+def handed_in(seen: Evidence, text: str) -> Decision | Declined:
     """A reviewer's structured word, whole or not at all."""
     seat = seat_of(seen)
     missing = unheard(seen)
     if seat is None or missing:
         why = missing.why if missing else "no review of this task asked for it"
-        return _refused(seen, why, f"lockgate task show {seen.task.id}")
+        return Declined(why, f"lockgate task show {seen.task.id}")
     if seat.said:
-        return _refused(seen, "this reviewer has handed in already", "nothing more is to be done")
+        return Declined("this reviewer has handed in already", "nothing more is to be done")
     if len(text) > LONGEST:
-        return _refused(seen, f"it is longer than {LONGEST} characters", AGAIN)
+        return Declined(f"it is longer than {LONGEST} characters", AGAIN)
     why = problem(seat, text, seen.task.seats, gates_of(seen))
-    return _refused(seen, why, AGAIN) if why else filled(seen, seat.name, text)
+    return Declined(why, AGAIN) if why else filled(seen, seat.name, text)
 
 
 def filled(seen: Evidence, name: str, text: str) -> Decision:
@@ -89,7 +89,3 @@ def _crashed(seen: Evidence, absent: Sequence[str], reason: str) -> Decision:
         return also(arrive(seen, task, stuck), event)
     counted = replace(seen, task=replace(task, dead=True))
     return also(asked_for_again(counted, absent), event)
-
-
-def _refused(seen: Evidence, why: str, fix: str) -> Refusal:
-    return Refusal(source=seen.task.status, target=seen.task.status, why=why, fix=fix)

@@ -5,7 +5,7 @@ from dataclasses import replace
 from lockgate.core.agents import End, Ending
 from lockgate.core.arrival import Arrival, also, arrive, charge, crashed, session_id, stay
 from lockgate.core.charging import within_budget
-from lockgate.core.decision import Decision, Evidence, Refusal
+from lockgate.core.decision import Decision, Declined, Evidence, Refusal
 from lockgate.core.effects import EndSessions, SpawnAgent, wants_fresh
 from lockgate.core.events import (
     AgentRespawned,
@@ -34,11 +34,11 @@ def session_started(
     token_hash: str,
     directory: str | None = None,
     native: str = "",
-) -> Decision | Refusal:
+) -> Decision | Declined:
     """The session that was asked for begins; a worker's takes feedback and directive with it."""
     task, worker = seen.task, spawn.role is Role.WORKER
     if worker and spawn.generation != task.generation:
-        return _stays(seen, "a newer worker has been asked for since")
+        return Declined("a newer worker has been asked for since", f"lockgate task show {task.id}")
     session = Session(
         id=session_id(task.id, spawn.generation, spawn.seat),
         task=task.id,
@@ -67,13 +67,13 @@ def session_started(
     return replace(also(begun, started), session=session)
 
 
-def session_ended(seen: Evidence, end: End = PLAIN) -> Decision | Refusal:
+def session_ended(seen: Evidence, end: End = PLAIN) -> Decision | Declined:
     """Take the arrow whose evidence is there; where a status has such arrows and none is met,
     the agent crashed. What it cost is counted either way.
     """
     session = seen.session
     if session and session.ended is not None:
-        return _stays(seen, "this session has ended already")
+        return Declined("this session has ended already", f"lockgate task show {seen.task.id}")
     seen = replace(seen, task=_metered(seen.task, end, session))
     decision = within_budget(seen, _after_its_end(seen, end))
     if session is None:
@@ -88,49 +88,56 @@ def session_ended(seen: Evidence, end: End = PLAIN) -> Decision | Refusal:
     return replace(also(decision, SessionEnded(session.id, session.role)), session=closed)
 
 
-def respawned(seen: Evidence, *, alive: bool, directive: str = "") -> Decision | Refusal:
+def respawned(seen: Evidence, *, alive: bool, directive: str = "") -> Decision | Declined:
     """A human asks for the agent anew (S2's Enter), in the same workspace."""
     task = seen.task
     if alive:
-        return _stays(seen, "its agent is alive", f"watch it: lockgate task peek {task.id}")
+        return Declined("its agent is alive", f"watch it: lockgate task peek {task.id}")
     if task.taken_over:
-        return _stays(seen, "a human has taken it over", f"lockgate handback {task.id}")
+        return Declined("a human has taken it over", f"lockgate handback {task.id}")
     if task.status is S.AGENT_REVIEW:
         asked = wanted_again(seen)
         if asked is None:
             why = "no reviewer is asked for now: its other gates judge it"
-            return _stays(seen, why, f"lockgate task show {task.id}")
+            return Declined(why, f"lockgate task show {task.id}")
         return also(asked, AgentRespawned(Role.REVIEWER))
     if task.status not in ATTENDED:
-        return _stays(seen, f"no agent works on a task that is {task.status}")
+        return Declined(f"no agent works on a task that is {task.status}", _next(task))
     told = replace(task, directive=directive or task.directive, not_before=0)
     return also(with_a_worker(seen, told), AgentRespawned(Role.WORKER))
 
 
-def taken_over(seen: Evidence) -> Decision | Refusal:
+def taken_over(seen: Evidence) -> Decision | Declined:
     """The agent's session ends, and a human's begins in its place."""
     task, generation = seen.task, seen.task.rev + 1
     if task.status not in ATTENDED:
-        return _stays(seen, f"there is no session to take over while it is {task.status}")
+        why = f"there is no session to take over while it is {task.status}"
+        return Declined(why, _next(task))
     if task.taken_over:
         fix = f"lockgate task attach {task.id}, or: lockgate handback {task.id}"
-        return _stays(seen, "a human has taken it over already", fix)
+        return Declined("a human has taken it over already", fix)
     mine = replace(task, taken_over=True, generation=generation, not_before=0.0)
     asked = SpawnAgent(Role.WORKER, generation, interactive=True)
     return also(stay(seen, mine, EndSessions(task.rev), asked), TaskTakenOver())
 
 
-def handed_back(seen: Evidence) -> Decision | Refusal:
+def handed_back(seen: Evidence) -> Decision | Refusal | Declined:
     """What the human did is judged like any other work."""
     task = seen.task
     if not task.taken_over:
-        return _stays(seen, "nobody has taken it over", f"lockgate takeover {task.id}")
+        return Declined("nobody has taken it over", f"lockgate takeover {task.id}")
     decision = move(seen, Move(S.AGENT_REVIEW, "handed back by a human"))
-    if isinstance(decision, Refusal):
+    if not isinstance(decision, Decision):
         return decision
     given = replace(decision.task, taken_over=False)
     effects = (EndSessions(task.rev), *decision.effects)
     return also(replace(decision, task=given, effects=effects), TaskHandedBack())
+
+
+def _next(task: Task) -> str:
+    """What to do with a task that no agent works on."""
+    start = f"lockgate task start {task.id}"
+    return start if task.status is S.PENDING else f"lockgate task why {task.id}"
 
 
 def _metered(task: Task, end: End, session: Session | None) -> Task:
@@ -224,7 +231,3 @@ def _again(seen: Evidence, task: Task) -> Decision:
         there = replace(seen, task=task)
         return wanted_again(there) or stay(there, task)
     return with_a_worker(seen, task, fresh=task.exhausted and wants_fresh(task))
-
-
-def _stays(seen: Evidence, why: str, fix: str = "") -> Refusal:
-    return Refusal(source=seen.task.status, target=seen.task.status, why=why, fix=fix)

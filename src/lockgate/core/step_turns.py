@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from lockgate.core.arrival import also, stay
 from lockgate.core.binary_gate import GateResult
-from lockgate.core.decision import Decision, Evidence, Refusal
+from lockgate.core.decision import Decision, Declined, Evidence
 from lockgate.core.effects import EndSessions, NotifyHuman
 from lockgate.core.gate_orchestrator import (
     Advance,
@@ -43,14 +43,13 @@ class Stepped:
     moved: TransitionResult
 
 
-def stepped(seen: Evidence, ran: Ran) -> Stepped | Refusal:
+def stepped(seen: Evidence, ran: Ran) -> Stepped | Declined:
     """What the next step's exit does to its task; no other step's does anything."""
     node, task = choose(seen, ran.node), seen.task
-    if isinstance(node, Refusal):
+    if isinstance(node, Declined):
         return node
     if standing(task, node) is not Standing.NEXT:
-        why, fix = f"step {node} is not the next one", f"lockgate step list {task.id}"
-        return Refusal(source=task.status, target=task.status, why=why, fix=fix)
+        return Declined(f"step {node} is not the next one", f"lockgate step list {task.id}")
     said: list[Mapping[str, object]] = []
     run = _run(seen, said)
     moved = run.transition(node, ran.result)

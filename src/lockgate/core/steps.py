@@ -3,7 +3,7 @@
 from enum import StrEnum
 
 from lockgate.core.dag import TaskDAG
-from lockgate.core.decision import Evidence, Refusal
+from lockgate.core.decision import Declined, Evidence
 from lockgate.core.gates import CommandGate, Placement, Where
 from lockgate.core.lifecycle import unheard
 from lockgate.core.limits import Limits
@@ -31,12 +31,11 @@ def graph(task: Task) -> TaskDAG[str]:
     return TaskDAG[str].line(steps_left(task))
 
 
-def choose(seen: Evidence, asked: str = "") -> str | Refusal:
+def choose(seen: Evidence, asked: str = "") -> str | Declined:
     """The step to run: the one that is asked for, else the next one; or why none is."""
     missing = _not_theirs(seen) or _not_there(seen, asked)
     if missing:
-        status = seen.task.status
-        return Refusal(source=status, target=status, why=missing.why, fix=missing.fix)
+        return Declined(missing.why, missing.fix)
     return asked or steps_left(seen.task)[0]
 
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from lockgate.core.answers import rejected
 from lockgate.core.arrival import Arrival, also, arrive, stay
-from lockgate.core.decision import Decision, Evidence, Refusal
+from lockgate.core.decision import Decision, Declined, Evidence
 from lockgate.core.effects import NotifyHuman
 from lockgate.core.evaluation_ends import dropped_from_train
 from lockgate.core.findings import Finding, GateFeedback, Location, Priority
@@ -17,50 +17,50 @@ S = Status
 TRAIN = "merge train"
 
 
-def approved(seen: Evidence, patch: str = "") -> Decision | Refusal:
+def approved(seen: Evidence, patch: str = "") -> Decision | Declined:
     """For the change that was shown; another one has to be looked at again."""
     if not seen.task.patch.startswith(patch):
-        why = "the change is another one since it was shown"
-        return _stays(seen, why, f"look again: lockgate diff {seen.task.id}")
-    refusal = _not_queued(seen)
-    if refusal:
-        return refusal
+        why = "the change was updated after it was shown"
+        return Declined(why, f"look again: lockgate diff {seen.task.id}")
+    declined = _not_queued(seen)
+    if declined:
+        return declined
     return also(stay(seen, replace(seen.task, to_land=True, held="")), LandingApproved())
 
 
-def held(seen: Evidence, why: str) -> Decision | Refusal:
-    refusal = _not_queued(seen) or _departing(seen)
-    if refusal:
-        return refusal
+def held(seen: Evidence, why: str) -> Decision | Declined:
+    declined = _not_queued(seen) or _departing(seen)
+    if declined:
+        return declined
     kept = replace(seen.task, held=why, to_land=False)
     return also(stay(seen, kept, NotifyHuman(S.REVIEWING, why)), LandingHeld(why))
 
 
-def dropped(seen: Evidence, why: str) -> Decision | Refusal:
+def dropped(seen: Evidence, why: str) -> Decision | Declined:
     """A human takes it off the queue, as by a no to a gate."""
     return _not_queued(seen) or rejected(seen, why, (), "")
 
 
-def departs(seen: Evidence, commit: str, change: str) -> Decision | Refusal:
+def departs(seen: Evidence, commit: str, change: str) -> Decision | Declined:
     """The target is about to be moved: from here on nobody takes it off the train."""
-    refusal = _another(seen, change)
-    if refusal or seen.task.held:
-        return refusal or _stays(seen, f"it is held: {seen.task.held}", "lockgate queue list")
+    declined = _another(seen, change)
+    if declined or seen.task.held:
+        return declined or Declined(f"it is held: {seen.task.held}", "lockgate queue list")
     return stay(seen, replace(seen.task, landed=commit))
 
 
-def stays_here(seen: Evidence, commit: str) -> Decision | Refusal:
+def stays_here(seen: Evidence, commit: str) -> Decision | Declined:
     """The target was not moved after all."""
     if seen.task.status is not S.REVIEWING or seen.task.landed != commit:
-        return _stays(seen, "it is not about to land", "lockgate queue list")
+        return Declined("it is not about to land", "lockgate queue list")
     return stay(seen, replace(seen.task, landed=""))
 
 
-def landed(seen: Evidence, commit: str, change: str) -> Decision | Refusal:
+def landed(seen: Evidence, commit: str, change: str) -> Decision | Declined:
     """The target has it. Only the change that was put on the train is done by that."""
-    refusal = _another(seen, change)
-    if refusal:
-        return refusal
+    declined = _another(seen, change)
+    if declined:
+        return declined
     task = replace(seen.task, landed=commit, to_land=False, held="")
     decision = arrive(seen, task, Arrival(S.DONE, f"landed as {commit[:12]}"))
     return also(decision, ChangeLanded(commit, change))
@@ -68,14 +68,14 @@ def landed(seen: Evidence, commit: str, change: str) -> Decision | Refusal:
 
 def sent_back(
     seen: Evidence, feedback: GateFeedback, change: str, rules: Pinned
-) -> Decision | Refusal:
+) -> Decision | Declined:
     """One failed attempt; what it met in the queue is what its agent hears.
 
     `rules` are those of the target as it is now, which the work has to go on from.
     """
-    refusal = _another(seen, change) or _departing(seen)
-    if refusal:
-        return refusal
+    declined = _another(seen, change) or _departing(seen)
+    if declined:
+        return declined
     rebased = replace(seen.task, pinned=rules)
     return dropped_from_train(replace(seen, task=rebased), feedback)
 
@@ -105,25 +105,21 @@ def met(reason: Conflict | Red, others: Sequence[Task], base: str = "main") -> G
             )
 
 
-def _another(seen: Evidence, change: str) -> Refusal | None:
+def _another(seen: Evidence, change: str) -> Declined | None:
     if seen.task.status is S.REVIEWING and seen.task.candidate == change:
         return None
-    return _stays(seen, "this change of it waits to land no more", "lockgate queue list")
+    return Declined("this change of it waits to land no more", "lockgate queue list")
 
 
-def _departing(seen: Evidence) -> Refusal | None:
+def _departing(seen: Evidence) -> Declined | None:
     if not seen.task.landed:
         return None
     why = f"it is landing at this moment, as {seen.task.landed[:12]}"
-    return _stays(seen, why, f"lockgate task show {seen.task.id}")
+    return Declined(why, f"lockgate task show {seen.task.id}")
 
 
-def _not_queued(seen: Evidence) -> Refusal | None:
+def _not_queued(seen: Evidence) -> Declined | None:
     if seen.task.status is S.REVIEWING:
         return None
-    why = f"it is {seen.task.status}, and only what is reviewing waits to land"
-    return _stays(seen, why, f"lockgate task why {seen.task.id}")
-
-
-def _stays(seen: Evidence, why: str, fix: str) -> Refusal:
-    return Refusal(source=seen.task.status, target=seen.task.status, why=why, fix=fix)
+    why = f"it is {seen.task.status}; only a task that is reviewing can land"
+    return Declined(why, f"lockgate task why {seen.task.id}")

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from lockgate.core.arrival import Arrival, also, arrive, charge, stay
 from lockgate.core.artifacts import Verdict
 from lockgate.core.charging import within_budget
-from lockgate.core.decision import Decision, Evidence, Refusal
+from lockgate.core.decision import Decision, Declined, Evidence, Refusal
 from lockgate.core.effects import SpawnAgent
 from lockgate.core.events import MoveForced, Resumed
 from lockgate.core.hand_verdicts import verdict_given
@@ -27,11 +27,11 @@ class Move:
     work: Work | None = None
 
 
-def move(seen: Evidence, asked: Move) -> Decision | Refusal:
+def move(seen: Evidence, asked: Move) -> Decision | Refusal | Declined:
     """Take the arrow, or say why not. Force stands for an artifact, and is a human's alone."""
     if asked.force and seen.actor is not Actor.HUMAN:
         why = f"only a human may force a move, and this is a {seen.actor}"
-        return Refusal(source=seen.task.status, target=asked.target, why=why)
+        return Declined(why, "ask for it without --force")
     refusal = validate_transition(seen, asked.target, force=asked.force)
     if refusal:
         return refusal
@@ -44,14 +44,13 @@ def move(seen: Evidence, asked: Move) -> Decision | Refusal:
     return _directed(asked, take(seen, asked))
 
 
-def resumed(seen: Evidence, directive: str) -> Decision | Refusal:
+def resumed(seen: Evidence, directive: str) -> Decision | Refusal | Declined:
     """A human takes the task out of its pause; there is nothing to resume anywhere else."""
     if seen.task.status is not S.PAUSED_FOR_INTERVENTION:
-        why = "only a paused task is resumed"
-        fix = f"lockgate task why {seen.task.id}"
-        return Refusal(source=seen.task.status, target=S.PENDING, why=why, fix=fix)
+        why = f"it is {seen.task.status}, and only a paused task is resumed"
+        return Declined(why, f"lockgate task why {seen.task.id}")
     decision = move(seen, Move(S.PENDING, directive=directive))
-    if isinstance(decision, Refusal):
+    if not isinstance(decision, Decision):
         return decision
     return also(decision, Resumed(directive))
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from lockgate.core import answers
-from lockgate.core.decision import Decision, Evidence, Refusal
+from lockgate.core.decision import Decision, Declined, Evidence
 from lockgate.core.findings import Finding
 from lockgate.core.model import Task, TaskId
 from lockgate.services.callers import Caller, must_be_human
@@ -18,7 +18,7 @@ class Approvals:
     coordinator: Coordinator
 
     def approve(self, id: TaskId, comment: str, patch: str, caller: Caller) -> Task:
-        def decide(seen: Evidence) -> Decision | Refusal:
+        def decide(seen: Evidence) -> Decision | Declined:
             return answers.approved(seen, comment, patch)
 
         return self._answer(id, f"task {id} was not approved", decide, caller)
@@ -26,23 +26,23 @@ class Approvals:
     def reject(
         self, id: TaskId, comment: str, findings: Sequence[Finding], patch: str, caller: Caller
     ) -> Task:
-        def decide(seen: Evidence) -> Decision | Refusal:
+        def decide(seen: Evidence) -> Decision | Declined:
             return answers.rejected(seen, comment, findings, patch)
 
         return self._answer(id, f"task {id} was not rejected", decide, caller)
 
     def comment(self, id: TaskId, text: str, caller: Caller) -> Task:
-        def decide(seen: Evidence) -> Decision | Refusal:
+        def decide(seen: Evidence) -> Decision | Declined:
             return answers.commented(seen, text)
 
-        return self._answer(id, f"nothing was said of task {id}", decide, caller)
+        return self._answer(id, f"the comment on task {id} was not saved", decide, caller)
 
     def _answer(
         self,
         id: TaskId,
         otherwise: str,
-        decide: Callable[[Evidence], Decision | Refusal],
+        decide: Callable[[Evidence], Decision | Declined],
         caller: Caller,
     ) -> Task:
         must_be_human(caller, otherwise)
-        return self.coordinator.answer(id, otherwise, decide, caller)
+        return self.coordinator.turn(id, decide, caller, otherwise)

@@ -4,10 +4,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from lockgate.core import records, turns
-from lockgate.core.decision import Decision, Evidence, Refusal
+from lockgate.core.decision import Decision, Declined, Evidence, Refusal
 from lockgate.core.effects import MirrorTask
 from lockgate.core.model import Actor, Task, TaskId
-from lockgate.errors import Refused, StaleTask, TransitionRefused
+from lockgate.errors import StaleTask, TransitionRefused, TurnDeclined
 from lockgate.ports import Store
 from lockgate.services.callers import Caller
 from lockgate.services.effector import Effector
@@ -25,40 +25,30 @@ class Coordinator:
 
     def move(self, id: TaskId, asked: turns.Move, caller: Caller) -> Task:
         """The validated move; TransitionRefused says why not."""
-        return self.turn(id, lambda seen: turns.move(seen, asked), caller)
+        return self.turn(
+            id, lambda seen: turns.move(seen, asked), caller, f"task {id} was not moved"
+        )
 
     def resume(self, id: TaskId, directive: str, caller: Caller) -> Task:
         """Out of paused-for-intervention, with the count of failed attempts at nought."""
-        return self.turn(id, lambda seen: turns.resumed(seen, directive), caller)
+        what = f"task {id} was not resumed"
+        return self.turn(id, lambda seen: turns.resumed(seen, directive), caller, what)
 
     def attempt_failed(self, id: TaskId, reason: str) -> Task:
         return self.turn(id, lambda seen: turns.attempt_failed(seen, reason))
 
-    def answer(
-        self,
-        id: TaskId,
-        what: str,
-        decide: Callable[[Evidence], Decision | Refusal],
-        caller: Caller,
-    ) -> Task:
-        """A turn that is no move: a refusal says that `what` did not happen."""
-
-        def taken(seen: Evidence) -> Decision:
-            answer = decide(seen)
-            if isinstance(answer, Refusal):
-                raise Refused(what, why=answer.why, fix=answer.fix)
-            return answer
-
-        return self.turn(id, taken, caller)
-
     def turn(
         self,
         id: TaskId,
-        decide: Callable[[Evidence], Decision | Refusal],
+        decide: Callable[[Evidence], Decision | Refusal | Declined],
         caller: Caller = LOCKGATE,
+        what: str = "",
         write: Callable[[Decision], None] | None = None,
     ) -> Task:
-        """One turn of the wheel, taken again when somebody else's came in between."""
+        """One turn of the wheel, taken again when somebody else's came in between.
+
+        `what` says what did not happen where the decision declines.
+        """
         if behind(self.store, id):  # what an earlier turn accepted is written before it is read
             self.effector.carry_out(id)
         for _ in range(TRIES):
@@ -68,8 +58,8 @@ class Coordinator:
                     self._put_right(look, look.tampered)
                     continue
                 decision = decide(look.evidence)
-                if isinstance(decision, Refusal):
-                    raise refused(id, decision)
+                if not isinstance(decision, Decision):
+                    raise refused(id, decision, what)
                 (write or self.store.commit)(_carrying(decision, look))
             except StaleTask:
                 continue
@@ -95,5 +85,11 @@ def _carrying(decision: Decision, look: Look) -> Decision:
     return replace(decision, body=body, effects=effects)
 
 
-def refused(id: TaskId, refusal: Refusal) -> TransitionRefused:
-    return TransitionRefused(id, refusal.source, refusal.target, why=refusal.why, fix=refusal.fix)
+def refused(
+    id: TaskId, answer: Refusal | Declined, what: str = ""
+) -> TransitionRefused | TurnDeclined:
+    match answer:
+        case Refusal(source=source, target=target, why=why, fix=fix):
+            return TransitionRefused(id, source, target, why=why, fix=fix)
+        case Declined(why, fix):
+            return TurnDeclined(what or f"task {id} was not changed", why=why, fix=fix)

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from lockgate.core import handing_on, judging
-from lockgate.core.decision import Decision, Evidence, Refusal
+from lockgate.core.decision import Decision, Declined, Evidence
 from lockgate.core.model import Task, TaskId
 from lockgate.ports import Change, Project, Store, Workspaces
 from lockgate.services.coordinator import Coordinator
@@ -28,7 +28,10 @@ class Judge:
         files = self._files(project, task)
         results = self.runner.results(Evaluation(project, task, files, settings), cancelled)
         if not cancelled():
-            self.coordinator.turn(id, lambda seen: judging.judged(seen, results, task.since))
+            what = f"the results of the gates of task {id} were not kept"
+            self.coordinator.turn(
+                id, lambda seen: judging.judged(seen, results, task.since), what=what
+            )
 
     def with_change(self, task: Task) -> Task:
         """The task with the commit that is judged, taken now where its agent did not bring it."""
@@ -38,7 +41,7 @@ class Judge:
         if change is None:
             return task
 
-        def decide(seen: Evidence) -> Decision | Refusal:
+        def decide(seen: Evidence) -> Decision | Declined:
             return handing_on.change_taken(seen, change.commit, change.files, change.patch)
 
         return self.coordinator.turn(task.id, decide)

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import cast
 
 from lockgate.core import train_turns
-from lockgate.core.decision import Decision, Evidence, Refusal
+from lockgate.core.decision import Decision, Declined, Evidence
 from lockgate.core.event_log import canonical
 from lockgate.core.model import Task, TaskId
 from lockgate.core.train_model import (
@@ -17,14 +17,14 @@ from lockgate.core.train_model import (
     Land,
     SetAside,
 )
-from lockgate.errors import TransitionRefused
+from lockgate.errors import TurnDeclined
 from lockgate.ports import Arrived, Elsewhere, InTheWay, Landing
 from lockgate.services.coordinator import Coordinator
 from lockgate.services.train_view import Train, TrainView
 
 RESULTS = 1000
 
-Decide = Callable[[Evidence], Decision | Refusal]
+Decide = Callable[[Evidence], Decision | Declined]
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +115,7 @@ class Lander:
             return False
         try:
             self.coordinator.turn(id, decide)
-        except TransitionRefused:
+        except TurnDeclined:
             return False
         return True
 

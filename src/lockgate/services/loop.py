@@ -9,7 +9,7 @@ from threading import Event
 
 from lockgate.core.effects import EvaluateGates, overtaken
 from lockgate.core.model import Session, SessionId, TaskId
-from lockgate.errors import LockgateError, TransitionRefused
+from lockgate.errors import LockgateError, TurnDeclined
 from lockgate.ports import Clock, PendingEffect, Sessions, Store, Watch
 from lockgate.services.hands import Hands
 from lockgate.services.housekeeping import Housekeeper
@@ -152,7 +152,7 @@ class Loop:
         try:
             if not cancelled():
                 self.judge.evaluate(pending.task, cancelled)
-        except TransitionRefused:
+        except TurnDeclined:
             pass  # somebody else ended the evaluation meanwhile
         if not self.stopping.is_set():
             self.store.effects_done([pending.key])

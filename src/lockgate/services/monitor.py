@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from lockgate.core.agents import End, Ending, Exit, Report, Usage
 from lockgate.core.model import Session, SessionId
-from lockgate.errors import LockgateError, TransitionRefused
+from lockgate.errors import LockgateError, TurnDeclined
 from lockgate.ports import Harnesses, Sessions, Store
 from lockgate.services.attendance import Attendance
 from lockgate.services.spawner import Spawner
@@ -31,7 +31,7 @@ class Monitor:
         report = self._report(session, exit)
         try:
             self.attendance.session_ended(id, End(exit, report, self._spent(session, report)))
-        except TransitionRefused:
+        except TurnDeclined:
             return True  # somebody else has recorded it
         return True
 

@@ -7,7 +7,7 @@ from itertools import combinations
 from typing import cast
 
 from lockgate.core import train_turns
-from lockgate.core.decision import Decision, Evidence, Refusal
+from lockgate.core.decision import Decision, Declined, Evidence
 from lockgate.core.merging import places, plan
 from lockgate.core.model import Status, Task, TaskId
 from lockgate.core.train_model import Built, Commit, Hold, Place, Tree
@@ -90,7 +90,7 @@ class Queueing:
 
     def approve(self, id: TaskId, patch: str, caller: Caller) -> Task:
         """What could not be judged is tried once more."""
-        what = f"task {id} was not let land"
+        what = f"task {id} was not approved for landing"
         task = self._turn(id, what, lambda seen: train_turns.approved(seen, patch), caller)
         target, _ = self.view.target(self.view.store.project(task.project))
         self.view.log.forget_unjudged(target.name)
@@ -158,11 +158,11 @@ class Queueing:
         self,
         id: TaskId,
         what: str,
-        decide: Callable[[Evidence], Decision | Refusal],
+        decide: Callable[[Evidence], Decision | Declined],
         caller: Caller,
     ) -> Task:
         must_be_human(caller, what)
-        return self.coordinator.answer(id, what, decide, caller)
+        return self.coordinator.turn(id, decide, caller, what)
 
 
 def _judges(evidence: dict[str, object], tree: str | None) -> bool:

@@ -16,7 +16,8 @@ class Repinning:
 
     def repin(self, id: TaskId, caller: Caller) -> Task:
         """BadConfig where the base's configuration cannot be taken: then nothing changes."""
-        must_be_human(caller, f"task {id} keeps its rules")
+        what = f"task {id} keeps its rules"
+        must_be_human(caller, what)
         store = self.coordinator.store
         rules = self.configuration.rules_of(store.project(store.load(id).project))
-        return self.coordinator.turn(id, lambda seen: repinned(seen, rules), caller)
+        return self.coordinator.turn(id, lambda seen: repinned(seen, rules), caller, what)

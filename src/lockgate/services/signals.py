@@ -2,7 +2,7 @@
 
 from dataclasses import asdict, dataclass, replace
 
-from lockgate.core.decision import Evidence, Refusal
+from lockgate.core.decision import Decision, Evidence
 from lockgate.core.handing_on import Work
 from lockgate.core.model import Actor, Checkpoint, Status, Task, TaskId
 from lockgate.core.review_turns import handed_in
@@ -39,8 +39,8 @@ class Signals:
             return self.coordinator.move(id, asked, caller)
         seen = self.coordinator.witness.look(id, caller).evidence
         answer = move(seen, asked)
-        if isinstance(answer, Refusal):
-            raise refused(id, answer)
+        if not isinstance(answer, Decision):
+            raise refused(id, answer, f"task {id} was not moved")
         change = self._taken(seen.task)
         noted = self._checkpoint(id, caller, said or Said(summary=_handoff(seen)), change)
         done = Move(asked.target, asked.reason, work=Work(noted, change.commit, change.patch))
@@ -49,7 +49,7 @@ class Signals:
     def review(self, id: TaskId, text: str, caller: Caller) -> Task:
         """What a reviewer hands in, whole or not at all."""
         what = f"no review of task {id} was handed in"
-        return self.coordinator.answer(id, what, lambda seen: handed_in(seen, text), caller)
+        return self.coordinator.turn(id, lambda seen: handed_in(seen, text), caller, what)
 
     def checkpoint(self, id: TaskId, caller: Caller, said: Said) -> Checkpoint:
         """Keep where the work stands, with a snapshot of it."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from lockgate.core import steps
-from lockgate.core.decision import Decision, Evidence, Refusal
+from lockgate.core.decision import Decision, Declined, Evidence
 from lockgate.core.gate_orchestrator import TransitionResult
 from lockgate.core.model import Task, TaskId
 from lockgate.core.settings import Step
@@ -49,7 +49,7 @@ class Steps:
                 raise not_run(id, "another step of it is running", "wait until it has ended")
             seen = self._fresh(self.coordinator.witness.look(id, caller).evidence)
             node = steps.choose(seen, asked)
-            if isinstance(node, Refusal):
+            if isinstance(node, Declined):
                 raise not_run(id, node.why, node.fix)
             return self._judged(seen, node, caller)
 
@@ -69,15 +69,15 @@ class Steps:
         ran = Ran(tried.step.name, tried.commit, tried.result)
         told: list[TransitionResult] = []
 
-        def decide(seen: Evidence) -> Decision | Refusal:
+        def decide(seen: Evidence) -> Decision | Declined:
             answer = stepped(self._fresh(seen), ran)
-            if isinstance(answer, Refusal):
+            if isinstance(answer, Declined):
                 return answer
             told.append(answer.moved)
             return answer.decision
 
         what = f"step {ran.node} ran, and counts for nothing"
-        task = self.coordinator.answer(id, what, decide, caller)
+        task = self.coordinator.turn(id, decide, caller, what)
         return StepRun(task, tried, told[-1])
 
     def _fresh(self, seen: Evidence) -> Evidence:

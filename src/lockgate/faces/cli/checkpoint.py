@@ -8,7 +8,7 @@ import click
 
 from lockgate.core.model import Status, TaskId
 from lockgate.core.turns import Move
-from lockgate.errors import TransitionRefused
+from lockgate.errors import LockgateError, TransitionRefused, TurnDeclined
 from lockgate.faces.cli.output import app, echo, json_option, named, show, terminal
 from lockgate.services.signals import FINAL, INCREMENTAL, Said
 from lockgate.services.views import task_facts
@@ -56,7 +56,7 @@ def checkpoint(
         return
     try:
         task = it.signals.move(id, Move(Status.AGENT_REVIEW), it.caller, said)
-    except TransitionRefused as refusal:
+    except (TransitionRefused, TurnDeclined) as refusal:
         if not hook:
             raise
         _answer_hook(id, refusal, active=bool(hook.get("stop_hook_active")))
@@ -64,7 +64,7 @@ def checkpoint(
     show(task_facts(task), f"{task.id} is {task.status}", as_json=as_json or bool(hook))
 
 
-def _answer_hook(id: TaskId, refusal: TransitionRefused, *, active: bool) -> None:
+def _answer_hook(id: TaskId, refusal: LockgateError, *, active: bool) -> None:
     """Once the agent is asked to go on; a second time it may stop, and its exit is judged."""
     it = app()
     stopped_at = it.store.load(id).status
