@@ -8,16 +8,19 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from hashlib import sha256
 
 import click
 import pytest
 
 from lockgate.adapters.clock import SystemChance
-from lockgate.core.model import Role, Status
+from lockgate.core.decision import Decision
+from lockgate.core.model import Role, Status, TaskId
 from lockgate.faces.cli import output
 from lockgate.faces.cli.app import root
 from lockgate.faces.cli.app import run as run_in_process
+from lockgate.services import views
 from tests.faces.shell import CONFIG, FAIL, HANDOFF, PASS, Shell, a_shell, commit_config
 
 EVENT_KEYS = ["seq", "time", "task", "type", "prev", "data"]
@@ -872,6 +875,27 @@ def test_an_import_whose_id_is_taken_gets_another(shell, tmp_path):
 
     assert first == "old-task-1"
     assert re.fullmatch(r"old-branch-[0-9a-f]{4}", second)
+
+
+# --- what needs a human -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("status", [Status.STUCK, Status.WORKING])
+def test_status_shows_every_task_that_needs_a_human(shell, monkeypatch, status):
+    monkeypatch.setattr(views, "BATCH", 20)  # its pages, so that some tasks make many
+    first = shell.create("first", "--no-start")
+    app = shell.app()
+    task = replace(app.store.load(first), status=status, dead=status is Status.WORKING)
+    for n in range(60):
+        app.store.create(Decision(replace(task, id=TaskId(f"t-{n}"), branch=f"b-{n}")))
+    app.store.close()
+
+    told = shell.did("status")
+    facts = json.loads(shell.did("status", "--json"))
+
+    assert "needs a human: 60" in told
+    assert {it["task"] for it in facts["needs_human"]} == {f"t-{n}" for n in range(60)}
+    assert all(f" t-{n}: " in told for n in range(60))
 
 
 # --- a branch of its own ------------------------------------------------------------------------

@@ -1,6 +1,6 @@
 """Read models: what every face shows of a task, a board, a move that is not possible yet."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 
 from lockgate.core.decision import Evidence
@@ -111,10 +111,9 @@ class Views:
         )
 
     def overview(self, lands_by_itself: Callable[[Task], bool] = lambda _: False) -> Overview:
-        found = self.store.page(TaskFilter(None, NEEDS_HUMAN), None, PAGE).tasks
-        waiting = [it for it in found if needs_human(it) and not _goes_on(it, lands_by_itself)]
-        busy = self.store.page(TaskFilter(None, BUSY), None, BATCH).tasks
-        held = tuple(task for task in busy if needs_human(task) and not task.taken_over)
+        found = (it for it in self._all(NEEDS_HUMAN) if needs_human(it))
+        waiting = [it for it in found if not _goes_on(it, lands_by_itself)]
+        held = [it for it in self._all(BUSY) if needs_human(it) and not it.taken_over]
         return Overview(
             counts=self.store.counts(),
             alive=self.store.sessions_alive(),
@@ -136,6 +135,14 @@ class Views:
         while more := self.store.events(id, found[-1].seq if found else 0, BATCH):
             found += more
         return tuple(found)
+
+    def _all(self, statuses: frozenset[Status]) -> Iterator[Task]:
+        """Every task in these statuses: of what needs a human, nothing is cut off."""
+        page = self.store.page(TaskFilter(None, statuses), None, BATCH)
+        yield from page.tasks
+        while page.after is not None:
+            page = self.store.page(TaskFilter(None, statuses), page.after, BATCH)
+            yield from page.tasks
 
     def _gates(self, id: TaskId) -> tuple[GateView, ...]:
         """In the order in which they first spoke, each with its last word."""
