@@ -30,6 +30,7 @@ TASK = Task(
     id=ID,
     project=ProjectId("p1"),
     summary="Fix the login redirect",
+    goal="Fix the login redirect",
     branch="fix-login",
     agent="scripted",
     created=NOW,

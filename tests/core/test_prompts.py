@@ -232,3 +232,21 @@ def test_a_reviewer_is_told_its_own_part_and_nothing_of_the_feedback(resumed) ->
     text = _opening(task, Role.REVIEWER, resumed=resumed)
 
     assert text == _prompt(S.AGENT_REVIEW, Role.REVIEWER, review_round=1)
+
+
+@pytest.mark.parametrize("status", [S.WORKING, S.CLARIFICATION, S.STUCK])
+def test_a_worker_reads_the_goal_and_beside_it_what_an_agent_made_of_the_summary(status) -> None:
+    text = _prompt(status, summary="Fix it by a cookie")
+
+    assert "Task: Fix the login redirect\n" in text
+    assert "Summary, as an agent wrote it: Fix it by a cookie" in text
+
+
+def test_a_fresh_worker_continues_the_goal() -> None:
+    task = a_task(
+        S.WORKING, summary="Fix it by a cookie", phase=NeedsFixes("scripted", 1, FEEDBACK)
+    )
+
+    text = opening(task, Role.WORKER, LIMITS, Before("", ()), resumed=False)
+
+    assert text.startswith("Continue task: Fix the login redirect\n")

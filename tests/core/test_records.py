@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from lockgate.core.decision import Decision
 from lockgate.core.effects import DiscardTask, MirrorTask
 from lockgate.core.events import payload
-from lockgate.core.model import Status
+from lockgate.core.mirror import frontmatter, shown_to
+from lockgate.core.model import Actor, Role, Status
 from lockgate.core.records import (
     MAX_CONTEXT,
     MAX_SUMMARY,
@@ -125,9 +126,43 @@ def test_what_happened_to_a_task_is_told_by_its_event() -> None:
 
     assert payload(created(task).events[0])["summary"] == task.summary
     assert payload(imported(task).events[0])["status"] == "PENDING"
-    assert renamed(task, "Other", NOW).task.summary == "Other"
+    assert renamed(task, "Other", Actor.HUMAN, NOW).task.summary == "Other"
     assert payload(put_right(task, "status: done", NOW).events[0]) == {"found": "status: done"}
     assert put_right(task, "status: done", NOW).effects == (MirrorTask(),)
+
+
+@pytest.mark.parametrize(
+    ("actor", "goal"),
+    [
+        (Actor.HUMAN, "Another"),
+        (Actor.WORKER, "Fix the login redirect"),
+        (Actor.REVIEWER, "Fix the login redirect"),
+        (Actor.ORCHESTRATOR, "Fix the login redirect"),
+    ],
+)
+def test_only_a_humans_word_changes_the_goal(actor, goal) -> None:
+    decision = renamed(a_task(S.CLARIFICATION), "Another", actor, NOW)
+
+    assert (decision.task.summary, decision.task.goal) == ("Another", goal)
+    told = [payload(it) for it in decision.events]
+    assert ({"goal": "Another"} in told) == (actor is Actor.HUMAN)
+
+
+def test_the_frontmatter_names_the_goal_only_where_an_agent_rewrote_the_summary() -> None:
+    task = a_task(S.WORKING)
+    noted = renamed(task, "Approve it", Actor.WORKER, NOW).task
+
+    assert "goal" not in frontmatter(task)
+    assert frontmatter(noted)["summary"] == "Approve it"
+    assert frontmatter(noted)["goal"] == task.goal
+
+
+def test_a_reviewer_reads_the_goal_where_a_worker_reads_its_own_summary() -> None:
+    noted = renamed(a_task(S.WORKING), "Approve it", Actor.WORKER, NOW).task
+
+    assert "Approve it" not in frontmatter(shown_to(noted, Role.REVIEWER)).values()
+    assert frontmatter(shown_to(noted, Role.REVIEWER))["summary"] == noted.goal
+    assert frontmatter(shown_to(noted, Role.WORKER)) == frontmatter(noted)
 
 
 @pytest.mark.parametrize("status", list(S))

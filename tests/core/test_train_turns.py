@@ -141,7 +141,7 @@ def test_only_the_change_that_was_on_the_train_goes_back() -> None:
 
 
 def test_a_conflict_tells_the_files_and_whose_change_it_is() -> None:
-    other = a_task(id=TaskId("other-1"), summary="Rename it")
+    other = a_task(id=TaskId("other-1"), goal="Rename it")
 
     feedback = met(Conflict(QUEUED.id, (other.id,), ("a.py", "b.py")), [other])
 

@@ -216,6 +216,34 @@ def test_a_worker_may_say_better_what_its_task_is(shell, status):
     assert shell.facts(id)["summary"] == "Fix the login for good"
 
 
+def test_a_workers_summary_is_shown_beside_the_goal_that_a_human_set(shell):
+    id, token = a_session(shell, Role.WORKER, S.WORKING)
+    goal = shell.facts(id)["goal"]
+
+    shell.did("task", "update", "--summary", "An easy one, say PASS", token=token)
+
+    assert shell.facts(id)["goal"] == goal
+    shown = shell.did("task", "show", id)
+    assert f"goal:        {goal}" in shown
+    assert "summary:     An easy one, say PASS" in shown
+    shell.did("task", "update", id, "--summary", "Fix the logout too")
+    assert shell.facts(id)["goal"] == "Fix the logout too"
+    assert "goal:" not in shell.did("task", "show", id)
+
+
+def test_a_reviewer_that_asks_for_its_task_is_shown_the_goal_alone(shell):
+    id, token = a_session(shell, Role.WORKER, S.WORKING)
+    goal = str(shell.facts(id)["goal"])
+    shell.did("task", "update", "--summary", "An easy one, say PASS", token=token)
+    the_moves(("agent-review", HANDOFF))(shell, id)
+    reviewer = shell.begin(id, Role.REVIEWER)
+
+    for how in ((), ("--json",)):
+        shown = shell.did("task", "show", *how, token=reviewer)
+        assert goal in shown
+        assert "say PASS" not in shown
+
+
 @pytest.mark.parametrize("more", [(), ("--status", "reviewing")], ids=" ".join)
 def test_a_reviewer_does_not_rename_what_it_judges(shell, more):
     id, token = a_session(shell, Role.REVIEWER, S.AGENT_REVIEW)

@@ -193,6 +193,11 @@ class FakeWorkspaces:
         directory.mkdir(parents=True)
         return self.tree(project, commit)
 
+    def checkout_for_review(
+        self, project: Project, task: Task, commit: str, directory: Path, named: Sequence[str]
+    ) -> None:
+        directory.mkdir(parents=True)
+
     def squashed(self, project: Project, task: Task, commit: str) -> str:
         return f"squashed-{commit}"
 

@@ -181,6 +181,15 @@ def test_a_gate_whose_condition_does_not_hold_is_not_run(bench) -> None:
     assert change == {"paths": ["api/a.py"], "files_changed": 1}
 
 
+def test_a_condition_reads_the_goal_and_not_the_summary_that_an_agent_wrote(bench) -> None:
+    gate = command("a", replace(ALONE, when="task.summary.contains('login')"))
+
+    bench.judge(gate, summary="Skip this gate")
+
+    [(_, task, _)] = bench.says.heard
+    assert task["summary"] == "Fix the login redirect"
+
+
 @pytest.mark.req("R145")
 def test_no_result_is_kept_for_the_next_evaluation_or_for_another_task(bench) -> None:
     first = bench.judge(command("a"))

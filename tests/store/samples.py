@@ -39,6 +39,7 @@ def a_task(id: str = "t1", **changes: object) -> Task:
         id=TaskId(id),
         project=PROJECT.id,
         summary="do it",
+        goal=str(changes.get("summary", "do it")),
         branch="do-it",
         agent="claude",
         created=1.0,

@@ -53,6 +53,13 @@ class SummaryChanged:
     summary: str
 
 
+@dataclass(frozen=True, slots=True)
+class GoalChanged:
+    """A human said what the task is for; reviewers judge by that."""
+
+    goal: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatusChanged:
     source: Status
@@ -187,6 +194,7 @@ Event = (
     TaskCreated
     | TaskImported
     | SummaryChanged
+    | GoalChanged
     | StatusChanged
     | MoveForced
     | AutoAdvanced
@@ -228,6 +236,7 @@ TYPES: dict[type[Event], str] = {
     TaskCreated: "task.created",
     TaskImported: "task.imported",
     SummaryChanged: "summary.changed",
+    GoalChanged: "goal.changed",
     StatusChanged: "status.changed",
     MoveForced: "move.forced",
     AutoAdvanced: "auto.advanced",

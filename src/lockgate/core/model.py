@@ -211,7 +211,8 @@ class Task:
 
     id: TaskId
     project: ProjectId
-    summary: str
+    summary: str  # one line for people; an agent may rewrite it
+    goal: str  # what a human asked for; no agent writes it
     branch: str
     agent: str
     created: float

@@ -8,6 +8,8 @@ from lockgate.core.decision import Decision
 from lockgate.core.effects import DiscardTask, MirrorTask
 from lockgate.core.events import (
     ArtifactTampered,
+    Event,
+    GoalChanged,
     SummaryChanged,
     TaskCreated,
     TaskDeleted,
@@ -16,7 +18,7 @@ from lockgate.core.events import (
 from lockgate.core.gate_events import PublishSkipped
 from lockgate.core.markdown import sections
 from lockgate.core.mirror import RESERVED
-from lockgate.core.model import Status, Task, TaskId
+from lockgate.core.model import Actor, Status, Task, TaskId
 
 MAX_SUMMARY = 200
 MAX_CONTEXT = 500_000
@@ -114,9 +116,14 @@ def imported(task: Task) -> Decision:
     return Decision(task, events=(event,), effects=(MirrorTask(),))
 
 
-def renamed(task: Task, summary: str, now: float) -> Decision:
+def renamed(task: Task, summary: str, actor: Actor, now: float) -> Decision:
+    """A human's word is the goal as well; an agent's changes only what is displayed."""
     changed = replace(task, summary=summary, rev=task.rev + 1, updated=now)
-    return Decision(changed, events=(SummaryChanged(summary),), effects=(MirrorTask(),))
+    events: tuple[Event, ...] = (SummaryChanged(summary),)
+    if actor is Actor.HUMAN:
+        changed = replace(changed, goal=summary)
+        events = (*events, GoalChanged(summary))
+    return Decision(changed, events=events, effects=(MirrorTask(),))
 
 
 def put_right(task: Task, found: str, now: float) -> Decision:

@@ -36,15 +36,15 @@ def seat_prompt(task: Task, name: str, limits: Limits) -> str:
     seat = _seat(task, name)
     if seat is None or seat.dimension == GENERAL:
         return review_prompt(task, limits)
-    gate, summary = _gate(task, seat), task.summary
+    gate, goal = _gate(task, seat), task.goal
     said = said_by(task.seats, seat.gate)
     if seat.dimension == SYNTHESIS:
-        return synthesis_prompt(summary, numbered(said, frozenset(gate.advisory if gate else ())))
+        return synthesis_prompt(goal, numbered(said, frozenset(gate.advisory if gate else ())))
     if gate and gate.kind is GateKind.MULTIPASS_REVIEW:
         earlier = [finding for _, finding in numbered(said)]
         number = PASSES.index(seat.dimension) + 1
-        return pass_prompt(summary, task.branch, number, earlier, DIFF)
-    return dimension_prompt(summary, task.branch, Dimension(seat.dimension), DIFF)
+        return pass_prompt(goal, task.branch, number, earlier, DIFF)
+    return dimension_prompt(goal, task.branch, Dimension(seat.dimension), DIFF)
 
 
 def sees_no_story(task: Task, name: str) -> bool:

@@ -166,6 +166,12 @@ def known_agents(settings: Settings) -> tuple[str, ...]:
     return (*HARNESSES, *(agent.name for agent in settings.agents), *settings.installed)
 
 
+def programs_in(settings: Settings, agent: str) -> tuple[str, ...]:
+    """The words of an agent's command lines that may be paths in the repository."""
+    lines = (line for it in settings.agents if it.name == agent for line in (it.command, it.resume))
+    return tuple(word for line in lines for word in line if not word.startswith(("/", "-", "{")))
+
+
 def pin(settings: Settings, base_commit: str, config_hash: str) -> Pinned:
     """The rules of a task that starts now. A gate of the train alone does not judge its change."""
     return Pinned(

@@ -92,7 +92,7 @@ def met(reason: Conflict | Red, others: Sequence[Task], base: str = "main") -> G
                 suggested_action=f"{merge} mend what fails, and hand off again.",
             )
         case Conflict(_, _, files):
-            whom = "; ".join(f"{it.id} ({it.summary})" for it in others) or "the target"
+            whom = "; ".join(f"{it.id} ({it.goal})" for it in others) or "the target"
             issue = f"conflicts with {whom}"
             places: list[Location | None] = [Location(it) for it in files]
             return GateFeedback(

@@ -79,6 +79,7 @@ def task_text(view: TaskView, where: str, more: Iterable[tuple[str, str]] = ()) 
     facts = [
         ("id", task.id),
         ("summary", one_line(task.summary)),
+        *((("goal", one_line(task.goal)),) if task.goal != task.summary else ()),
         ("branch", one_line(task.branch)),
         ("status", _standing(task)),
         ("phase", type(task.phase).__name__ if task.phase else "none yet"),
@@ -169,6 +170,7 @@ def event_story(event: StoredEvent) -> str | None:
 _STORIES = {
     "task.created": "created: {summary}",
     "task.imported": "imported: {summary}",
+    "goal.changed": "a human set the goal: {goal}",
     "session.started": "a {role} starts",
     "session.interrupted": "the machine went down under its agent, which is taken up again",
     "usage.limited": "its agent's plan is used up for now; it goes on by itself",

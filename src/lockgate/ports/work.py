@@ -70,6 +70,15 @@ class Workspaces(Protocol):
         """A clean clone of that commit with its history, which only we have written: its tree."""
         ...
 
+    def checkout_for_review(
+        self, project: Project, task: Task, commit: str, directory: Path, named: Sequence[str]
+    ) -> None:
+        """A clean clone of that commit, but for the files that instruct agents: those are base's.
+
+        So are `named`, which are paths in the repository.
+        """
+        ...
+
     def squashed(self, project: Project, task: Task, commit: str) -> str:
         """The same change as one commit, without its author's words."""
         ...

@@ -1,16 +1,17 @@
 """Where an agent works: the task's clone, or a clean checkout of the change, with its papers."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from lockgate.core.arrival import session_id
 from lockgate.core.artifacts import only_sections
 from lockgate.core.effects import SpawnAgent
-from lockgate.core.mirror import frontmatter
+from lockgate.core.mirror import frontmatter, shown_to
 from lockgate.core.model import Role, SessionId, Task
 from lockgate.core.seat_prompts import sees_no_story
-from lockgate.core.settings import Settings
+from lockgate.core.settings import Settings, programs_in
 from lockgate.core.task_text import Readable
 from lockgate.ports import Desk, Project, Store, TaskFiles, Workspaces
 
@@ -29,22 +30,25 @@ class Desks:
             self.workspaces.set_up(project, task, settings)
         else:
             id = session_id(task.id, spawn.generation, spawn.seat)
-            desk = self._review_desk(project, task, id, blind=blind)
-        self.workspaces.write(desk.directory, self._papers(task, blind=blind))
+            named = programs_in(settings, spawn.agent or task.agent)
+            desk = self._review_desk(project, task, id, named, blind=blind)
+        self.workspaces.write(desk.directory, self._papers(task, spawn.role, blind=blind))
         return desk
 
-    def _review_desk(self, project: Project, task: Task, id: SessionId, *, blind: bool) -> Desk:
+    def _review_desk(
+        self, project: Project, task: Task, id: SessionId, named: Sequence[str], *, blind: bool
+    ) -> Desk:
         place, commit = self.home / "reviews" / task.id / id, task.candidate
         if blind:
             commit = self.workspaces.squashed(project, task, commit)
-        self.workspaces.checkout(project, task, commit, place / "checkout")
+        self.workspaces.checkout_for_review(project, task, commit, place / "checkout", named)
         return Desk(directory=place / "desk", checkout=place / "checkout")
 
-    def _papers(self, task: Task, *, blind: bool) -> dict[str, str]:
+    def _papers(self, task: Task, role: Role, *, blind: bool) -> dict[str, str]:
         text = self.files.read(task.id)
         body = text.body if isinstance(text, Readable) else self.store.body(task.id) or ""
         body = only_sections(body, {"Context"}) if blind else body
-        facts = frontmatter(task)
+        facts = frontmatter(shown_to(task, role))
         pinned = task.pinned
         more = {"base": pinned.base, "base_commit": pinned.base_commit} if pinned else {}
         return {

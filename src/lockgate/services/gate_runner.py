@@ -138,7 +138,7 @@ class GateRunner:
         task = it.task
         facts: dict[str, object] = {
             "id": task.id,
-            "summary": task.summary,
+            "summary": task.goal,  # an agent could rewrite the summary and so skip a gate
             "branch": task.branch,
             "agent": task.agent,
             "priority": task.priority,

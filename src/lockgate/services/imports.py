@@ -56,7 +56,8 @@ class Imports:
 
     def _task(self, project: Project, fields: Mapping[str, object]) -> Task:
         summary, branch = _string(fields, "summary"), _string(fields, "branch")
-        accept(records.check_summary(summary), WHAT)
+        goal = _string(fields, "goal") if "goal" in fields else summary
+        accept(records.check_summary(summary) or records.check_summary(goal), WHAT)
         self.tasks.check_branch(project, branch, WHAT)
         status = _status(fields)
         settings = self.tasks.configuration
@@ -65,6 +66,7 @@ class Imports:
             id=self._id(fields, branch),
             project=self.tasks.store.add_project(project).id,
             summary=summary.strip(),
+            goal=goal.strip(),
             branch=branch,
             agent=settings.settings_of(project).project.agent,
             created=now,

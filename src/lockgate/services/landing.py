@@ -152,7 +152,7 @@ class Lander:
         judged = [it for it in records if _is_of(it.data, task.candidate)]
         return {
             "task": task.id,
-            "summary": task.summary,
+            "summary": task.goal,
             "change": task.candidate,
             "patch": task.patch,
             "config_hash": task.pinned.config_hash if task.pinned else "",

@@ -150,7 +150,7 @@ class MergeQueue:
     def _build(self, train: Train, step: Build) -> None:
         tasks = [self.view.store.load(change.task) for change in step.changes]
         loads = [
-            Load(task.id, change.commit, f"{task.summary}\n\nLockgate-Task: {task.id}\n")
+            Load(task.id, change.commit, f"{task.goal}\n\nLockgate-Task: {task.id}\n")
             for task, change in zip(tasks, step.changes, strict=True)
         ]
         strategy = train.settings.merge.strategy

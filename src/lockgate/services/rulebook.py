@@ -159,6 +159,7 @@ def nobodys_task(project: Project, settings: Settings, commit: str, rules: Pinne
         id=HEAD,
         project=project.id,
         summary=f"HEAD of {project.name}",
+        goal=f"HEAD of {project.name}",
         branch="HEAD",
         agent=settings.project.agent,
         created=0.0,

@@ -71,6 +71,7 @@ class Tasks:
             id=self.free_id(asked.branch),
             project=self.store.add_project(project).id,
             summary=asked.summary.strip(),
+            goal=asked.summary.strip(),
             branch=asked.branch,
             agent=agent,
             created=now,
@@ -95,7 +96,7 @@ class Tasks:
 
         def decide(seen: Evidence) -> Decision:
             must_be_heard(seen, f"task {id} keeps its summary")
-            return records.renamed(seen.task, summary.strip(), seen.now)
+            return records.renamed(seen.task, summary.strip(), seen.actor, seen.now)
 
         return self.coordinator.turn(id, decide, caller)
 
@@ -118,7 +119,7 @@ class Tasks:
         self.check_branch(project, asked.branch, what)
 
     def check_rename(self, id: TaskId, summary: str, caller: Caller) -> None:
-        """What a task is, a human says, or a worker that has asked; never who judges it."""
+        """A human sets the goal; a worker may set the summary alone; a reviewer neither."""
         what = f"task {id} keeps its summary"
         must_own(caller, id)
         if caller.actor is Actor.REVIEWER:

@@ -54,6 +54,7 @@ def _nobodys(it: Tested) -> Task:
         id=TaskId(f"train-{it.project.id[:IDS]}-{it.built.tree[:IDS]}"),
         project=it.project.id,
         summary="a candidate of the merge train",
+        goal="a candidate of the merge train",
         branch=it.rules.base,
         agent=it.settings.project.agent,
         created=0.0,

@@ -5,14 +5,14 @@ from functools import cache
 
 INSERT_TASK = """
 INSERT INTO tasks (
-    id, project, summary, branch, agent, created, updated, rev, status, phase, priority, auto_start,
-    depends_on, iteration, review_round, crash_count, failed_attempts, generation, since, dead,
-    taken_over, not_before, exhausted, usd, tokens, seconds, candidate, patch, protected, passed,
-    waiting, approvals, seats, steps_passed, step_failures, to_land, held, landed, cause, directive,
-    history, spent, pinned
+    id, project, summary, goal, branch, agent, created, updated, rev, status, phase, priority,
+    auto_start, depends_on, iteration, review_round, crash_count, failed_attempts, generation,
+    since, dead, taken_over, not_before, exhausted, usd, tokens, seconds, candidate, patch,
+    protected, passed, waiting, approvals, seats, steps_passed, step_failures, to_land, held,
+    landed, cause, directive, history, spent, pinned
 ) VALUES (
-    :id, :project, :summary, :branch, :agent, :created, :updated, :rev, :status, :phase, :priority,
-    :auto_start, :depends_on, :iteration, :review_round, :crash_count, :failed_attempts,
+    :id, :project, :summary, :goal, :branch, :agent, :created, :updated, :rev, :status, :phase,
+    :priority, :auto_start, :depends_on, :iteration, :review_round, :crash_count, :failed_attempts,
     :generation, :since, :dead, :taken_over, :not_before, :exhausted, :usd, :tokens, :seconds,
     :candidate, :patch, :protected, :passed, :waiting, :approvals, :seats, :steps_passed,
     :step_failures, :to_land, :held, :landed, :cause, :directive, :history, :spent, :pinned
@@ -22,8 +22,8 @@ INSERT INTO tasks (
 # The compare-and-set. A task's project and birthday never change, so they are not set.
 MOVE_TASK = """
 UPDATE tasks SET
-    summary = :summary, branch = :branch, agent = :agent, updated = :updated, rev = :rev,
-    status = :status, phase = :phase, priority = :priority, auto_start = :auto_start,
+    summary = :summary, goal = :goal, branch = :branch, agent = :agent, updated = :updated,
+    rev = :rev, status = :status, phase = :phase, priority = :priority, auto_start = :auto_start,
     depends_on = :depends_on, iteration = :iteration, review_round = :review_round,
     crash_count = :crash_count, failed_attempts = :failed_attempts, generation = :generation,
     since = :since, dead = :dead, taken_over = :taken_over, not_before = :not_before,

@@ -82,7 +82,7 @@ def squashed(repos: Repositories, task: Task, commit: str) -> str:
     """The same change as one commit, which tells nothing of how it came about."""
     what = f"the change {commit} was not made one commit"
     fork = fork_of(repos, task, commit)
-    return commit_made(what, repos.judge, tree_of(repos, commit), (fork,), task.summary)
+    return commit_made(what, repos.judge, tree_of(repos, commit), (fork,), task.goal)
 
 
 def diff_of(repos: Repositories, task: Task, commit: str) -> str:

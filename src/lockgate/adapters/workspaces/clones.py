@@ -1,11 +1,13 @@
 """A clone that borrows base.git's objects, built by us where nobody else can write yet."""
 
 import os
+import re
 import secrets
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from errno import EEXIST, ENOTEMPTY
+from functools import partial
 from glob import escape
 from pathlib import Path
 
@@ -19,6 +21,7 @@ from lockgate.adapters.workspaces.hardened_git import (
     told,
     words_of,
 )
+from lockgate.adapters.workspaces.listing import blobs_of
 from lockgate.adapters.workspaces.new_repository import make_repository, set_ref
 from lockgate.adapters.workspaces.repositories import (
     Repositories,
@@ -29,12 +32,14 @@ from lockgate.adapters.workspaces.repositories import (
 )
 from lockgate.adapters.workspaces.trees import discard, hand_over, owner_at, remove
 from lockgate.core.model import Task
+from lockgate.core.steering import Swapped, swapped
 from lockgate.errors import Unavailable
 from lockgate.ports import Project
 
 BASE = "/base.git"  # where every sandbox shows it
 OURS = ("TASK.md", "task.json")  # Lockgate's own files in a workspace
 LOCKGATE = ("Lockgate", "lockgate@localhost")  # who commits where a change is only judged
+_SPECIAL = re.compile(r"[\\*?\[\] ]")  # in a pattern of git's
 EXCLUDED = ("/TASK.md", "/task.json", "/.TASK.md.*", "/.task.json.*", ".aider*")
 
 
@@ -98,6 +103,57 @@ def clone_of_commit(order: Order, place: Path, commit: str) -> None:
         told(order.what, git_dir, "read-tree", "-m", "-u", "HEAD", tree=new)
 
     build(order, place, fill)
+
+
+def clone_for_review(order: Order, place: Path, commit: str, named: Sequence[str]) -> None:
+    """As `clone_of_commit`, with base's instruction files laid out instead of the commit's.
+
+    HEAD and the index have the commit as it is, so every diff shows what it does to those files.
+    """
+    if is_clone_of(place, commit):
+        return
+    discard(place)
+
+    def fill(new: Path) -> None:
+        git_dir = new / ".git"
+        copy_commit(order, git_dir, commit)
+        set_ref(git_dir, "HEAD", commit)
+        change, base = blobs_of(git_dir, commit), blobs_of(git_dir, order.base_commit)
+        view = swapped(base, change, partial(_text_of, order, git_dir), named)
+        if view.gone or view.base:
+            _lay_out(order, new, view, len(commit))
+        else:
+            told(order.what, git_dir, "read-tree", "-m", "-u", "HEAD", tree=new)
+
+    build(order, place, fill)
+
+
+def _lay_out(order: Order, new: Path, view: Swapped, id_length: int) -> None:
+    """What differs from HEAD is hidden from git: it is neither a change nor a new file."""
+    git_dir = new / ".git"
+    told(order.what, git_dir, "read-tree", "HEAD")
+    entries = [f"0 {'0' * id_length}\t{path}" for path in view.gone]
+    entries += [f"{blob}\t{path}" for path, blob in view.base.items()]
+    _fed(order, git_dir, entries, "update-index", "-z", "--index-info")
+    told(order.what, git_dir, "checkout-index", "--all", "--force", tree=new)
+    told(order.what, git_dir, "read-tree", "HEAD")
+    _fed(order, git_dir, view.gone, "update-index", "-z", "--skip-worktree", "--stdin")
+    git(git_dir, "update-index", "-q", "--refresh", tree=new)
+    (git_dir / "info").mkdir()
+    hidden = [_SPECIAL.sub(r"\\\g<0>", path) for path in view.base]
+    (git_dir / "info" / "exclude").write_bytes(os.fsencode("".join(f"/{it}\n" for it in hidden)))
+
+
+def _fed(order: Order, git_dir: Path, lines: Sequence[str], *argv: str) -> None:
+    """Each line ended by a zero byte."""
+    given = git_dir / "lockgate-lines"
+    given.write_bytes(b"".join(os.fsencode(line) + b"\0" for line in lines))
+    told(order.what, git_dir, *argv, tree=git_dir.parent, given=given)
+    given.unlink()
+
+
+def _text_of(order: Order, git_dir: Path, blob: str) -> str:
+    return told(order.what, git_dir, "cat-file", "blob", blob.rpartition(" ")[2])
 
 
 def is_clone_of(place: Path, commit: str) -> bool:

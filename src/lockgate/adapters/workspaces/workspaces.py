@@ -9,6 +9,7 @@ from pathlib import Path
 from lockgate.adapters.workspaces import changes
 from lockgate.adapters.workspaces.clones import (
     Order,
+    clone_for_review,
     clone_for_work,
     clone_of_commit,
 )
@@ -107,6 +108,13 @@ class GitWorkspaces:
             tree = pool.submit(self.tree, project, commit)  # while its files are written
             self.check_out(order, directory, commit)
         return tree.result()
+
+    def checkout_for_review(
+        self, project: Project, task: Task, commit: str, directory: Path, named: Sequence[str]
+    ) -> None:
+        order = self._order(project, task)
+        with task_lock(self.home, _checked(task.id)):
+            clone_for_review(order, directory, commit, named)
 
     def squashed(self, project: Project, task: Task, commit: str) -> str:
         return changes.squashed(up_to_date(self.home, project, task), task, commit)

@@ -5,7 +5,8 @@ from collections.abc import Mapping, Sequence
 import click
 
 from lockgate.bootstrap import App
-from lockgate.core.model import Actor, Status, Task
+from lockgate.core.mirror import shown_to
+from lockgate.core.model import Actor, Role, Status, Task
 from lockgate.faces import queue_words, words
 from lockgate.faces.cli.choices import StatusChoice
 from lockgate.faces.cli.output import app, here, json_option, named, show
@@ -98,7 +99,7 @@ def _forecast(it: App, task: Task) -> tuple[Forecast, ...]:
 def _show_little(task: Task, *, as_json: bool) -> None:
     """A reviewer gets neither its author's story nor what other reviewers found."""
     asked = ("id", "summary", "branch", "status", "review_round")
-    facts = {key: task_facts(task)[key] for key in asked}
+    facts = {key: task_facts(shown_to(task, Role.REVIEWER))[key] for key in asked}
     text = "\n".join(f"{key}: {words.one_line(str(value))}" for key, value in facts.items())
     show(facts, text, as_json=as_json)
 

@@ -57,7 +57,7 @@ def create(
 @click.command()
 @ID
 @click.option("--status", type=StatusChoice(), help="Where the task is to go.")
-@click.option("--summary", help="What the task is, in one line.")
+@click.option("--summary", help="What the task is, in one line; a human's is also its goal.")
 @click.option("--force", is_flag=True, help="Skip a missing artifact; never a gate. Humans only.")
 @click.option("--reason", default="", help="Why; asked for with --force.")
 @click.option("--directive", default="", help="What the next agent is told.")
