@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 
+from lockgate.adapters.sandbox.launch import scoping
 from lockgate.ports import Attempt, Cut
 from tests.adapters.gatehouse import NEEDS_BUBBLEWRAP, Gatehouse, a_gatehouse
 
@@ -164,6 +165,20 @@ def test_3_it_reaches_nobody_outside(house, tmp_path) -> None:
             outside["udp"].recv(1)
 
     assert (done.exit_code, done.out) == (0, "own localhost works\n")
+
+
+@pytest.mark.skipif(not scoping(), reason="needs Linux 6.12 or later with Landlock")
+def test_3_with_the_network_it_still_reaches_no_abstract_socket_of_the_users(house) -> None:
+    name = f"lockgate-test-{os.getpid()}"
+    script = f"import socket; socket.socket(socket.AF_UNIX).connect('\\0{name}')"
+    with socket.socket(socket.AF_UNIX) as theirs:
+        theirs.bind(f"\0{name}")
+        theirs.listen()
+
+        done = tries(house, script, network=True)
+
+    assert done.exit_code == 1
+    assert "PermissionError" in done.err
 
 
 @pytest.mark.tmux

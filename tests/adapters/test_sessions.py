@@ -4,8 +4,10 @@ import contextlib
 import json
 import os
 import select
+import shlex
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -17,6 +19,7 @@ from typing import Any, cast
 import pytest
 
 from lockgate.adapters.sandbox import owner, trouble
+from lockgate.adapters.sandbox.launch import scoping
 from lockgate.adapters.sessions import proc, process
 from lockgate.adapters.sessions.door import Answer, Door, Line, Request
 from lockgate.adapters.sessions.layout import LOG_BYTES, lay_out
@@ -36,6 +39,7 @@ ENCLOSED = pytest.param(
 )
 ID = SessionId("fix-login-3f9a.1")
 PATIENCE = 30.0
+DATAGRAM = socket.SOCK_DGRAM
 
 
 class Stage:
@@ -264,6 +268,41 @@ def test_a_program_holds_no_descriptor_of_the_sandboxs_proof(stage) -> None:
     _, output = stage.play("ls /proc/self/fd | wc -l; tr '\\0' ' ' </proc/$$/cmdline")
 
     assert output.startswith("4\n/bin/sh -c ls ")
+
+
+REACHES = """
+import socket, sys
+def tried(kind, name):
+    near = socket.socket(socket.AF_UNIX, kind)
+    try:
+        near.connect(name)
+    except OSError as error:
+        return type(error).__name__
+    return "reached"
+own = socket.socket(socket.AF_UNIX)
+own.bind("\\0own")
+own.listen()
+print(tried(socket.SOCK_STREAM, "\\0" + sys.argv[1]), tried(socket.SOCK_DGRAM, "\\0" + sys.argv[2]))
+print(tried(socket.SOCK_STREAM, "\\0own"), tried(socket.SOCK_STREAM, sys.argv[3]))
+"""
+
+
+@pytest.mark.skipif(not scoping(), reason="needs Linux 6.12 or later with Landlock")
+@pytest.mark.parametrize("stage", [ENCLOSED], indirect=True)
+def test_a_session_reaches_its_own_abstract_sockets_and_its_command_but_none_of_the_users(
+    stage,
+) -> None:
+    with socket.socket(socket.AF_UNIX) as stream, socket.socket(socket.AF_UNIX, DATAGRAM) as one:
+        names = f"stream-{os.getpid()}", f"datagram-{os.getpid()}"
+        stream.bind(f"\0{names[0]}")
+        stream.listen()
+        one.bind(f"\0{names[1]}")
+        script = shlex.join((sys.executable, "-I", "-S", "-c", REACHES, *names))
+
+        exit, output = stage.play(f'{script} "$LOCKGATE_SOCKET"')
+
+    assert exit.code == 0, output
+    assert output.split() == ["PermissionError", "PermissionError", "reached", "reached"]
 
 
 # --- limits -------------------------------------------------------------------------------------

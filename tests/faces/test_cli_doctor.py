@@ -10,6 +10,7 @@ import pytest
 from lockgate.adapters.credentials import StoredCredentials
 from lockgate.adapters.doctor import version_of
 from lockgate.adapters.sandbox import trouble
+from lockgate.adapters.sandbox.launch import scoping
 from lockgate.core.model import Role, Status
 from tests.faces.shell import CONFIG, Answer, Shell, commit_config
 from tests.faces.test_cli_agents import Seat
@@ -57,6 +58,17 @@ def test_without_tmux_the_main_job_runs_and_the_cost_is_named(shell, tmp_path):
     assert answer.code == 0
     assert (tmux["found"], tmux["costs"]) == ("not installed", "no takeover of an agent's session")
     assert "install tmux" in tmux["fix"]
+
+
+@needs_sandbox
+def test_it_says_what_keeps_sessions_from_the_users_abstract_sockets(shell):
+    found = parts(doctor(shell))["abstract sockets"]
+
+    if scoping():
+        assert (found["found"], found["costs"]) == ("closed to sessions, by Landlock", "")
+    else:
+        assert found["found"] == "open to sessions"
+        assert "X11" in found["costs"]
 
 
 NEEDED = {"git": "nothing works without it", "bwrap": "no agent and no gate runs"}

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
         open_app,
         program_version,
         run_demo_tests,
+        sandbox_closes_sockets,
         sandbox_trouble,
     )
     from lockgate.bootstrap.configuring import home_of
@@ -25,6 +26,7 @@ __all__ = [
     "open_app",
     "program_version",
     "run_demo_tests",
+    "sandbox_closes_sockets",
     "sandbox_trouble",
 ]
 

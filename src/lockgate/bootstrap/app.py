@@ -10,7 +10,7 @@ from lockgate.adapters.credentials import StoredCredentials
 from lockgate.adapters.doctor import version_of
 from lockgate.adapters.git import GitRepository
 from lockgate.adapters.harnesses import Registry
-from lockgate.adapters.sandbox import trouble
+from lockgate.adapters.sandbox import sockets_closed, trouble
 from lockgate.adapters.sessions.process import ProcessSessions
 from lockgate.adapters.store import open_store
 from lockgate.adapters.store.sql_store import SqlStore
@@ -33,7 +33,7 @@ from lockgate.services.signals import Signals
 from lockgate.services.tasks import Tasks
 from lockgate.services.views import Views
 
-program_version, sandbox_trouble = version_of, trouble
+program_version, sandbox_trouble, sandbox_closes_sockets = version_of, trouble, sockets_closed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

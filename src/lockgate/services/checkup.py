@@ -31,15 +31,22 @@ def settings_here(repository: Repository, rules: Configuration, directory: Path)
 
 @dataclass(frozen=True, slots=True)
 class Checkup:
-    """`version` is None where a program is not there; `trouble` says why a sandbox fails."""
+    """`version` is None where a program is not there; `trouble` says why a sandbox fails.
+
+    `closes_sockets` says whether a sandbox keeps agents from the user's abstract sockets.
+    """
 
     version: Callable[[str], str | None]
     trouble: Callable[[], str | None]
+    closes_sockets: Callable[[], bool]
 
     def machine(self, settings: Settings) -> Iterator[Part]:
         yield self._git()
         yield self._tmux()
-        yield self._sandbox(settings)
+        sandbox = self._sandbox(settings)
+        yield sandbox
+        if not sandbox.costs:
+            yield self._sockets()
 
     def agents(
         self,
@@ -94,6 +101,14 @@ class Checkup:
         costs = f"no agent and no gate runs: {why}"
         fix = 'install bubblewrap (Debian: apt install bubblewrap), or set [sandbox] level = "none"'
         return Part(name="sandbox", found="does not work", costs=costs, fix=fix, needed=True)
+
+    def _sockets(self) -> Part:
+        name = "abstract sockets"
+        if self.closes_sockets():
+            return Part(name=name, found="closed to sessions, by Landlock")
+        costs = "an agent can connect to those of your desktop (X11, the session bus)"
+        fix = "use Linux 6.12 or later with Landlock, or run Lockgate as a user without a desktop"
+        return Part(name=name, found="open to sessions", costs=costs, fix=fix)
 
     def _installed(self, agent: str, settings: Settings) -> str:
         own = {it.name: it.command[0] for it in settings.agents}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from lockgate.adapters.sandbox.attempt import Tried, Try, enclosed
     from lockgate.adapters.sandbox.bubblewrap import Box, Mount, boxed, inside_path, owner
-    from lockgate.adapters.sandbox.probe import trouble
+    from lockgate.adapters.sandbox.probe import sockets_closed, trouble
     from lockgate.adapters.sandbox.running import Boxed, run_boxed
     from lockgate.adapters.sandbox.sameness import look
 
@@ -25,13 +25,14 @@ __all__ = [
     "look",
     "owner",
     "run_boxed",
+    "sockets_closed",
     "trouble",
 ]
 
 _HOLDS = {
     "attempt": ("Tried", "Try", "enclosed"),
     "bubblewrap": ("Box", "Mount", "boxed", "inside_path", "owner"),
-    "probe": ("trouble",),
+    "probe": ("sockets_closed", "trouble"),
     "running": ("Boxed", "run_boxed"),
     "sameness": ("look",),
 }

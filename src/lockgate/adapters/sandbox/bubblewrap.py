@@ -2,12 +2,14 @@
 
 import functools
 import os
+import stat
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from lockgate.adapters.sandbox.launch import OPEN, SCOPED, scoping
 from lockgate.adapters.sandbox.running import Boxed
 from lockgate.adapters.sandbox.seccomp import our_program
 from lockgate.adapters.sandbox.toolchain import (
@@ -28,7 +30,6 @@ RESOLVER = os.path.realpath("/etc/resolv.conf")  # often a link to a file of a s
 MEBIBYTE = 1 << 20
 FILE_BYTES = 16 << 30  # the most that one file may have
 LATELY = 5.0  # seconds
-LAUNCH = str(Path(__file__).with_name("launch.py"))
 TMP = "/tmp"  # noqa: S108 - inside the box, where it is the box's own
 SCRATCH = {"/var/tmp": 64, "/dev/shm": 64, "/home": 64}  # noqa: S108 - as above
 
@@ -71,13 +72,15 @@ def boxed(
     """How it is started, by `run_boxed` or by a runner that hands over nothing but the options."""
     limits = (f"--nproc={box.processes}", "--core=0", f"--fsize={FILE_BYTES}")
     direct = (trusted("prlimit"), *limits, bwrap or trusted("bwrap"))
+    scoped = SCOPED if box.network and closes_sockets(direct[-1]) else OPEN
     options = tuple(_options(box, host or host_now()))
     inside, filter = (*_dropping_root(), *argv), our_program()
     return Boxed(
-        program=_for_runner(direct, filter),
+        program=_for_runner(direct, scoped, filter),
         options=options,
         argv=inside,
         direct=direct,
+        before=() if scoped == OPEN else (*_LAUNCHER, scoped, ""),
         filter=filter,
         separate=_separate(box),
     )
@@ -99,10 +102,22 @@ def _host_at(_moment: int, _surroundings: tuple[str | None, ...]) -> Host:
     return host_now()
 
 
-def _for_runner(direct: tuple[str, ...], filter: bytes) -> tuple[str, ...]:
+def closes_sockets(bwrap: str) -> bool:
+    """Whether abstract sockets can be closed to a box that shares our network.
+
+    A bwrap that has root's rights by its mode would lose them with that.
+    """
+    plain = os.geteuid() == 0 or not Path(bwrap).stat().st_mode & stat.S_ISUID
+    return plain and scoping()
+
+
+def _for_runner(direct: tuple[str, ...], scoped: str, filter: bytes) -> tuple[str, ...]:
     """It dies with the runner from its first moment on, and not only once bwrap runs."""
     bound = (trusted("setpriv"), "--pdeathsig", "KILL", "--")
-    return (*bound, sys.executable, "-I", "-S", LAUNCH, filter.hex(), *direct)
+    return (*bound, *_LAUNCHER, scoped, filter.hex(), *direct)
+
+
+_LAUNCHER = (sys.executable, "-I", "-S", str(Path(__file__).with_name("launch.py")))
 
 
 def owner() -> tuple[int, int]:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from lockgate.adapters.run import Cut, Finished
-from lockgate.adapters.sandbox.bubblewrap import Box, boxed, owner
+from lockgate.adapters.sandbox.bubblewrap import Box, boxed, closes_sockets, owner
 from lockgate.adapters.sandbox.keeper import Keeper
 from lockgate.adapters.sandbox.room import OVER, Room
 from lockgate.adapters.sandbox.running import run_boxed
@@ -42,6 +42,11 @@ def trouble(bwrap: str | None = None) -> str | None:
         return None
     said = done.err.strip() or f"it ended with {done.code}"
     return f"bubblewrap does not work here: {said}{_HINT if done.cut is Cut.BOX else ''}"
+
+
+def sockets_closed() -> bool:
+    """Whether an agent, which has our network, is kept from the abstract sockets of its user."""
+    return trouble() is None and closes_sockets(trusted("bwrap"))
 
 
 def can_overlay(directory: Path) -> bool:

@@ -39,6 +39,7 @@ class Boxed:
     options: tuple[str, ...]
     argv: tuple[str, ...]
     direct: tuple[str, ...] = ()
+    before: tuple[str, ...] = ()  # what starts that
     filter: bytes = b""
     separate: tuple[str, ...] = ()  # the namespaces that it must not share with us
     directory: str = "/"  # this and the next are of one that runs bare
@@ -271,7 +272,10 @@ def _handed(boxed: Boxed, told: int, telling: int) -> Generator[tuple[list[str],
             given["--seccomp"] = _in_memory(boxed.filter)
             closing.callback(os.close, given["--seccomp"])
         named = [word for name, number in given.items() for word in (name, str(number))]
-        yield [*program, *named, "--", *asked(boxed.argv, STREAMS)], list(given.values())
+        yield (
+            [*boxed.before, *program, *named, "--", *asked(boxed.argv, STREAMS)],
+            list(given.values()),
+        )
 
 
 def _in_memory(content: bytes) -> int:

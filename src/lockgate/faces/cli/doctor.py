@@ -6,7 +6,7 @@ from dataclasses import asdict
 
 import click
 
-from lockgate.bootstrap import App, program_version, sandbox_trouble
+from lockgate.bootstrap import App, program_version, sandbox_closes_sockets, sandbox_trouble
 from lockgate.bootstrap.background import orchestrator_pid
 from lockgate.core.settings import Settings
 from lockgate.errors import LockgateError
@@ -28,7 +28,7 @@ def doctor(*, agent: str | None, as_json: bool) -> None:
 
     Exits 1 if no task could be worked on here, or if the agent that was tried did not answer.
     """
-    check = Checkup(program_version, sandbox_trouble)
+    check = Checkup(program_version, sandbox_trouble, sandbox_closes_sockets)
     it, database = _database()
     settings, configured = _settings(it)
     parts = [Part(name="python", found=platform.python_version()), *check.machine(settings)]
