@@ -1,8 +1,11 @@
 """What only PostgreSQL can get wrong: a server that goes away, clients that hold locks."""
 
+import os
+import signal
+import subprocess
 import sys
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from importlib import import_module
 from uuid import uuid4
 
@@ -10,11 +13,12 @@ import psycopg
 import pytest
 
 from lockgate.adapters.store import open_store
-from lockgate.adapters.store.postgres import PostgresStore
+from lockgate.adapters.store.postgres import LOCK_MARGIN, PostgresDatabase, PostgresStore
 from lockgate.core.decision import Decision
 from lockgate.core.events import SummaryChanged
 from lockgate.core.model import TaskId
 from lockgate.errors import BadConfig, Unavailable
+from tests.store import frozen_client
 from tests.store.postgres_cluster import with_schema
 from tests.store.samples import PROJECT, a_task, moved
 
@@ -77,6 +81,59 @@ def test_a_client_that_stops_in_the_middle_does_not_stop_the_others(
 
     stopped.close()
     assert store.load(TaskId("t1")).rev == 1
+
+
+@pytest.fixture
+def frozen(url: str) -> Generator[Callable[[str, str, float], subprocess.Popen[str]]]:
+    """Starts clients that stop themselves inside a turn; returns once they are stopped."""
+    started = list[subprocess.Popen[str]]()
+
+    def start(turn: str, how: str, seconds: float) -> subprocess.Popen[str]:
+        argv = [sys.executable, "-m", "tests.store.frozen_client", url, turn, str(seconds), how]
+        client = subprocess.Popen(argv, stdout=subprocess.PIPE, text=True)
+        started.append(client)
+        _, status = os.waitpid(client.pid, os.WUNTRACED)
+        assert os.WIFSTOPPED(status)
+        return client
+
+    yield start
+    for client in started:
+        client.kill()
+        client.communicate()
+
+
+@pytest.mark.parametrize("how", ["write", "write_lightly"])
+@pytest.mark.parametrize("turn", frozen_client.TURNS)
+def test_a_client_that_freezes_inside_a_turn_stops_no_writer_for_longer_than_the_limit(
+    store: PostgresStore, frozen, turn: str, how: str, url: str
+) -> None:
+    limit = 2.0
+    writer = PostgresStore(url, wait_seconds=limit)
+    client = frozen(turn, how, limit)
+    begin = time.monotonic()
+
+    writer.commit(moved(a_task()))  # waits for the frozen one, and is not refused
+
+    assert time.monotonic() - begin < limit * LOCK_MARGIN + 1
+    client.send_signal(signal.SIGCONT)
+    told, _ = client.communicate(timeout=30)
+    writer.close()
+    assert told == ("done\n" if turn == "after_a_statement_without_answer" else "refused\n")
+    assert store.load(TaskId("t1")).rev == 1
+    assert store.first_broken_event() is None
+
+
+def test_a_connection_that_is_cut_off_is_noticed_by_its_own_time_limits(url: str) -> None:
+    database = PostgresDatabase(url, 5.0)
+    asked = PostgresDatabase(f"{url}&tcp_user_timeout=60000", 5.0)
+
+    with database._connection("") as ours, asked._connection("") as theirs:
+        params, said = ours.info.get_parameters(), theirs.info.get_parameters()
+
+    database.close()
+    asked.close()
+    assert (params["tcp_user_timeout"], said["tcp_user_timeout"]) == ("5000", "60000")
+    assert [params[f"keepalives_{it}"] for it in ("idle", "interval", "count")] == ["2", "1", "3"]
 
 
 def test_a_server_that_is_not_there_is_named_without_its_password() -> None:

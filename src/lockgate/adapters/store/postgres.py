@@ -35,6 +35,16 @@ Connection = psycopg.Connection[dict[str, object]]
 _MIGRATION_LOCK = 7_016_996_765_293_437_281
 
 
+# A host that is cut off is noticed after 5 s. What the URL says of these counts more.
+NETWORK = {
+    "tcp_user_timeout": 5000,
+    "keepalives_idle": 2,
+    "keepalives_interval": 1,
+    "keepalives_count": 3,
+}
+LOCK_MARGIN = 1.4  # who waits for a lock waits longer than a frozen client may hold it
+
+
 class PostgresStore(SqlStore):
     def __init__(self, url: str, *, wait_seconds: float = 5.0) -> None:
         super().__init__(PostgresDatabase(url, wait_seconds))
@@ -55,6 +65,8 @@ class PostgresDatabase:
                 fix="write it as postgresql://user@host:port/name",
             ) from error
         parts.setdefault("connect_timeout", max(2, round(wait_seconds)))
+        for name, value in NETWORK.items():
+            parts.setdefault(name, value)
         self._address = make_conninfo("", **parts)
         self._shown = f"{parts.get('dbname', '')} at {parts.get('host', 'localhost')}"
         try:
@@ -110,7 +122,7 @@ class PostgresDatabase:
         # A client that is stopped in the middle of a transaction must not stop the others.
         wait = round(self._wait * 1000)
         connection.execute(
-            f"SET lock_timeout = {wait:d};"
+            f"SET lock_timeout = {round(wait * LOCK_MARGIN):d};"
             f"SET idle_in_transaction_session_timeout = {wait:d}".encode()
         )
         return connection
@@ -126,9 +138,10 @@ class PostgresDatabase:
                 fix="this is a bug: please report it",
             ) from error
         except psycopg.errors.LockNotAvailable as error:
+            waited = f"{self._wait * LOCK_MARGIN:g} seconds"
             raise self._unavailable(
                 what,
-                f"it is locked by another client, and stayed so for {self._wait:g} seconds",
+                f"it is locked by another client, and stayed so for {waited}",
                 "end the client that holds it (see pg_stat_activity), then try again",
             ) from error
         except psycopg.Error as error:
@@ -162,18 +175,56 @@ def migrate(connection: Connection, migration: Migration) -> None:
             connection.execute("INSERT INTO schema_version VALUES (%s)", (migration.version,))
 
 
+class Kept:
+    """A statement that is sent when its answer, or the end of the turn, is asked for."""
+
+    def __init__(self, turn: "Turn", statement: bytes, values: Values | None) -> None:
+        self._turn, self._statement, self._values = turn, statement, values
+        self._cursor: psycopg.Cursor[dict[str, object]] | None = None
+
+    def send(self, connection: Connection) -> None:
+        self._cursor = connection.execute(self._statement, self._values)
+
+    def fetchone(self) -> Row | None:
+        if self._cursor is None:
+            self._turn.send()
+            self._turn.pipeline.sync()
+        return self._cursor.fetchone() if self._cursor else None
+
+
+class Turn:
+    """Keeps statements back, so that no more than a sending lies between the first and its sync.
+
+    The server counts a client as idle, and drops it after the limit, only from a sync on.
+    """
+
+    def __init__(self, connection: Connection, pipeline: psycopg.Pipeline) -> None:
+        self._connection, self.pipeline = connection, pipeline
+        self._kept = list[Kept]()
+
+    def run(self, statement: str, values: Values, /) -> Answer:
+        return self.keep(for_psycopg(statement), values)
+
+    def keep(self, statement: bytes, values: Values | None = None) -> Kept:
+        self._kept.append(Kept(self, statement, values))
+        return self._kept[-1]
+
+    def send(self) -> None:
+        for kept in self._kept:
+            kept.send(self._connection)
+        self._kept.clear()
+
+
 def _transaction(connection: Connection, work: Work, begin: tuple[str, ...]) -> None:
-    """In a pipeline: statements are sent together until one is asked for its answer."""
-
-    def run(statement: str, values: Values, /) -> Answer:
-        return connection.execute(for_psycopg(statement), values)
-
+    """In a pipeline: statements are sent together when one is asked for its answer."""
     try:
-        with connection.pipeline():
+        with connection.pipeline() as pipeline:
+            turn = Turn(connection, pipeline)
             for statement in begin:
-                connection.execute(statement.encode())
-            work(run)
-            connection.execute("COMMIT")
+                turn.keep(statement.encode())
+            work(turn.run)
+            turn.keep(b"COMMIT")
+            turn.send()
     except BaseException:
         if connection.info.transaction_status is not TransactionStatus.IDLE:
             _roll_back(connection)
