@@ -291,6 +291,7 @@ def test_a_stop_hook_leaves_a_checkpoint_of_what_was_seen_and_starts_the_evaluat
     assert noted["type"] == "final"
     assert noted["files_modified"] == ["answer.txt"]
     assert {"work_summary", "confidence", "sequence"} <= set(noted)
+    assert noted["work_summary"] == "DONE: the good word"
     assert it.types(id).count("TaskCompletionSignaled") == 1
     assert "auto.advanced" not in it.types(id)
 

@@ -32,6 +32,7 @@ from lockgate.services.loop import Loop
 from lockgate.services.merge_queue import MergeQueue
 from lockgate.services.monitor import Monitor
 from lockgate.services.projects import Branches
+from lockgate.services.signals import Signals
 from lockgate.services.spawner import Spawner
 from lockgate.services.starter import Starter
 from lockgate.services.train_tests import TrainTests
@@ -154,6 +155,7 @@ class FakeWorkspaces:
     published: list[str] = field(default_factory=list)
     files: dict[Path, Mapping[str, str]] = field(default_factory=dict)
     broken: str = ""
+    not_taken: str = ""
     in_the_way: str = ""
     work: Change = field(default_factory=lambda: Change("c" * 40, ("a.txt",), "p" * 64))
 
@@ -175,6 +177,8 @@ class FakeWorkspaces:
             (directory / name).write_text(text)
 
     def take(self, project: Project, task: Task) -> Change:
+        if self.not_taken:
+            raise Unavailable("the work was not taken", why=self.not_taken, fix="wait")
         return self.work
 
     def adopt(self, project: Project, task: Task) -> Change | None:
@@ -307,6 +311,13 @@ class Stage:
             clock=self.time,
             chance=app.tasks.chance,
         )
+        self.signals = Signals(
+            store=app.store,
+            coordinator=app.coordinator,
+            workspaces=self.workspaces,
+            files=witness.files,
+            clock=self.time,
+        )
         self.loop = self._loop()
 
     def _trains(self, runner: GateRunner) -> MergeQueue:
@@ -338,6 +349,7 @@ class Stage:
             workspaces=self.workspaces,
             runner=runner,
             spawner=self.spawner,
+            signals=self.signals,
         )
         return Loop(
             store=app.store,

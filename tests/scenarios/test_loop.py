@@ -7,8 +7,11 @@ import pytest
 from lockgate.core.agents import Ending, Report, Usage
 from lockgate.core.events import type_of
 from lockgate.core.limits import ESCALATION_THRESHOLD
-from lockgate.core.model import Cause, Role, Status, TaskId
+from lockgate.core.model import Actor, Cause, Role, Status, TaskId
+from lockgate.core.turns import Move
+from lockgate.services.callers import Caller
 from lockgate.services.loop import HEALTH_CHECK
+from lockgate.services.signals import Said
 from tests.given import HANDOFF
 from tests.scenarios.stage import Stage
 from tests.scenarios.world import REVIEW_ONLY, git
@@ -160,6 +163,77 @@ def test_a_full_context_begins_anew(stage) -> None:
     stage.turn()
 
     assert [job.native for job in stage.harnesses.jobs] == ["", ""]
+
+
+def _fresh_prompt(stage: Stage, id: TaskId) -> str:
+    """What the worker is told that comes after a failed evaluation and can resume nothing."""
+    for _ in range(3):  # the worker before it gets time to leave
+        stage.turn(HEALTH_CHECK)
+    job = stage.harnesses.jobs[-1]
+    assert (job.role, job.native) == (Role.WORKER, "")
+    assert len(stage.app.store.sessions(id)) > 1
+    return job.prompt
+
+
+def _by_a_worker(stage: Stage, id: TaskId) -> Caller:
+    session = stage.app.store.session(stage.alive(id)[0])
+    assert session is not None
+    return Caller(Actor.WORKER, session)
+
+
+TOLD = "Previous work summary:\n> DONE: the redirect\n"
+
+
+@pytest.mark.req("R119", "R142")
+def test_a_fresh_agent_is_told_of_work_that_was_handed_on_without_a_summary(stage) -> None:
+    stage.gates.results, stage.harnesses.resumes = ["fail"], False
+    id = _working(stage)
+    _hands_off(stage, id)
+
+    stage.signals.move(id, Move(S.AGENT_REVIEW), _by_a_worker(stage, id), Said(summary=" "))
+
+    prompt = _fresh_prompt(stage, id)
+    assert TOLD in prompt
+    assert "Files modified so far:\n- a.txt\n" in prompt
+
+
+@pytest.mark.req("R119", "R142")
+def test_a_fresh_agent_is_told_of_the_work_of_one_that_exited_without_a_word(stage) -> None:
+    stage.gates.results, stage.harnesses.resumes = ["fail"], False
+    id = _working(stage)
+    _hands_off(stage, id)
+    stage.dies(stage.alive(id)[0])
+    stage.event(stage.alive(id)[0])
+
+    prompt = _fresh_prompt(stage, id)
+    assert TOLD in prompt
+    assert "Files modified so far:\n- a.txt\n" in prompt
+
+
+@pytest.mark.req("R119", "R142")
+def test_a_fresh_agent_is_told_the_files_of_work_that_could_not_be_taken_at_once(stage) -> None:
+    stage.gates.results, stage.harnesses.resumes = ["fail"], False
+    id = _working(stage)
+    _hands_off(stage, id)
+    stage.workspaces.not_taken = "the disk is full"
+    stage.signals.move(id, Move(S.AGENT_REVIEW), _by_a_worker(stage, id), Said())
+    stage.workspaces.not_taken = ""
+
+    prompt = _fresh_prompt(stage, id)
+    assert TOLD in prompt
+    assert "Files modified so far:\n- a.txt\n" in prompt
+
+
+@pytest.mark.req("R142")
+def test_a_checkpoint_that_says_nothing_hides_nothing_that_was_said_before(stage) -> None:
+    id = _working(stage)
+    caller = _by_a_worker(stage, id)
+    stage.signals.checkpoint(id, caller, Said(type="incremental", summary="half of it"))
+    stage.workspaces.not_taken = "the disk is full"
+
+    noted = stage.signals.checkpoint(id, caller, Said(type="incremental"))
+
+    assert (noted.work_summary, noted.files_modified) == ("half of it", ("a.txt",))
 
 
 def test_a_usage_limit_is_waited_for_and_nobody_polls(stage) -> None:

@@ -93,6 +93,7 @@ def _loop(it: App, watch: Watch, pool: ThreadPoolExecutor, report: Callable[[str
         workspaces=it.workspaces,
         runner=runner,
         spawner=spawner,
+        signals=it.signals,
     )
     return Loop(
         store=it.store,

@@ -1,6 +1,8 @@
 """What each agent is told: one text a state, with its own role's instructions and no other's."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import cast
 
 from lockgate.core.feedback import fresh_agent_prompt, same_agent_message
 from lockgate.core.findings import GateFeedback
@@ -37,6 +39,13 @@ class Before:
 
     work_summary: str = ""
     files: tuple[str, ...] = ()
+
+
+def left_behind(checkpoint: Mapping[str, object]) -> Before:
+    """What a checkpoint, as it was read from its file, says of the work."""
+    files = checkpoint.get("files_modified")
+    known = cast("list[object]", files) if isinstance(files, list) else []  # JSON says no more
+    return Before(str(checkpoint.get("work_summary") or ""), tuple(str(it) for it in known))
 
 
 def opening(task: Task, role: Role, limits: Limits, before: Before, *, resumed: bool) -> str:

@@ -1,13 +1,12 @@
 """What each reviewer is told, by the seat that it has."""
 
 from collections.abc import Mapping
-from typing import cast
 
 from lockgate.core.effects import SpawnAgent
 from lockgate.core.gates import Dimension
 from lockgate.core.limits import Limits
 from lockgate.core.model import GateKind, GateRef, Task
-from lockgate.core.prompts import DIFF, Before, opening, review_prompt
+from lockgate.core.prompts import DIFF, left_behind, opening, review_prompt
 from lockgate.core.review_prompts import dimension_prompt, pass_prompt, synthesis_prompt
 from lockgate.core.review_results import said_by
 from lockgate.core.seating import GENERAL, PASSES, SYNTHESIS
@@ -26,10 +25,7 @@ def first_words(
     """What a session is told as it begins; `checkpoint` is the last one that a worker left."""
     if spawn.seat:
         return seat_prompt(task, spawn.seat, limits)
-    files = checkpoint.get("files_modified")
-    known = cast("list[object]", files) if isinstance(files, list) else []  # JSON says no more
-    before = Before(str(checkpoint.get("work_summary") or ""), tuple(str(it) for it in known))
-    return opening(task, spawn.role, limits, before, resumed=resumed)
+    return opening(task, spawn.role, limits, left_behind(checkpoint), resumed=resumed)
 
 
 def seat_prompt(task: Task, name: str, limits: Limits) -> str:

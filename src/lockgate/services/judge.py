@@ -9,6 +9,7 @@ from lockgate.core.model import Task, TaskId
 from lockgate.ports import Change, Project, Store, Workspaces
 from lockgate.services.coordinator import Coordinator
 from lockgate.services.gate_runner import Evaluation, GateRunner
+from lockgate.services.signals import Signals
 from lockgate.services.spawner import Spawner
 
 
@@ -19,6 +20,7 @@ class Judge:
     workspaces: Workspaces
     runner: GateRunner
     spawner: Spawner
+    signals: Signals
 
     def evaluate(self, id: TaskId, cancelled: Callable[[], bool]) -> None:
         """All gates up to the next review; nothing is said of an evaluation that was called off."""
@@ -40,6 +42,7 @@ class Judge:
         change = self._work(self.store.project(task.project), task)
         if change is None:
             return task
+        self.signals.completed(task, change)
 
         def decide(seen: Evidence) -> Decision | Declined:
             return handing_on.change_taken(seen, change.commit, change.files, change.patch)

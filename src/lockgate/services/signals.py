@@ -4,13 +4,14 @@ from dataclasses import asdict, dataclass, replace
 
 from lockgate.core.decision import Decision, Evidence
 from lockgate.core.handing_on import Work
-from lockgate.core.model import Actor, Checkpoint, Status, Task, TaskId
+from lockgate.core.model import Actor, Checkpoint, Session, Status, Task, TaskId
+from lockgate.core.prompts import left_behind
 from lockgate.core.review_turns import handed_in
 from lockgate.core.turns import Move, move
 from lockgate.errors import LockgateError
 from lockgate.ports import Change, Clock, Store, TaskFiles, Workspaces
 from lockgate.services.callers import Caller
-from lockgate.services.coordinator import Coordinator, refused
+from lockgate.services.coordinator import LOCKGATE, Coordinator, refused
 
 NOTHING = Change("", ())
 FINAL, INCREMENTAL = "final", "incremental"
@@ -42,7 +43,7 @@ class Signals:
         if not isinstance(answer, Decision):
             raise refused(id, answer, f"task {id} was not moved")
         change = self._taken(seen.task)
-        noted = self._checkpoint(id, caller, said or Said(summary=_handoff(seen)), change)
+        noted = self._checkpoint(seen, said or Said(), change, caller.session)
         done = Move(asked.target, asked.reason, work=Work(noted, change.commit, change.patch))
         return self.coordinator.move(id, done, caller)
 
@@ -53,21 +54,31 @@ class Signals:
 
     def checkpoint(self, id: TaskId, caller: Caller, said: Said) -> Checkpoint:
         """Keep where the work stands, with a snapshot of it."""
-        return self._checkpoint(id, caller, said, self._taken(self.store.load(id)))
+        seen = self.coordinator.witness.look(id, caller).evidence
+        return self._checkpoint(seen, said, self._taken(seen.task), caller.session)
 
-    def _checkpoint(self, id: TaskId, caller: Caller, said: Said, change: Change) -> Checkpoint:
+    def completed(self, task: Task, change: Change) -> Checkpoint:
+        """The final checkpoint of work that no signal brought, or that a signal could not bring."""
+        seen = self.coordinator.witness.look(task.id, LOCKGATE).evidence
+        return self._checkpoint(seen, Said(), change)
+
+    def _checkpoint(
+        self, seen: Evidence, said: Said, change: Change, session: Session | None = None
+    ) -> Checkpoint:
+        id = seen.task.id
+        before = left_behind(self.files.last_checkpoint(id) or {})
         noted = Checkpoint(
             sequence=0,
             type=said.type,
-            files_modified=change.files,
-            work_summary=said.summary,
+            files_modified=change.files if change.commit else before.files,
+            work_summary=said.summary.strip() or _handoff(seen) or before.work_summary,
             confidence=said.confidence,
         )
         facts: dict[str, object] = {
             **{key: value for key, value in asdict(noted).items() if key != "sequence"},
             "time": self.clock.now(),
             "commit": change.commit,
-            "session": caller.session.id if caller.session else None,
+            "session": session.id if session else None,
         }
         return replace(noted, sequence=self.files.add_checkpoint(id, facts))
 
