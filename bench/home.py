@@ -38,6 +38,7 @@ def make_home(where: Path, config: str = CONFIG) -> tuple[App, Project]:
         subprocess.run(("git", "-C", str(root), *WHO, *argv), check=True)  # noqa: S607
     app = open_app({"LOCKGATE_HOME": str(where / "home")})
     project = app.projects.here(where / "repository")
+    app.configuration.agree(project)
     return app, app.store.add_project(project)
 
 

@@ -40,8 +40,8 @@ def _is_hot(argv: list[str]) -> bool:
 
 
 def _judges_for_ci(argv: list[str]) -> bool:
-    """A build server's variables are not handed on, and `gate` reads them."""
-    return argv[0] == "gate" and any(os.environ.get(it) for it in TARGETS)
+    """A build server's variables are not handed on, nor a yes by one, and `gate` reads them."""
+    return argv[0] == "gate" and any(os.environ.get(it) for it in (*TARGETS, "LOCKGATE_TRUST"))
 
 
 if __name__ == "__main__":

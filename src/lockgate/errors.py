@@ -37,6 +37,17 @@ class TurnDeclined(Refused):
     """A request that moves no task was not carried out: the task is not where it makes sense."""
 
 
+class Untrusted(Refused):
+    """A repository asks for more than the sandbox gives, and no human has said yes to that."""
+
+    def __init__(self, project: str, wants: str, digest: str) -> None:
+        super().__init__(
+            f"nothing of {project} was run",
+            why=f"no human has agreed to what its .lockgate/config.toml asks for: it wants {wants}",
+            fix=f"read that, then: lockgate trust (in CI: LOCKGATE_TRUST={digest})",
+        )
+
+
 class BadConfig(LockgateError):
     """The owner of the configuration, or of the command line, must change it."""
 

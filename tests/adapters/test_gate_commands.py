@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from lockgate.adapters.gate_commands import CommandGates
 from lockgate.adapters.reports import read_reports
 from lockgate.adapters.run import run as run_plainly
 from lockgate.adapters.sandbox import attempt as attempts
@@ -25,7 +26,7 @@ from lockgate.core.test_results import Good, believed
 from lockgate.errors import SandboxRetryExhaustedError
 from lockgate.ports import Cut
 from lockgate.services.patience import SandboxRetryProtocol, ToolProxy
-from tests.adapters.gatehouse import NEEDS_BUBBLEWRAP, Gatehouse, a_gatehouse
+from tests.adapters.gatehouse import NEEDS_BUBBLEWRAP, Gatehouse, a_gatehouse, gate, unread
 
 pytestmark = NEEDS_BUBBLEWRAP
 PLACES = ["/var/tmp", "/dev/shm"]  # noqa: S108 - inside the sandbox, where they are its own
@@ -195,6 +196,24 @@ def test_a_tool_that_lies_where_scratch_is_stays_there(house, tmp_path) -> None:
     (tmp_path / "tool").write_text("tool")
 
     assert house.attempt(f"cat {tmp_path}/tool", read=(str(tmp_path / "tool"),)).out == "tool"
+
+
+def test_a_gate_that_reads_the_whole_home_sees_neither_keys_nor_the_state(
+    house, tmp_path, monkeypatch
+) -> None:
+    user, state = tmp_path / "ann", tmp_path / "ann" / "state"
+    for file in (user / ".ssh" / "id", state / "lockgate.db", user / "notes"):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(f"{file.name}\n")
+    for place in (tmp_path, user):
+        place.chmod(0o755)
+    monkeypatch.setenv("HOME", str(user))
+    gates = CommandGates(reader=unread, home=state)
+
+    told = f"cat {user}/notes {user}/.ssh/id {state}/lockgate.db"
+    seen = gates.attempt(gate(told), house.run(read=("~", str(state))), lambda: False)
+
+    assert seen.out == "notes\n"
 
 
 # --- how it ends --------------------------------------------------------------------------------

@@ -76,6 +76,46 @@ def test_what_is_hidden_is_not_seen_though_its_surroundings_are(tmp_path) -> Non
     assert done.out == "seen"
 
 
+def a_home_with_secrets(monkeypatch: pytest.MonkeyPatch, user: Path) -> None:
+    for name in (".ssh/id", ".aws/credentials", ".config/gh/hosts.yml", "notes.txt"):
+        (user / name).parent.mkdir(parents=True, exist_ok=True)
+        (user / name).write_text(f"content of {name}\n")
+    (user / ".netrc").write_text("content of .netrc\n")
+    (user / "elsewhere").mkdir()
+    (user / "elsewhere" / "config").write_text("content of .kube\n")
+    (user / ".kube").symlink_to("elsewhere")
+    for place in (user.parent, user):
+        place.chmod(0o755)
+    monkeypatch.setenv("HOME", str(user))
+
+
+ALL = "cat .ssh/id .aws/credentials .config/gh/hosts.yml .netrc .kube/config elsewhere/config"
+
+
+@pytest.mark.parametrize("read", ["~", "HOME", "ABOVE"])
+def test_keys_and_logins_stay_hidden_though_the_whole_home_is_read(
+    tmp_path, monkeypatch, read
+) -> None:
+    user = tmp_path / "u" / "ann"
+    a_home_with_secrets(monkeypatch, user)
+    path = {"HOME": str(user), "ABOVE": str(user.parent)}.get(read, read)
+
+    done = shell(f"cd {user}; cat notes.txt; {ALL}; ls -A .ssh .aws", read=(path,))
+
+    assert done.out == "content of notes.txt\n.aws:\n\n.ssh:\n"
+
+
+def test_a_private_place_is_shown_where_it_is_named_itself_and_no_other_with_it(
+    tmp_path, monkeypatch
+) -> None:
+    user = tmp_path / "u" / "ann"
+    a_home_with_secrets(monkeypatch, user)
+
+    done = shell(f"cd {user}; {ALL}", read=("~", "~/.aws", "~/.config/gh/hosts.yml"))
+
+    assert done.out == "content of .aws/credentials\ncontent of .config/gh/hosts.yml\n"
+
+
 def test_the_toolchain_and_what_was_asked_for_are_shown_but_not_to_be_written(tmp_path) -> None:
     (tmp_path / "wanted").write_text("wanted")
     python = f"{sys.executable} -c 'import lockgate; print(lockgate.__version__)'"

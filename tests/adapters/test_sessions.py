@@ -130,6 +130,26 @@ def bare(tmp_path) -> Generator[Stage]:
         made.sessions.end(id, 0.0)
 
 
+def test_a_session_that_reads_the_whole_home_sees_no_keys(tmp_path, monkeypatch) -> None:
+    why_not = trouble()
+    if why_not:
+        pytest.skip(f"needs bubblewrap: {why_not}")
+    user = tmp_path / "ann"
+    for file in (user / ".ssh" / "id", user / "notes"):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(f"{file.name}\n")
+    for place in (tmp_path, user):
+        place.chmod(0o755)
+    monkeypatch.setenv("HOME", str(user))
+    made = Stage(tmp_path, sandboxed=True)
+
+    _, said = made.play(f"cat {user}/notes {user}/.ssh/id", read=("~",))
+
+    assert said.startswith("notes\n")
+    assert "id\n" not in said.splitlines(keepends=True)
+    made.sessions.end(ID, 0.0)
+
+
 def eventually(happened: Callable[[], object]) -> None:
     until = time.monotonic() + PATIENCE
     while not happened():

@@ -331,6 +331,17 @@ def test_a_task_does_not_start_under_a_configuration_that_cannot_be_taken() -> N
     assert taken(move(seen, Move(S.CANCELLED))).task.status is S.CANCELLED
 
 
+def test_a_task_does_not_start_where_its_repository_asks_for_what_no_human_agreed_to() -> None:
+    task = a_task(S.PENDING, pinned=None)
+    seen = evidence(task, "", Actor.HUMAN, untrusted="it wants to read ~/.ssh")
+
+    refusal = refused(move(seen, Move(S.WORKING)))
+
+    assert refusal.why.endswith("it wants to read ~/.ssh")
+    assert refusal.fix.startswith("lockgate trust")
+    assert taken(move(seen, Move(S.CANCELLED))).task.status is S.CANCELLED
+
+
 # --- force, and sessions that have no say ---------------------------------------------------------
 
 

@@ -15,6 +15,7 @@ from lockgate.bootstrap import App, open_app
 from lockgate.core.model import Status, Task, TaskId
 from lockgate.services.callers import HUMAN
 from lockgate.services.tasks import NewTask
+from tests.agreeing import agree
 from tests.scenarios.world import git
 
 PATIENCE = 60.0
@@ -90,6 +91,7 @@ class Orchestra:
         (self.root / "answer.txt").write_text("nothing\n")
         git(self.root, "add", "--all")
         git(self.root, "commit", "--quiet", "--message", "one")
+        agree(self.root, self.environ)
         self.app: App = open_app(self.environ)
 
     def create(self, branch: str, **fields: object) -> TaskId:

@@ -22,6 +22,7 @@ from lockgate.core.model import Role, Status, TaskId
 from lockgate.faces.cli import output
 from lockgate.faces.cli.app import run
 from lockgate.services.attendance import Place
+from tests.agreeing import agree
 
 CONFIG = """\
 [project]
@@ -125,6 +126,11 @@ class Shell:
         answer = self.run(*argv, token=token, cwd=cwd)
         assert answer.code == 0, answer
         return answer.out
+
+    def agree(self, *more: str, cwd: Path | None = None) -> None:
+        """To all that the repository asks for, as its user does who has read it."""
+        asked = json.loads(self.did("trust", "--show", "--json", *more, cwd=cwd))
+        self.did("trust", "--yes", asked["digest"], *more, cwd=cwd)
 
     def app(self) -> App:
         return open_app(self.environment())
@@ -274,10 +280,12 @@ def make_repository(root: Path, config: str | None = CONFIG, branch: str = "main
 
 
 def commit_config(shell: Shell, config: str) -> None:
+    """As its user, who agrees to what it asks for."""
     (shell.repo / ".lockgate").mkdir(exist_ok=True)
     (shell.repo / ".lockgate" / "config.toml").write_text(config, encoding="utf-8")
     shell.git("add", "--all")
     shell.git("commit", "--quiet", "--message", "Configure")
+    agree(shell.repo, shell.environment())
 
 
 def a_shell(place: Path, template: Path) -> Shell:

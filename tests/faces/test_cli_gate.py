@@ -137,6 +137,7 @@ def a_build(shell: Shell, *, default: str = "develop") -> Path:
         ("checkout", "--quiet", "--detach", "origin/feature"),
     ):
         shell.git("-C", str(there), *argv)
+    shell.agree("--base", f"origin/{default}", cwd=there)
     return there
 
 
@@ -216,6 +217,7 @@ def test_the_base_that_init_was_told_stays_the_base_where_no_remote_names_one(
     shell.git("branch", "--move", "trunk")
     assert shell.run("init", "--baseline", "0", "--formula", "none", "--force").code == 0
     edit(shell, ".lockgate/config.toml", HEAD + BARE + TESTS)
+    shell.agree()
     shell.git("checkout", "--quiet", "-b", "feature")
     edit(shell, "app.py", "print('bye')\n")
     edit(shell, ".lockgate/config.toml", CHEAT)
@@ -246,6 +248,7 @@ def test_the_base_that_the_rules_name_may_be_the_remotes(shell: Shell) -> None:
     shell.git("branch", "develop")
     there = shell.place / "clone"
     shell.git("clone", "--quiet", str(shell.repo), str(there))
+    shell.agree(cwd=there)
 
     answer = shell.run("gate", "run", "--json", cwd=there)
 
@@ -258,6 +261,7 @@ def test_a_shallow_clone_as_build_servers_make_it_is_judged(shell: Shell) -> Non
     edit(shell, "more.txt", "more\n")
     there = shell.place / "clone"
     shell.git("clone", "--quiet", "--depth=1", f"file://{shell.repo}", str(there))
+    shell.agree(cwd=there)
 
     answer = shell.run("gate", "run", cwd=there)
 

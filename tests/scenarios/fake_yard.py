@@ -11,10 +11,11 @@ from typing import Any
 from lockgate.adapters.store.train_log import SqlTrainLog
 from lockgate.core import gates
 from lockgate.core.gates import CommandGate
-from lockgate.core.model import Pinned, Status, Task, TaskId
+from lockgate.core.model import Pinned, ProjectId, Status, Task, TaskId
 from lockgate.core.settings import MergeStrategy, Settings
 from lockgate.core.test_results import ReportRead, Unreadable
 from lockgate.core.train_model import Built, Commit, Conflict, Tree
+from lockgate.core.trust import Request
 from lockgate.ports import (
     Arrived,
     Attempt,
@@ -207,6 +208,22 @@ class TipRules:
 
     def settings_at(self, project: Project, commit: str) -> Settings:
         return self.settings_of(project)
+
+    def allowed_of(self, project: Project) -> Settings:
+        self.settings = self.settings or self.real.allowed_of(project)
+        return self.settings
+
+    def allowed_at(self, project: Project, commit: str) -> Settings:
+        return self.allowed_of(project)
+
+    def refused(self, project: Project) -> tuple[Request, ...]:
+        return self.real.refused(project)
+
+    def noted(self) -> tuple[ProjectId, ...]:
+        return self.real.noted()
+
+    def landed(self, project: Project, before: str, after: str, by: Sequence[Task]) -> None:
+        """No change here edits the rules."""
 
     def rules_of(self, project: Project) -> Pinned:
         self.pinned = self.pinned or self.real.rules_of(project)

@@ -13,6 +13,7 @@ from lockgate.ports import Project
 from lockgate.services.attendance import NOWHERE, Place
 from lockgate.services.callers import HUMAN, Caller, identify
 from lockgate.services.tasks import NewTask
+from tests.agreeing import agree
 
 REVIEW_ONLY = """\
 [project]
@@ -59,6 +60,7 @@ class World:
     def at(cls, place: Path, config: str | None = REVIEW_ONLY) -> "World":
         home = place / "home"
         root = a_repository(place / "repo", config)
+        agree(root, {"LOCKGATE_HOME": str(home)})
         return cls(root, home, open_app({"LOCKGATE_HOME": str(home)}))
 
     def restart(self) -> None:

@@ -33,9 +33,13 @@ TAIL = 4000
 
 @dataclass(frozen=True, slots=True)
 class CommandGates:
-    """The GateRuns port. Nothing that a gate writes is kept but what it prints and reports."""
+    """The GateRuns port. Nothing that a gate writes is kept but what it prints and reports.
+
+    No gate sees the home, whatever else it is shown.
+    """
 
     reader: Callable[[Path | None, str, Report | None], ReportRead | Unreadable]
+    home: Path | None = None
 
     def attempt(self, gate: CommandGate, run: GateRun, cancelled: Callable[[], bool]) -> Attempt:
         """One try, which finds the checkout as the one before found it."""
@@ -50,6 +54,7 @@ class CommandGates:
             sandbox=run.sandbox,
             services=run.services,
             deadline=gate.timeout,
+            hidden=(str(self.home),) if self.home else (),
         )
         try:
             if sandboxed:

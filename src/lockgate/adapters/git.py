@@ -142,6 +142,9 @@ class GitRepository:
         shown = self._git(Path(project.common_dir), "cat-file", "blob", f"{commit}:{path}")
         return shown.out if shown.code == 0 else None
 
+    def origin(self, project: Project) -> str:
+        return self._git(Path(project.common_dir), "remote", "get-url", "origin").out.strip()
+
     def landed(self, project: Project, branch: str, target: str) -> bool:
         """By history, or by content: merging it once more would change nothing in the target."""
         change, tip = self.commit_of(project, branch), self.commit_of(project, target)

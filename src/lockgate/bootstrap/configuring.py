@@ -5,8 +5,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from lockgate.adapters.git import GitRepository
+from lockgate.adapters.grants import FileGrants
 from lockgate.core.settings import Settings
 from lockgate.services.configuration import BaseConfiguration
+from lockgate.services.trust import Trust
 
 
 def home_of(environ: Mapping[str, str]) -> Path:
@@ -23,8 +25,11 @@ def repository_of(home: Path) -> GitRepository:
     return GitRepository(bases=home / "bases")
 
 
-def base_configuration(repository: GitRepository) -> BaseConfiguration:
-    return BaseConfiguration(repository, _load_config, _config_hash)
+def base_configuration(repository: GitRepository, environ: Mapping[str, str]) -> BaseConfiguration:
+    """LOCKGATE_TRUST has the digests of questions that were answered with yes."""
+    said = frozenset(environ.get("LOCKGATE_TRUST", "").replace(",", " ").split())
+    trust = Trust(repository, FileGrants(home_of(environ)), said)
+    return BaseConfiguration(repository, _load_config, _config_hash, trust)
 
 
 def _load_config(text: str | None, origin: str) -> Settings:

@@ -134,7 +134,7 @@ def _gate_runner(it: App) -> GateRunner:
     from lockgate.adapters.reports import read_reports
     from lockgate.bootstrap.judging import gate_runner
 
-    return gate_runner(it.home, it.workspaces, CommandGates(read_reports))
+    return gate_runner(it.home, it.workspaces, CommandGates(read_reports, it.home))
 
 
 def _spawner(it: App) -> Spawner:

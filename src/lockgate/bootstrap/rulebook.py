@@ -9,5 +9,6 @@ from lockgate.services.rulebook import Rulebook
 
 def rulebook(known: BaseConfiguration | None = None) -> Rulebook:
     """Over a configuration that was read before, where there is one."""
-    configuration = known or base_configuration(repository_of(home_of(os.environ)))
+    environ = os.environ
+    configuration = known or base_configuration(repository_of(home_of(environ)), environ)
     return Rulebook(configuration.repository, configuration)

@@ -40,6 +40,6 @@ def bench_in(
     """In their home, which has no commit of the project but what it is lent."""
     if task.pinned:
         lend(workspaces.home, project, task.pinned)
-    noted = Noted(CommandGates(read_reports))
+    noted = Noted(CommandGates(read_reports, home_of(os.environ)))
     runner = replace(gate_runner(workspaces.home, workspaces, noted), kept=kept)
     return Bench(SpotCheck(workspaces, runner), noted)

@@ -13,7 +13,7 @@ def steps_of(it: App) -> Steps:
     sandbox = StepSandbox(
         home=it.home,
         workspaces=it.workspaces,
-        gates=CommandGates(read_reports),
+        gates=CommandGates(read_reports, it.home),
         configuration=it.configuration,
         delay=wait,
     )

@@ -37,6 +37,7 @@ def problems(settings: Settings) -> tuple[Problem, ...]:
         *_of_steps(settings.steps),
         *_of_agents(settings),
         *_repeated(("services",), (service.name for service in settings.services)),
+        *_of_read(settings.sandbox.read),
     )
 
 
@@ -118,6 +119,13 @@ def _of_agents(settings: Settings) -> Iterator[Problem]:
         if agent.name in HARNESSES:
             says = f"the name {agent.name} is taken by an agent that Lockgate knows; choose another"
             yield Problem(("agents", agent.name), says)
+
+
+def _of_read(paths: tuple[str, ...]) -> Iterator[Problem]:
+    for path in paths:
+        if not (path.startswith(("/", "~/")) or path == "~"):
+            says = f"the path {path!r} is relative; begin it with / or ~/"
+            yield Problem(("sandbox", "read"), says)
 
 
 def _unknown_agent(name: str, settings: Settings) -> str:

@@ -21,6 +21,7 @@ class Evidence:
     session: Session | None = None
     landed: bool = False
     misconfigured: str | None = None  # why base's configuration cannot be taken, if it cannot
+    untrusted: str | None = None  # what its repository asks for that no human has agreed to
     agent_missing: str | None = None  # how to install its agent, where it is not there
 
 

@@ -24,14 +24,15 @@ Need = Callable[[Evidence], Missing | None]
 
 
 def configured(seen: Evidence) -> Missing | None:
-    """Its agent is installed, and the configuration on the base branch can be taken."""
-    if seen.misconfigured is None and seen.agent_missing is None:
-        return None
+    """Its agent is there, and base's configuration can be taken and asks for nothing unagreed."""
+    if seen.misconfigured is not None:
+        fix = "mend .lockgate/config.toml on the base branch, and commit it"
+        return Missing(seen.misconfigured, fix)
+    if seen.untrusted is not None:
+        return Missing(seen.untrusted, "lockgate trust, in its repository")
     if seen.agent_missing is not None:
         return Missing(f"agent {seen.task.agent} is not installed", seen.agent_missing)
-    return Missing(
-        str(seen.misconfigured), "mend .lockgate/config.toml on the base branch, and commit it"
-    )
+    return None
 
 
 def handoff(seen: Evidence) -> Missing | None:

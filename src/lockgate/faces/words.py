@@ -7,6 +7,7 @@ from typing import cast
 
 from lockgate.core.event_log import StoredEvent
 from lockgate.core.model import Pinned, Status, Task
+from lockgate.ports import Project
 from lockgate.services.views import (
     Board,
     GateView,
@@ -122,9 +123,14 @@ def status_text(pid: int | None, seen: Overview, troubles: Mapping[str, str]) ->
         f"  {it.id} ({it.role}, {one_line(it.agent)}, {_when(it.started)})" for it in seen.alive
     ]
     lines += [f"cannot go on: {lane}: {one_line(why)}" for lane, why in troubles.items()]
-    lines.append(f"needs a human: {len(seen.humans) or 'nothing'}")
+    lines.append(f"needs a human: {len(seen.humans) + len(seen.untrusted) or 'nothing'}")
+    lines += untrusted_lines(seen.untrusted)
     lines += [f"  {MARKS[task.status]} {task.id}: {one_line(why)}" for task, why in seen.humans]
     return "\n".join(lines)
+
+
+def untrusted_lines(found: Iterable[tuple[Project, str]]) -> list[str]:
+    return [f"  ✗ nothing of {one_line(it.name)} runs: {one_line(why)}" for it, why in found]
 
 
 def why_text(task: Task, rows: Iterable[WhyRow]) -> str:

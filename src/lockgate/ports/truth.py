@@ -12,6 +12,7 @@ from lockgate.core.event_log import StoredEvent
 from lockgate.core.model import Pinned, ProjectId, Session, SessionId, Status, Task, TaskId
 from lockgate.core.settings import Settings
 from lockgate.core.task_text import BrokenFrontmatter, Readable, TaskText
+from lockgate.core.trust import Request
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +74,15 @@ class GateRecord:
     gate: str
     result: str
     data: Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Granted:
+    """The keys that a human agreed to, for a clone of this origin; and what was refused last."""
+
+    origin: str = ""
+    keys: frozenset[str] = frozenset()
+    refused: tuple[Request, ...] = ()
 
 
 class Store(Protocol):
@@ -208,6 +218,10 @@ class Repository(Protocol):
         ...
 
     def file_at(self, project: Project, commit: str, path: str) -> str | None: ...
+    def origin(self, project: Project) -> str:
+        """Where it was cloned from, as the user's git has it; empty where nowhere is named."""
+        ...
+
     def landed(self, project: Project, branch: str, target: str) -> bool:
         """Whether the target branch has everything of this one; False where either is missing."""
         ...
@@ -230,9 +244,53 @@ class Configuration(Protocol):
         ...
 
     def settings_of(self, project: Project) -> Settings: ...
+    def allowed_at(self, project: Project, commit: str) -> Settings:
+        """As settings_at, to act by them: Untrusted where they ask for what nobody agreed to."""
+        ...
+
+    def allowed_of(self, project: Project) -> Settings: ...
+    def refused(self, project: Project) -> tuple[Request, ...]:
+        """What something was refused for and still is; nothing where nobody has tried."""
+        ...
+
+    def noted(self) -> tuple[ProjectId, ...]:
+        """The projects of which something was refused."""
+        ...
+
+    def landed(self, project: Project, before: str, after: str, by: Sequence[Task]) -> None:
+        """The base moved by these changes: what a human agreed to in them is agreed to."""
+        ...
+
     def rules_of(self, project: Project) -> Pinned: ...
     def rules_at(self, project: Project, commit: str, base: str) -> Pinned:
         """Those of a commit of the base branch."""
+        ...
+
+
+class Grants(Protocol):
+    """What the user has agreed to, kept in the home, and where the words of a question lead."""
+
+    def of(self, project: Project) -> Granted: ...
+    def put(self, project: Project, granted: Granted) -> None:
+        """What was agreed to, without what was refused."""
+        ...
+
+    def note(self, project: Project, refused: Sequence[Request]) -> None:
+        """What was refused last, where there is a home already; a failure is nothing."""
+        ...
+
+    def noted(self) -> tuple[ProjectId, ...]:
+        """The projects of which something is noted as refused."""
+        ...
+
+    def forget(self, project: Project) -> None: ...
+    def origins(self) -> tuple[str, ...]:
+        """Those that `trust.toml` names; BadConfig where one of them names no host."""
+        ...
+
+    def home(self) -> str: ...
+    def leads(self, path: str, root: str = "") -> str:
+        """Where a path really leads, links and `~` followed."""
         ...
 
 

@@ -29,6 +29,13 @@ def settings_here(repository: Repository, rules: Configuration, directory: Path)
     return rules.settings_of(project) if project else PLAIN
 
 
+def must_be_trusted(repository: Repository, rules: Configuration, directory: Path) -> None:
+    """Untrusted where the project here asks for what no human has agreed to."""
+    project = repository.project_at(directory)
+    if project:
+        rules.allowed_of(project)
+
+
 @dataclass(frozen=True, slots=True)
 class Checkup:
     """`version` is None where a program is not there; `trouble` says why a sandbox fails.

@@ -1,15 +1,17 @@
 """The project's configuration, read from its trusted base commit and never from a workspace."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from lockgate.core.bases import Branch
-from lockgate.core.model import Pinned
+from lockgate.core.model import Pinned, ProjectId, Task
 from lockgate.core.settings import ProjectSettings, Settings, pin
+from lockgate.core.trust import CONFIG, Request, agreed
 from lockgate.errors import BadConfig
 from lockgate.ports import Project, Repository
+from lockgate.services.trust import Trust
 
-CONFIG = ".lockgate/config.toml"
+__all__ = ["CONFIG", "BaseConfiguration", "Written"]
 DEFAULT = ProjectSettings().base  # what a file that names no base says
 
 
@@ -24,11 +26,15 @@ class Written:
 
 @dataclass(frozen=True, slots=True)
 class BaseConfiguration:
-    """`load` reads a text (None where base has no such file) or raises BadConfig."""
+    """`load` reads a text (None where base has no such file) or raises BadConfig.
+
+    Whoever looks asks for `settings`, whoever acts by them for what is `allowed`.
+    """
 
     repository: Repository
     load: Callable[[str | None, str], Settings]
     digest: Callable[[Settings], str]
+    trust: Trust
     _known: dict[str, Written] = field(default_factory=dict[str, Written])  # by project and commit
     _read: dict[str, Written] = field(default_factory=dict[str, Written])  # by text
 
@@ -36,10 +42,38 @@ class BaseConfiguration:
         return self.written_at(project, commit).settings
 
     def settings_of(self, project: Project) -> Settings:
-        return self.settings_at(project, self.trusted(project, self._usual(project)).commit)
+        return self.settings_at(project, self.base_of(project).commit)
+
+    def allowed_at(self, project: Project, commit: str) -> Settings:
+        settings = self.settings_at(project, commit)
+        self.trust.check(project, commit, settings)
+        return settings
+
+    def allowed_of(self, project: Project) -> Settings:
+        return self.allowed_at(project, self.base_of(project).commit)
+
+    def refused(self, project: Project) -> tuple[Request, ...]:
+        return self.trust.refused(project).new
+
+    def noted(self) -> tuple[ProjectId, ...]:
+        return self.trust.grants.noted()
+
+    def agree(self, project: Project) -> None:
+        """To all that its base asks for now, for a user whose own repository it is."""
+        commit = self.base_of(project).commit
+        settings = self.settings_at(project, commit)
+        self.trust.grant(project, self.trust.question(project, commit, settings))
+
+    def landed(self, project: Project, before: str, after: str, by: Sequence[Task]) -> None:
+        if agreed(by):
+            one, two = ((it, self.settings_at(project, it)) for it in (before, after))
+            self.trust.landed(project, one, two)
+
+    def base_of(self, project: Project) -> Branch:
+        return self.trusted(project, self._usual(project))
 
     def rules_of(self, project: Project) -> Pinned:
-        base = self.trusted(project, self._usual(project))
+        base = self.base_of(project)
         return self.rules_at(project, base.commit, base.name)
 
     def rules_at(self, project: Project, commit: str, base: str) -> Pinned:

@@ -17,7 +17,7 @@ from lockgate.core.mirror import frontmatter
 from lockgate.core.model import Pinned, Role, Session, Status, Task, TaskId
 from lockgate.core.settings import known_agents
 from lockgate.core.task_text import Missing, Readable, TaskText, Unreadable
-from lockgate.errors import BadConfig
+from lockgate.errors import BadConfig, Untrusted
 from lockgate.ports import Clock, Configuration, Harnesses, Project, Repository, Store, TaskFiles
 from lockgate.services.callers import Caller
 
@@ -57,11 +57,13 @@ class Witness:
         project = self.store.project(task.project)
         rules, misconfigured = self._rules(task, project)
         starts = task.pinned is None and misconfigured is None
+        untrusted = self._untrusted(project, rules) if starts else None
         evidence = Evidence(
             task=task,
             found=found,
             rules=rules,
             misconfigured=misconfigured,
+            untrusted=untrusted,
             agent_missing=self._agent_missing(task, project, rules) if starts else None,
             now=self.clock.now(),
             actor=caller.actor,
@@ -79,6 +81,13 @@ class Witness:
             return self.configuration.rules_of(project), None
         except BadConfig as error:
             return Pinned(base_commit="", config_hash=""), str(error)
+
+    def _untrusted(self, project: Project, rules: Pinned) -> str | None:
+        try:
+            self.configuration.allowed_at(project, rules.base_commit)
+        except Untrusted as error:
+            return error.why
+        return None
 
     def _agent_missing(self, task: Task, project: Project, rules: Pinned) -> str | None:
         """Of its worker and its reviewers; one that nobody knows is the spawner's to tell of."""

@@ -65,8 +65,8 @@ class Hands:
         project = self.store.project(task.project)
         match effect:
             case PrepareWorkspace():
+                settings = self.spawner.allowed_to(task, project)
                 self.workspaces.prepare(project, task)
-                settings = self.spawner.settings_of(task, project)
                 self.workspaces.set_up(project, task, settings)
             case SpawnAgent():
                 return self._spawn(effect, task)
@@ -84,11 +84,13 @@ class Hands:
 
     def _spawn(self, spawn: SpawnAgent, task: Task) -> float:
         if spawn.role is Role.REVIEWER:
+            self.spawner.allowed_to(task, self.store.project(task.project))
             task = self.judge.with_change(task)
         return self.spawner.spawn(task, spawn)
 
     def _publish(self, project: Project, task: Task) -> None:
         """Where the branch is not ours to set it stays, which is recorded; the task goes on."""
+        self.spawner.allowed_to(task, project)
         problem = self.branches.problem(project, task.branch, task.id)
         why = problem.why if problem else self.workspaces.publish(project, task, task.candidate)
         if why:

@@ -8,7 +8,7 @@ from lockgate.core.baseline import Baseline
 from lockgate.errors import Refused
 from lockgate.ports import Project, Repository
 from lockgate.services.callers import Caller, must_be_human
-from lockgate.services.configuration import CONFIG
+from lockgate.services.configuration import CONFIG, BaseConfiguration
 
 MESSAGE = "Add Lockgate's configuration"
 
@@ -48,11 +48,12 @@ Measure = Callable[[str, str], tuple[Baseline, ...]]
 class Initialiser:
     repository: Repository
     propose: Callable[[Path, Wanted, str], Proposal]
+    configuration: BaseConfiguration
 
     def init(
         self, project: Project, wanted: Wanted, caller: Caller, measure: Measure | None = None
     ) -> Initialised:
-        """What is measured is told and refuses nothing."""
+        """What is measured is told and refuses nothing; what is written has the caller's yes."""
         must_be_human(caller, "the repository was not set up")
         if project.root == project.common_dir:
             raise Refused(
@@ -71,9 +72,16 @@ class Initialiser:
             )
         proposal = self.propose(Path(project.root), wanted, base)
         self.repository.write_file(project, CONFIG, proposal.text, replace=wanted.force)
+        settings = self.configuration.load(proposal.text, CONFIG)
+        trust, commit = self.configuration.trust, found.commit if found else ""
+        trust.grant(project, trust.question(project, commit, settings))
         measured = measure(proposal.text, base) if measure else ()
         self.repository.record_base(project, base)
         branch = self.repository.commit_file(project, CONFIG, MESSAGE) if wanted.commit else None
         return Initialised(
-            path=CONFIG, base=base, branch=branch, found=proposal.found, baselines=measured
+            path=CONFIG,
+            base=base,
+            branch=branch,
+            found=proposal.found,
+            baselines=measured,
         )

@@ -24,9 +24,10 @@ class Judge:
 
     def evaluate(self, id: TaskId, cancelled: Callable[[], bool]) -> None:
         """All gates up to the next review; nothing is said of an evaluation that was called off."""
-        task = self.with_change(self.store.load(id))
-        project = self.store.project(task.project)
-        settings = self.spawner.settings_of(task, project)
+        known = self.store.load(id)
+        project = self.store.project(known.project)
+        settings = self.spawner.allowed_to(known, project)
+        task = self.with_change(known)
         files = self._files(project, task)
         results = self.runner.results(Evaluation(project, task, files, settings), cancelled)
         if not cancelled():

@@ -97,6 +97,9 @@ class Lander:
 
     def _arrived(self, train: Train, landing: Landing) -> None:
         changes = self._changes(train, landing)
+        landed = [it for it in (self.view.store.find(id) for id in landing.tasks) if it]
+        project = train.target.project
+        self.view.configuration.landed(project, landing.expected, landing.commit, landed)
         if landing.commit != landing.expected:  # else it brought nothing, and the tip has its own
             evidence = canonical(self._evidence(train, landing))
             self.view.yard.note(train.target.project, landing.commit, evidence)

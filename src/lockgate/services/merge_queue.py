@@ -28,7 +28,7 @@ from lockgate.core.train_model import (
     Tree,
 )
 from lockgate.errors import LockgateError
-from lockgate.ports import Load, Project
+from lockgate.ports import Load, Project, Target
 from lockgate.services.landing import Lander
 from lockgate.services.train_tests import Tested, TrainTests
 from lockgate.services.train_view import Train, TrainView
@@ -75,7 +75,7 @@ class MergeQueue:
         sign, again = self._sign(project.id, tasks), 0.0
         wanted = any(may_land(it, mode) for it in tasks)
         if wanted or self.view.log.open_landings(target.name):
-            again = self._planned(self.view.train(target), submit)
+            again = self._planned(self._allowed(target), submit)
         else:
             self._tell(project, "")
             self._cancel_all(target.name)
@@ -96,8 +96,16 @@ class MergeQueue:
                 return self._in_the_way.get(project.id, ("", 0.0))[1]
             if isinstance(done, Land):
                 self._land(train, done)
-                train = self.view.train(train.target)
+                train = self._allowed(train.target)
         return self.now()
+
+    def _allowed(self, target: Target) -> Train:
+        """Untrusted where its rules, here and at its tip, ask for what no human has agreed to."""
+        if target.remote:  # else the tip is the base that is here
+            self.view.configuration.allowed_of(target.project)
+        train = self.view.train(target)
+        self.view.configuration.allowed_at(target.project, train.tip.commit)
+        return train
 
     def _land(self, train: Train, step: Land) -> None:
         project = train.target.project

@@ -28,9 +28,9 @@ class Readiness:
     trouble: Callable[[], str | None]
 
     def check(self, project: Project, agent: str | None) -> None:
-        """Refused where the work could not begin: no rules, no program, no sandbox."""
+        """Refused where the work could not begin: no rules, no yes to them, no program, no box."""
         self._must_be_configured(project)
-        settings = self.configuration.settings_of(project)
+        settings = self.configuration.allowed_of(project)
         name = agent or settings.project.agent
         how = self.harnesses.missing(name, settings)
         if how:

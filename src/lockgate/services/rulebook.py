@@ -10,6 +10,7 @@ from lockgate.core.gate_check import why_unjudged
 from lockgate.core.gates import Gate
 from lockgate.core.model import Pinned, Task, TaskId
 from lockgate.core.settings import Settings
+from lockgate.core.trust import Question
 from lockgate.errors import BadConfig, Refused
 from lockgate.ports import Project, Repository, Standing
 from lockgate.services.configuration import CONFIG, BaseConfiguration
@@ -69,12 +70,20 @@ class Rulebook:
         _, commit, said = self._base(here, asked)
         return self._settings(here.project, commit, said), said
 
+    def question(self, directory: Path, asked: Asked) -> tuple[Project, Question]:
+        """What the rules ask for beyond the sandboxed default."""
+        here, _ = self._standing(directory, asked)
+        _, commit, said = self._base(here, asked)
+        settings = self._settings(here.project, commit, said)
+        return here.project, self.configuration.trust.question(here.project, commit, settings)
+
     def case(self, directory: Path, asked: Asked) -> Case:
         here, head = self._standing(directory, asked)
         project = here.project
         base, commit, said = self._base(here, asked)
         settings = self._settings(project, commit, said)
         _must_be_there(asked.gates, settings)
+        self.configuration.allowed_at(project, commit)
         pinned = self.configuration.rules_at(project, commit, base)
         task = nobodys_task(project, settings, head, pinned)
         unjudged = tuple(_unjudged(settings, asked, compared=commit != head))

@@ -63,7 +63,7 @@ class Spawner:
         if again:
             return again
         project = self.store.project(task.project)
-        settings = self.settings_of(task, project)
+        settings = self.allowed_to(task, project)
         self._must_be_there(_agent(task, spawn), settings)
         if self._ended_older(task, spawn):
             return self.clock.now() + MOMENT
@@ -81,6 +81,12 @@ class Spawner:
             self.attendance.session_started(task.id, spawn, token, place)
         self.sessions.start(start)
         return 0.0
+
+    def allowed_to(self, task: Task, project: Project) -> Settings:
+        """To act by: Untrusted where they ask for what no human has agreed to."""
+        if task.pinned is None:
+            return self.configuration.allowed_of(project)
+        return self.configuration.allowed_at(project, task.pinned.base_commit)
 
     def settings_of(self, task: Task, project: Project) -> Settings:
         if task.pinned is None:

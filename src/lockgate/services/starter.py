@@ -33,6 +33,7 @@ class Starter:
                 if left > 0:
                     self.coordinator.move(task.id, Move(Status.WORKING), LOCKGATE)
             except LockgateError as error:
+                slots.setdefault(task.project, 0)  # no other task of it is tried now
                 self._refused[task.id] = self.clock.now() + AGAIN_AFTER
                 trouble(f"task {task.id}", f"{error} ({error.fix})")
 
@@ -56,7 +57,7 @@ class Starter:
                 yield task
 
     def _free_slots(self, project: ProjectId) -> int:
-        slots = self.configuration.settings_of(self.store.project(project)).project.slots
+        slots = self.configuration.allowed_of(self.store.project(project)).project.slots
         now = self.clock.now()
         at_work = self._all(AT_WORK, project)
         return slots - sum(1 for it in at_work if not it.dead and it.not_before <= now)

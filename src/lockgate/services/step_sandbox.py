@@ -40,7 +40,7 @@ class StepSandbox:
 
     def run(self, project: Project, task: Task, node: str, called_off: Callable[[], bool]) -> Tried:
         """All work in the workspace is judged, committed or not; Unavailable where it cannot be."""
-        settings = self._settings(project, task)
+        settings = self._allowed(project, task)
         step = next(it for it in settings.steps if it.name == node)
         if not self.workspaces.place(task.id).is_dir():
             raise not_run(task.id, "it has no workspace", f"lockgate task respawn {task.id}")
@@ -67,6 +67,11 @@ class StepSandbox:
             return all_tries(tries, limits, step.phase)
         finally:
             self.workspaces.discard(place)
+
+    def _allowed(self, project: Project, task: Task) -> Settings:
+        if task.pinned is None:
+            return self.configuration.allowed_of(project)
+        return self.configuration.allowed_at(project, task.pinned.base_commit)
 
     def _settings(self, project: Project, task: Task) -> Settings:
         if task.pinned is None:

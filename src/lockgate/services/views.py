@@ -8,11 +8,12 @@ from lockgate.core.effects import EvaluateGates, PublishChange, SpawnAgent
 from lockgate.core.event_log import StoredEvent
 from lockgate.core.lifecycle import RULES, Rule, unmet
 from lockgate.core.mirror import frontmatter
-from lockgate.core.model import Actor, Session, Status, Stuck, Task, TaskId
+from lockgate.core.model import Actor, ProjectId, Session, Status, Stuck, Task, TaskId
 from lockgate.core.task_text import BrokenFrontmatter, Missing, Readable, Unreadable
-from lockgate.ports import GateRecord, PendingEffect, Store, TaskFiles, TaskFilter
+from lockgate.ports import GateRecord, PendingEffect, Project, Store, TaskFiles, TaskFilter
 from lockgate.services.callers import HUMAN
 from lockgate.services.evidence import Witness, behind
+from lockgate.services.trust import wanted
 
 PAGE = 50
 BATCH = 1000
@@ -64,11 +65,15 @@ class WhyRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overview:
-    """The whole home at a glance; `humans` are the tasks that wait for one, and why."""
+    """The whole home at a glance; `humans` are the tasks that wait for one, and why.
+
+    `untrusted` are the projects that ask for what no human has agreed to, and what to do.
+    """
 
     counts: Mapping[Status, int]
     alive: tuple[Session, ...]
     humans: tuple[tuple[Task, str], ...]
+    untrusted: tuple[tuple[Project, str], ...] = ()
 
 
 NEEDS_HUMAN = frozenset(
@@ -78,6 +83,7 @@ NEEDS_HUMAN = frozenset(
 
 # Where a human is needed now and then: by a gate that waits, by an agent that died.
 BUSY = frozenset({Status.WORKING, Status.AGENT_REVIEW})
+LIVE = NEEDS_HUMAN | BUSY | {Status.PENDING}
 BEGINNINGS = frozenset({"task.created", "task.imported", "GateEvaluationStarted"})
 ON_ITS_WAY = (SpawnAgent, EvaluateGates, PublishChange)
 
@@ -118,7 +124,22 @@ class Views:
             counts=self.store.counts(),
             alive=self.store.sessions_alive(),
             humans=tuple((task, needs_human(task)) for task in (*waiting, *held)),
+            untrusted=self.untrusted(filter(self._lives, self.witness.configuration.noted())),
         )
+
+    def untrusted(self, ids: Iterable[ProjectId]) -> tuple[tuple[Project, str], ...]:
+        """Those in which something was refused because no human agrees to what they ask for."""
+        projects = [self.store.project(id) for id in dict.fromkeys(ids)]
+        asked = ((it, self.witness.configuration.refused(it)) for it in projects)
+        return tuple(
+            (it, f"it wants {wanted(new)}; cd {it.root} && lockgate trust")
+            for it, new in asked
+            if new
+        )
+
+    def _lives(self, id: ProjectId) -> bool:
+        """Whether a project has a task that is neither done nor cancelled."""
+        return bool(self.store.page(TaskFilter(id, LIVE), None, 1).tasks)
 
     def why(self, id: TaskId) -> tuple[Task, tuple[WhyRow, ...]]:
         """The map from here, each arrow with what it asks and what is missing."""

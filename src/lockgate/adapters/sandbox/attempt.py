@@ -65,6 +65,7 @@ class Try:
     sandbox: SandboxSettings
     services: tuple[Service, ...]
     deadline: float
+    hidden: tuple[str, ...] = ()  # never shown, whatever else is
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,6 +129,7 @@ def _box(it: Try, room: Room, doors: tuple[Mount, ...]) -> Box:
         env={"OUT": OUT, "SCRATCH": SCRATCH},
         network=it.sandbox.network,
         read=it.sandbox.read,
+        hidden=it.hidden,
         processes=it.sandbox.pids + max(it.sandbox.pids, UNSEEN),
     )
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lockgate.adapters.sandbox.launch import OPEN, SCOPED, scoping
+from lockgate.adapters.sandbox.private import private_places
 from lockgate.adapters.sandbox.running import Boxed
 from lockgate.adapters.sandbox.seccomp import our_program
 from lockgate.adapters.sandbox.toolchain import (
@@ -49,7 +50,7 @@ class Box:
     directory: str
     env: Mapping[str, str]  # all of it, but for PATH, HOME, LANG and TMPDIR where they are missing
     network: bool = False
-    read: tuple[str, ...] = ()  # the host's, shown read-only at their own place
+    read: tuple[str, ...] = ()  # the host's, shown read-only at their own place; `~` is HOME
     hidden: tuple[str, ...] = ()  # never shown, though they lie in what is; mounts still are
     terminal: bool = False  # keeps the terminal, for a person who sits at it
     under: tuple[Mount, ...] = ()  # in place of scratch: all else that is shown lies over them
@@ -126,19 +127,22 @@ def owner() -> tuple[int, int]:
 
 
 def _options(box: Box, host: Host) -> Iterator[str]:
-    shown = outermost((*host.tools, RESOLVER, *box.read, *map(os.path.realpath, box.read)))
+    read = tuple(map(os.path.expanduser, box.read))
+    named = (*host.tools, *read, *map(os.path.realpath, read))
+    shown = outermost((RESOLVER, *named))
+    private = private_places((*system(), *shown), named)
+    inside = tuple(it for it in named if any(within(it, place) for place in private))
     hidden = _to_hide(box, (*system(), *shown))
     yield from _namespaces(box)
     yield from _root_directory(box)
-    yield from _parents(shown)
-    for place in shown:
-        yield from ("--ro-bind-try", place, place)
-    for place in hidden:
-        yield from _tmpfs(place, 1, "0755")
+    yield from _shown(shown)
+    yield from _emptied(private)
+    yield from _shown(inside)
+    yield from _emptied(hidden)
     yield from _parents(tuple(mount.target for mount in box.mounts))
     for mount in box.mounts:
         yield from ("--bind" if mount.writable else "--ro-bind", str(mount.source), mount.target)
-    for place in (*hidden, "/dev", "/run", "/"):
+    for place in (*filter(os.path.isdir, (*private, *hidden)), "/dev", "/run", "/"):
         yield from ("--remount-ro", place)
     yield from ("--chdir", box.directory, "--clearenv")
     for name, value in _environment(box, host).items():
@@ -190,6 +194,21 @@ def _root_directory(box: Box) -> Iterator[str]:
 def _tmpfs(place: str, mebibytes: int, mode: str) -> tuple[str, ...]:
     """Without a size it could take half of the memory."""
     return ("--perms", mode, "--size", str(mebibytes * MEBIBYTE), "--tmpfs", place)
+
+
+def _shown(places: tuple[str, ...]) -> Iterator[str]:
+    yield from _parents(places)
+    for place in places:
+        yield from ("--ro-bind-try", place, place)
+
+
+def _emptied(places: Sequence[str]) -> Iterator[str]:
+    """A directory is empty then, and a file cannot be opened."""
+    for place in places:
+        if Path(place).is_dir():
+            yield from _tmpfs(place, 1, "0755")
+        else:
+            yield from ("--ro-bind", os.devnull, place)
 
 
 def _to_hide(box: Box, shown: Sequence[str]) -> tuple[str, ...]:

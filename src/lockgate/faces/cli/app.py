@@ -32,6 +32,7 @@ COMMANDS = {
     "reject": "lockgate.faces.cli.approving:reject",
     "resume": "lockgate.faces.cli.resume:resume",
     "events": "lockgate.faces.cli.events:events",
+    "trust": "lockgate.faces.cli.trust:trust",
     "up": "lockgate.faces.cli.up:up",
     "down": "lockgate.faces.cli.up:down",
     "status": "lockgate.faces.cli.status:status",

@@ -52,6 +52,8 @@ def _place() -> Path:
 def _show(place: Path, thinking: float) -> None:
     why_bare = make_demo_repository(place / "repository", thinking)
     app = open_app(_environment(place))
+    if why_bare:  # it is the user's own, who is told of it
+        app.configuration.agree(app.projects.here(place / "repository"))
     try:
         Story(app, place / "repository").tell(why_bare)
     finally:

@@ -13,7 +13,7 @@ from lockgate.errors import LockgateError
 from lockgate.faces import words
 from lockgate.faces.cli.output import app, echo, here, json_option, show
 from lockgate.services.callers import must_be_human
-from lockgate.services.checkup import PLAIN, Checkup, Part, settings_here
+from lockgate.services.checkup import PLAIN, Checkup, Part, must_be_trusted, settings_here
 from lockgate.services.trial import Outcome, Trial
 
 PAUSE = 0.1
@@ -98,6 +98,7 @@ def _tried(it: App, agent: str, settings: Settings) -> Outcome:
     )
     echo(f"asking {words.one_line(agent)} from where it would work", err=True)
     try:
+        must_be_trusted(it.projects.repository, it.configuration, here())
         return _outcome(trial, agent, settings)
     except LockgateError as error:
         return Outcome("", f"{error} ({error.fix})", 0.0)

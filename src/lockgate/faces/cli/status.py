@@ -27,7 +27,11 @@ def status(*, as_json: bool) -> None:
         "troubles": it.troubles,
         "agents": [session_facts(session) for session in seen.alive],
         "needs_human": [
-            {"task": task.id, "status": task.status, "why": why} for task, why in seen.humans
+            *({"task": task.id, "status": task.status, "why": why} for task, why in seen.humans),
+            *(
+                {"project": it.root, "status": "untrusted", "why": why}
+                for it, why in seen.untrusted
+            ),
         ],
     }
     show(facts, words.status_text(pid, seen, it.troubles), as_json=as_json)

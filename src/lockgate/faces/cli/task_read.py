@@ -47,7 +47,15 @@ def list_tasks(
         board = it.views.board(TaskFilter(project, frozenset(statuses)), start, limit)
     rows = [{**task_facts(row.task), "trouble": row.trouble} for row in board.rows]
     conflicts, lines = _clashes(it, [row.task for row in board.rows if row.task.candidate])
-    facts = {"tasks": rows, "after": board.after, "conflicts": conflicts}
+    own = bool(it.caller.session)
+    untrusted = () if own else it.views.untrusted(row.task.project for row in board.rows)
+    facts = {
+        "tasks": rows,
+        "after": board.after,
+        "conflicts": conflicts,
+        "untrusted": [{"project": it.root, "why": why} for it, why in untrusted],
+    }
+    lines = [*lines, *words.untrusted_lines(untrusted)]
     show(facts, "\n".join((words.board_text(board), *lines)), as_json=as_json)
 
 
