@@ -178,6 +178,69 @@ def test_an_agent_is_told_nothing(shell):
     assert "home" not in parts(answer)
 
 
+# --- what it starts -----------------------------------------------------------------------------
+
+EVIL = """#!/bin/sh
+{ echo "$0"; env; } >> EVIDENCE
+echo 6.6.6
+"""
+NAMED = """
+[agents.mine]
+command = ["./evil.sh"]
+[agents.linked]
+command = ["linked-to-evil"]
+[agents.elsewhere]
+command = ["OTHER/evil.sh"]
+[agents.bare]
+command = ["evil"]
+"""
+
+
+def a_script(at: Path, text: str) -> Path:
+    at.parent.mkdir(parents=True, exist_ok=True)
+    at.write_text(text, encoding="utf-8")
+    at.chmod(0o755)
+    return at
+
+
+@needs_sandbox
+def test_no_program_that_lies_in_a_repository_is_started(shell, tmp_path):
+    place, other = without(tmp_path / "bin"), tmp_path / "another clone"
+    evil = EVIL.replace("EVIDENCE", str(tmp_path / "evidence"))
+    for name in ("evil.sh", "tools/evil", "tools/git", "tools/tmux", "tools/claude"):
+        a_script(shell.repo / name, evil)
+    a_script(other / "evil.sh", evil)
+    (other / ".git").mkdir()
+    (tmp_path / "bin" / "linked-to-evil").symlink_to(shell.repo / "evil.sh")
+    commit_config(shell, CONFIG + NAMED.replace("OTHER", str(other)))
+    path = f"{shell.repo}/tools:tools:.:{place['PATH']}"
+
+    answer = doctor(shell, PATH=path)
+    tried = shell.program("doctor", cwd=shell.repo / "tools", env={"PATH": path})
+
+    assert not (tmp_path / "evidence").exists()
+    assert "6.6.6" not in answer.out + tried.out
+    assert parts(answer)["git"]["found"] == version_of("git")
+    assert parts(answer)["agent mine"]["found"] == "installed"
+
+
+@needs_sandbox
+def test_a_program_that_is_asked_for_its_version_learns_nothing_of_the_user(shell, tmp_path):
+    place = without(tmp_path / "bin")
+    a_script(tmp_path / "bin" / "claude", EVIL.replace("EVIDENCE", str(tmp_path / "seen")))
+    for name in ("env", "mkdir"):
+        (tmp_path / "bin" / name).symlink_to(f"/usr/bin/{name}")
+
+    answer = doctor(shell, **place, ANTHROPIC_API_KEY="sk-secret", AWS_PROFILE="mine")
+
+    lines = (tmp_path / "seen").read_text().splitlines()[1:]
+    seen = dict(line.split("=", 1) for line in lines)
+    assert parts(answer)["agent claude"]["found"] == "6.6.6"
+    assert set(seen) - {"PWD", "OLDPWD", "SHLVL", "_"} == {"PATH", "LANG", "HOME"}
+    assert seen["HOME"] != str(shell.user)
+    assert not Path(seen["HOME"]).exists()
+
+
 # --- trying an agent ----------------------------------------------------------------------------
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from lockgate.adapters.clock import SystemChance, SystemClock
 from lockgate.adapters.credentials import StoredCredentials
-from lockgate.adapters.doctor import version_of
+from lockgate.adapters.doctor import path_outside, version_of
 from lockgate.adapters.git import GitRepository
 from lockgate.adapters.harnesses import Registry
 from lockgate.adapters.sandbox import sockets_closed, trouble
@@ -34,6 +34,7 @@ from lockgate.services.tasks import Tasks
 from lockgate.services.views import Views
 
 program_version, sandbox_trouble, sandbox_closes_sockets = version_of, trouble, sockets_closed
+path_outside_of = path_outside
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,12 +1,19 @@
 """`lockgate doctor`: what is there of what Lockgate uses, and what to install."""
 
+import os
 import platform
 import time
 from dataclasses import asdict
 
 import click
 
-from lockgate.bootstrap import App, program_version, sandbox_closes_sockets, sandbox_trouble
+from lockgate.bootstrap import (
+    App,
+    path_outside_of,
+    program_version,
+    sandbox_closes_sockets,
+    sandbox_trouble,
+)
 from lockgate.bootstrap.background import orchestrator_pid
 from lockgate.core.settings import Settings
 from lockgate.errors import LockgateError
@@ -28,6 +35,7 @@ def doctor(*, agent: str | None, as_json: bool) -> None:
 
     Exits 1 if no task could be worked on here, or if the agent that was tried did not answer.
     """
+    os.environ["PATH"] = path_outside_of(here())  # this repository's programs are not started
     check = Checkup(program_version, sandbox_trouble, sandbox_closes_sockets)
     it, database = _database()
     settings, configured = _settings(it)
