@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lockgate.core.baseline import Baseline
+from lockgate.core.settings import Settings
 from lockgate.errors import Refused
 from lockgate.ports import Project, Repository
 from lockgate.services.callers import Caller, must_be_human
@@ -37,6 +38,7 @@ class Initialised:
     base: str
     branch: str | None
     found: Mapping[str, str]
+    settings: Settings
     baselines: tuple[Baseline, ...] = ()
 
 
@@ -83,5 +85,6 @@ class Initialiser:
             base=base,
             branch=branch,
             found=proposal.found,
+            settings=settings,
             baselines=measured,
         )

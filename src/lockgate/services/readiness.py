@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import chain, count
 
-from lockgate.core.settings import SandboxLevel
+from lockgate.core.settings import SandboxLevel, Settings
 from lockgate.errors import Refused
 from lockgate.ports import Configuration, Harnesses, Project, Repository, Store, TaskFilter
 from lockgate.services.configuration import CONFIG
@@ -27,7 +27,7 @@ class Readiness:
     harnesses: Harnesses
     trouble: Callable[[], str | None]
 
-    def check(self, project: Project, agent: str | None) -> None:
+    def check(self, project: Project, agent: str | None) -> Settings:
         """Refused where the work could not begin: no rules, no yes to them, no program, no box."""
         self._must_be_configured(project)
         settings = self.configuration.allowed_of(project)
@@ -39,6 +39,7 @@ class Readiness:
         if why:
             fix = f'lockgate doctor, or do without: [sandbox] level = "none" in {CONFIG}'
             raise Refused(WHAT, why=f"agents run in a sandbox only: {why}", fix=fix)
+        return settings
 
     def branch_for(self, project: Project, summary: str) -> str:
         """Words of the summary, with a number where a branch or a task has that name already."""

@@ -18,7 +18,7 @@ from lockgate.bootstrap.background import orchestrator_pid
 from lockgate.core.settings import Settings
 from lockgate.errors import LockgateError
 from lockgate.faces import words
-from lockgate.faces.cli.output import app, echo, here, json_option, show
+from lockgate.faces.cli.output import app, echo, here, json_option, note_idle, show
 from lockgate.services.callers import must_be_human
 from lockgate.services.checkup import PLAIN, Checkup, Part, must_be_trusted, settings_here
 from lockgate.services.trial import Outcome, Trial
@@ -39,6 +39,7 @@ def doctor(*, agent: str | None, as_json: bool) -> None:
     check = Checkup(program_version, sandbox_trouble, sandbox_closes_sockets)
     it, database = _database()
     settings, configured = _settings(it)
+    note_idle(settings)
     parts = [Part(name="python", found=platform.python_version()), *check.machine(settings)]
     parts += [*configured, database]
     if it:

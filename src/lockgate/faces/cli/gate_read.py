@@ -14,7 +14,15 @@ from lockgate.faces import words
 from lockgate.faces.cli.gate_asking import asked
 from lockgate.faces.cli.gate_explaining import applies, explained, runs
 from lockgate.faces.cli.gate_words import gate_facts, waves_of
-from lockgate.faces.cli.output import app, here, json_option, known_configuration, named, show
+from lockgate.faces.cli.output import (
+    app,
+    here,
+    json_option,
+    known_configuration,
+    named,
+    note_idle,
+    show,
+)
 from lockgate.services.views import GateView
 from lockgate.services.views import gate_facts as result_facts
 
@@ -52,6 +60,7 @@ def check(*, base: str | None, as_json: bool) -> None:
     It ends with 1 where a change could land past every gate that runs a command.
     """
     settings, said = _settings(base)
+    note_idle(settings)
     found = coverage(settings)
     facts = {
         "rules": said,

@@ -8,7 +8,7 @@ from lockgate.bootstrap import config_schema
 from lockgate.core.baseline import Baseline
 from lockgate.faces.cli import init_words
 from lockgate.faces.cli.measuring import measured
-from lockgate.faces.cli.output import app, here, json_option, show
+from lockgate.faces.cli.output import app, here, json_option, note_idle, show
 from lockgate.services.initialise import Wanted
 
 FORMULAS = ("plain", "solo", "code-review", "security-audit", "quick-review", "none")
@@ -58,4 +58,5 @@ def init(
         return measured(it, project, text, base, baseline)
 
     made = it.initialiser.init(project, wanted, it.caller, measure if baseline else None)
+    note_idle(made.settings)
     show(init_words.initialised_facts(made), init_words.initialised_text(made), as_json=as_json)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from lockgate.bootstrap import App
     from lockgate.bootstrap.benches import Benches
     from lockgate.core.model import Task, TaskId
+    from lockgate.core.settings import Settings
     from lockgate.services.configuration import BaseConfiguration
 
 BUG = 3
@@ -82,6 +83,14 @@ def show_moved(it: "App", task: "Task", *, as_json: bool) -> None:
     if trouble:
         echo(f"note: {words.one_line(trouble)}", err=True)
     show(task_facts(task), words.moved_text(task), as_json=as_json)
+
+
+def note_idle(settings: "Settings") -> None:
+    """What of a configuration does nothing yet, where people load it to see whether it is good."""
+    from lockgate.core.config_checks import idle
+
+    for said in idle(settings):
+        echo(f"note: {said}", err=True)
 
 
 def app() -> "App":

@@ -7,7 +7,7 @@ from lockgate.core.model import Status
 from lockgate.faces import words
 from lockgate.faces.cli.ending import ending_text
 from lockgate.faces.cli.following import follow, wake
-from lockgate.faces.cli.output import app, echo, here, json_option, show
+from lockgate.faces.cli.output import app, echo, here, json_option, note_idle, show
 from lockgate.faces.cli.task_write import read_context
 from lockgate.services.readiness import Readiness
 from lockgate.services.tasks import NewTask
@@ -42,7 +42,7 @@ def run(
     ready = Readiness(
         it.store, it.projects.repository, it.configuration, it.harnesses, sandbox_trouble
     )
-    ready.check(project, agent)
+    note_idle(ready.check(project, agent))
     asked = NewTask(
         branch=branch or ready.branch_for(project, summary),
         summary=summary,
