@@ -432,7 +432,8 @@ def _layer(shop: Workshop, settings: Settings) -> Path:
     task = shop.task(f"t-{asked(shop.root, 'rev-parse', 'main')[:9]}")
     shop.workspaces.prepare(shop.project, task)
     shop.workspaces.set_up(shop.project, task, settings)
-    layers = (shop.home / "layers" / shop.project.id).iterdir()
+    beside = (shop.home / "layers" / shop.project.id).iterdir()
+    layers = [it for it in beside if it.is_dir()]
     return max(layers, key=lambda it: it.stat().st_ctime_ns)
 
 
@@ -450,7 +451,7 @@ def test_other_inputs_make_another_layer(tmp_path) -> None:
         assert _layer(shop, settings) == layer
 
     assert list(seen.values()) == [["out1"], ["out2"]]
-    assert set((shop.home / "layers" / shop.project.id).iterdir()) == set(seen)
+    assert set((shop.home / "layers" / shop.project.id).glob("[!.]*")) == set(seen)
 
 
 def test_a_set_up_that_fails_says_how_it_ended(shop) -> None:

@@ -493,3 +493,12 @@ def test_many_thousand_files_are_taken(shop, each) -> None:
             (place / f"d{folder}" / f"{file}").write_text(f"{folder} {file}\n")
 
     assert len(shop.workspaces.take(shop.project, task).files) == 100 * each
+
+
+def test_a_change_says_how_many_bytes_it_adds(shop) -> None:
+    task = _begun(shop)
+    shop.agent(task, "printf 'two\\n' >> a.txt; head -c 5000 /dev/urandom > noise; echo '++ x' > p")
+
+    change = shop.workspaces.take(shop.project, task)
+
+    assert (change.size.files, change.size.added) == (3, 4 + 5000 + 5)

@@ -46,6 +46,7 @@ from lockgate.core.model import (
     NeedsFixes,
     Pinned,
     Role,
+    Size,
     Status,
     Stuck,
     Task,
@@ -157,9 +158,11 @@ def test_every_evaluation_begins_with_no_gate_passed_and_no_commit_taken(source)
 
 
 def test_the_work_becomes_one_commit_before_anything_judges_it() -> None:
-    decision = taken(change_taken(evidence(under(TESTS_GATE, candidate="")), COMMIT, ("a.py",)))
+    seen = evidence(under(TESTS_GATE, candidate=""))
 
-    assert decision.task.candidate == COMMIT
+    decision = taken(change_taken(seen, COMMIT, ("a.py",), added=7))
+
+    assert (decision.task.candidate, decision.task.size) == (COMMIT, Size(1, 7))
     assert decision.task.status is S.AGENT_REVIEW
     assert decision.events == (ChangeTaken(COMMIT, ("a.py",)),)
     assert decision.effects == (MirrorTask(),)

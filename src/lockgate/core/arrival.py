@@ -19,6 +19,7 @@ from lockgate.core.model import (
     GatesPassed,
     NeedsFixes,
     SessionId,
+    Size,
     Status,
     Stuck,
     Task,
@@ -151,7 +152,8 @@ def _counted(seen: Evidence, task: Task, target: Status) -> Task:
 def _reviewed(seen: Evidence, task: Task) -> Task:
     """A round begins when an evaluation reaches a review: at once, where that comes first."""
     seats = opening(reviews_at_once(seen.rules.gates), seen.task.rev + 1)
-    judged = replace(task, candidate="", patch="", protected=(), passed=(), waiting="")
+    judged = replace(task, candidate="", patch="", size=Size(), protected=())
+    judged = replace(judged, passed=(), waiting="")
     rounds = task.review_round + (1 if seats else 0)
     return replace(judged, review_round=rounds, seats=seats, taken_over=False)
 

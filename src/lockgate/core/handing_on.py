@@ -6,10 +6,11 @@ from lockgate.core.arrival import Arrival, also, arrive, stay
 from lockgate.core.decision import Decision, Declined, Evidence
 from lockgate.core.evaluation_ends import over, spend
 from lockgate.core.gate_events import ChangeTaken, TaskCompletionSignaled
-from lockgate.core.model import Checkpoint, Status
+from lockgate.core.model import Checkpoint, Size, Status
 from lockgate.core.paths import matching
 
 S = Status
+NO_SIZE = Size()
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +20,7 @@ class Work:
     checkpoint: Checkpoint
     candidate: str = ""
     patch: str = ""
+    size: Size = NO_SIZE
 
 
 def handed_on(seen: Evidence, reason: str, work: Work | None) -> Decision:
@@ -26,13 +28,13 @@ def handed_on(seen: Evidence, reason: str, work: Work | None) -> Decision:
     if work is None:
         return decision
     files = matching(work.checkpoint.files_modified, seen.rules.protect)
-    task = replace(decision.task, candidate=work.candidate, patch=work.patch, protected=files)
-    decision = replace(decision, task=task)
+    task = replace(decision.task, candidate=work.candidate, patch=work.patch, size=work.size)
+    decision = replace(decision, task=replace(task, protected=files))
     return also(decision, TaskCompletionSignaled(seen.task.id, work.checkpoint))
 
 
 def change_taken(
-    seen: Evidence, commit: str, files: tuple[str, ...], patch: str = ""
+    seen: Evidence, commit: str, files: tuple[str, ...], patch: str = "", added: int = 0
 ) -> Decision | Declined:
     """The work as one commit, before anything judges it; no pass outlives another commit."""
     task = seen.task
@@ -43,6 +45,7 @@ def change_taken(
         task,
         candidate=commit,
         patch=patch,
+        size=Size(len(files), added),
         protected=matching(files, seen.rules.protect),
         passed=task.passed if same else (),
         waiting=task.waiting if same else "",

@@ -24,6 +24,7 @@ MAX_ATTEMPTS = 3
 BASE_DELAY_MS = 500
 BACKOFF_MULTIPLIER = 2.0
 FRESH_AFTER_FAILURES = 2
+LARGE_FILES, LARGE_BYTES = 200, 1_000_000  # a change of more is said to be large
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

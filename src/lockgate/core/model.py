@@ -5,7 +5,7 @@ from enum import StrEnum
 from typing import NewType
 
 from lockgate.core.findings import GateFeedback
-from lockgate.core.limits import Limits, RetryConfig
+from lockgate.core.limits import LARGE_BYTES, LARGE_FILES, Limits, RetryConfig
 from lockgate.core.seats import Seat
 
 TaskId = NewType("TaskId", str)
@@ -177,6 +177,18 @@ class Approval:
     comment: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Size:
+    """How much a change is: the files that differ, and the bytes that it adds to them."""
+
+    files: int = 0
+    added: int = 0
+
+    @property
+    def large(self) -> bool:
+        return self.files > LARGE_FILES or self.added > LARGE_BYTES
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checkpoint:
     """What was there when an agent, or its hook, called; the files are seen, the rest is said."""
@@ -238,6 +250,7 @@ class Task:
     seconds: float = 0.0
     candidate: str = ""  # the commit that is judged
     patch: str = ""  # what it changes, whatever it is based on: approvals are bound to that
+    size: Size = Size()
     protected: tuple[str, ...] = ()  # the files of it that a human must see
     passed: tuple[str, ...] = ()  # the gates that have passed on it
     waiting: str = ""  # the gate that waits for a human

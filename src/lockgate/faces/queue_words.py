@@ -7,6 +7,7 @@ from typing import cast
 from lockgate.core.model import Status, Task
 from lockgate.faces.words import SHORT, one_line, queued, table
 from lockgate.services.queueing import Clash, Forecast, Listing, Row
+from lockgate.services.views import large_change
 
 LANDING = "landing"
 RAN = 90  # characters of what a gate ran
@@ -62,7 +63,9 @@ def steered_text(task: Task) -> str:
         return f"{task.id} is {task.status} again; its agent is told"
     if task.held:
         return f"{task.id} is held: {one_line(task.held)}"
-    return f"{task.id} is in the queue, change {task.patch[:SHORT]}; see: lockgate queue list"
+    large = f" ({large_change(task)})" if large_change(task) else ""
+    change = f"change {task.patch[:SHORT]}{large}"
+    return f"{task.id} is in the queue, {change}; see: lockgate queue list"
 
 
 def queue_facts_of(task: Task, forecast: Sequence[Forecast]) -> Facts:

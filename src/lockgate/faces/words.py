@@ -14,6 +14,7 @@ from lockgate.services.views import (
     Overview,
     TaskView,
     WhyRow,
+    large_change,
     may_ask,
     needs_human,
 )
@@ -94,7 +95,7 @@ def task_text(view: TaskView, where: str, more: Iterable[tuple[str, str]] = ()) 
         *((("directive", one_line(task.directive)),) if task.directive else ()),
         *(("gate", _judged(it)) for it in view.gates),
         *((("protected", one_line(", ".join(task.protected))),) if task.protected else ()),
-        *((("change", task.patch[:SHORT]),) if task.patch else ()),
+        *((("change", _change(task)),) if task.patch else ()),
         *more,
         *(("feedback", it) for it in _feedback(task)),
         *(("session", f"{it.id} ({it.role}, {_when(it.started)})") for it in view.sessions),
@@ -105,7 +106,8 @@ def task_text(view: TaskView, where: str, more: Iterable[tuple[str, str]] = ()) 
 
 def change_text(task: Task, files: Sequence[str]) -> str:
     """What a human says yes or no to: its files, what is protected first, and what was wrong."""
-    lines = [f"change {task.patch[:SHORT]} of {task.id}, {len(files)} files:"]
+    large = f" ({large_change(task)})" if large_change(task) else ""
+    lines = [f"change {task.patch[:SHORT]} of {task.id}, {len(files)} files{large}:"]
     lines += [
         f"  {one_line(it)}{'  (protected)' if it in task.protected else ''}" for it in files[:FILES]
     ]
@@ -254,8 +256,13 @@ def _board_cells(task: Task, trouble: str | None) -> tuple[str, ...]:
     mark = DEAD if task.dead else MARKS[task.status]
     note = f"  [broken: {one_line(trouble)}]" if trouble else ""
     note += f"  [gate {one_line(_waiting(task))} waits for a human]" if _waiting(task) else ""
-    note += f"  [{queued(task)}]" if queued(task) else ""
+    note += "".join(f"  [{it}]" for it in (queued(task), large_change(task)) if it)
     return mark, task.id, str(task.status), str(task.priority), one_line(task.summary) + note
+
+
+def _change(task: Task) -> str:
+    large = large_change(task)
+    return f"{task.patch[:SHORT]} ({large})" if large else task.patch[:SHORT]
 
 
 def queued(task: Task) -> str:

@@ -10,7 +10,7 @@ from typing import Protocol
 from lockgate.core import gates
 from lockgate.core.agents import Exit, Job, Launch, Report
 from lockgate.core.gates import CommandGate
-from lockgate.core.model import SessionId, Task, TaskId
+from lockgate.core.model import SessionId, Size, Task, TaskId
 from lockgate.core.settings import SandboxSettings, Service, Settings
 from lockgate.core.test_results import ReportRead, Unreadable
 from lockgate.ports.truth import Project
@@ -31,6 +31,11 @@ class Change:
     commit: str
     files: tuple[str, ...]
     patch: str = ""  # the same for the same change, whatever it is based on
+    added: int = 0  # bytes
+
+    @property
+    def size(self) -> Size:
+        return Size(len(self.files), self.added)
 
 
 class Workspaces(Protocol):

@@ -46,7 +46,9 @@ class Judge:
         self.signals.completed(task, change)
 
         def decide(seen: Evidence) -> Decision | Declined:
-            return handing_on.change_taken(seen, change.commit, change.files, change.patch)
+            return handing_on.change_taken(
+                seen, change.commit, change.files, change.patch, change.added
+            )
 
         return self.coordinator.turn(task.id, decide)
 

@@ -44,8 +44,8 @@ class Signals:
             raise refused(id, answer, f"task {id} was not moved")
         change = self._taken(seen.task)
         noted = self._checkpoint(seen, said or Said(), change, caller.session)
-        done = Move(asked.target, asked.reason, work=Work(noted, change.commit, change.patch))
-        return self.coordinator.move(id, done, caller)
+        work = Work(noted, change.commit, change.patch, change.size)
+        return self.coordinator.move(id, Move(asked.target, asked.reason, work=work), caller)
 
     def review(self, id: TaskId, text: str, caller: Caller) -> Task:
         """What a reviewer hands in, whole or not at all."""

@@ -206,6 +206,18 @@ def _why(seen: Evidence, rule: Rule) -> WhyRow:
     )
 
 
+def large_change(task: Task) -> str:
+    """How much it is, where that is more than one expects of a change; empty elsewhere."""
+    if not task.size.large:
+        return ""
+    return f"large change: {task.size.files:,} files, {task.size.added / 1e6:.1f} MB added"
+
+
+def _noting_size(task: Task, told: str) -> str:
+    large = large_change(task)
+    return f"{large}; {told}" if large else told
+
+
 def needs_human(task: Task) -> str:
     """What a human is to do for it, in a few words; empty where nothing."""
     match task.status:
@@ -217,12 +229,13 @@ def needs_human(task: Task) -> str:
         case Status.CLARIFICATION:
             return f"asks a question; lockgate answer {task.id} -m TEXT"
         case Status.REVIEWING if task.held:
-            return f"held: {task.held}; lockgate queue approve {task.id}"
+            return _noting_size(task, f"held: {task.held}; lockgate queue approve {task.id}")
         case Status.REVIEWING if not (task.to_land or task.landed):
-            return f"all gates passed; lockgate queue approve {task.id}"
+            return _noting_size(task, f"all gates passed; lockgate queue approve {task.id}")
         case Status.AGENT_REVIEW if task.waiting:
             yes, no = f"lockgate approve {task.id}", f"lockgate reject {task.id} -m TEXT"
-            return f"gate {task.waiting} waits; lockgate task show {task.id}, then {yes} or {no}"
+            told = f"gate {task.waiting} waits; lockgate task show {task.id}, then {yes} or {no}"
+            return _noting_size(task, told)
         case Status.WORKING if task.dead:
             return f"its agent died; lockgate task respawn {task.id}"
         case _:

@@ -33,6 +33,7 @@ from lockgate.core.model import (
     NeedsFixes,
     Pinned,
     Role,
+    Size,
     Status,
     Stuck,
     TaskPhase,
@@ -143,6 +144,14 @@ def seats_from_json(where: str, value: object) -> tuple[Seat, ...]:
         )
         for it in found
     )
+
+
+def size_to_json(size: Size) -> str:
+    return canonical(asdict(size))
+
+
+def size_from_json(it: Fields) -> Size:
+    return Size(it.whole("files"), it.whole("added"))
 
 
 def effect_kind(effect: Effect) -> str:

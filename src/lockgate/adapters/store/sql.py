@@ -9,13 +9,14 @@ INSERT INTO tasks (
     auto_start, depends_on, iteration, review_round, crash_count, failed_attempts, generation,
     since, dead, taken_over, not_before, exhausted, usd, tokens, seconds, candidate, patch,
     protected, passed, waiting, approvals, seats, steps_passed, step_failures, to_land, held,
-    landed, cause, directive, history, spent, pinned
+    landed, cause, directive, history, spent, pinned, size
 ) VALUES (
     :id, :project, :summary, :goal, :branch, :agent, :created, :updated, :rev, :status, :phase,
     :priority, :auto_start, :depends_on, :iteration, :review_round, :crash_count, :failed_attempts,
     :generation, :since, :dead, :taken_over, :not_before, :exhausted, :usd, :tokens, :seconds,
     :candidate, :patch, :protected, :passed, :waiting, :approvals, :seats, :steps_passed,
-    :step_failures, :to_land, :held, :landed, :cause, :directive, :history, :spent, :pinned
+    :step_failures, :to_land, :held, :landed, :cause, :directive, :history, :spent, :pinned,
+    :size
 ) ON CONFLICT (id) DO NOTHING RETURNING id
 """
 
@@ -32,7 +33,7 @@ UPDATE tasks SET
     waiting = :waiting, approvals = :approvals, seats = :seats, steps_passed = :steps_passed,
     step_failures = :step_failures, to_land = :to_land, held = :held, landed = :landed,
     cause = :cause, directive = :directive, history = :history,
-    spent = :spent, pinned = :pinned
+    spent = :spent, pinned = :pinned, size = :size
 WHERE id = :id AND rev = :rev - 1 RETURNING id
 """
 

@@ -15,6 +15,8 @@ from lockgate.adapters.store.json_forms import (
     pinned_to_json,
     seats_from_json,
     seats_to_json,
+    size_from_json,
+    size_to_json,
 )
 from lockgate.adapters.store.rows import Values, inside, storable
 from lockgate.core.event_log import canonical
@@ -75,6 +77,7 @@ def _of_evaluation(task: Task) -> Values:
         "to_land": int(task.to_land),
         "held": task.held,
         "landed": task.landed,
+        "size": size_to_json(task.size),
     }
 
 
@@ -143,6 +146,7 @@ def _with_evaluation(task: Task, it: Fields) -> Task:
         to_land=it.flag("to_land"),
         held=it.text("held"),
         landed=it.text("landed"),
+        size=size_from_json(inside(it, "size")),
     )
 
 

@@ -35,7 +35,7 @@ def change_of(repos: Repositories, task: Task, commit: str) -> Change:
     if commit == rules_of(task).base_commit:
         return Change(commit, (), hashlib.sha256().hexdigest())
     with _diff(repos, task, commit, *_WITH_LIST, "--binary", "--full-index", "-U3") as file:
-        return Change(commit, _files(file), _patch(file))
+        return Change(commit, _files(file), *_patch(file))
 
 
 def files_of(repos: Repositories, task: Task, commit: str) -> tuple[str, ...]:
@@ -64,13 +64,22 @@ def _named(listed: bytes) -> Iterator[bytes]:
             yield next(fields)
 
 
-def _patch(file: BinaryIO) -> str:
-    """A digest of every line that differs, with those around it, wherever in its file it stands."""
-    seen = hashlib.sha256()
+def _patch(file: BinaryIO) -> tuple[str, int]:
+    """A digest of every line that differs, with those around it, wherever in its file it stands.
+
+    Beside it how many bytes are added. What is no text has its new content before its old one.
+    """
+    seen, added, before = hashlib.sha256(), 0, b""
     for line in file:
         if not line.startswith((b"@@", b"index ")):
             seen.update(line)
-    return seen.hexdigest()
+        if line.startswith((b"@@", b"diff ", b"GIT binary patch")):
+            before = line
+        elif line.startswith(b"+") and before.startswith(b"@@"):
+            added += len(line) - 1
+        elif before.startswith(b"GIT"):
+            added, before = added + int(line.split()[1]), b""
+    return seen.hexdigest(), added
 
 
 def tree_of(repos: Repositories, commit: str) -> str:

@@ -3,7 +3,7 @@
 import os
 import re
 import secrets
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from errno import EEXIST, ENOTEMPTY
@@ -21,6 +21,7 @@ from lockgate.adapters.workspaces.hardened_git import (
     told,
     words_of,
 )
+from lockgate.adapters.workspaces.leaving_out import dependencies
 from lockgate.adapters.workspaces.listing import blobs_of
 from lockgate.adapters.workspaces.new_repository import make_repository, set_ref
 from lockgate.adapters.workspaces.repositories import (
@@ -81,7 +82,7 @@ def clone_for_work(order: Order, place: Path) -> None:
         set_ref(git_dir, branch, _start(order, git_dir))
         set_ref(git_dir, "HEAD", f"ref: {branch}")
         told(order.what, git_dir, "read-tree", "-m", "-u", "HEAD", tree=new)
-        exclude(git_dir)
+        exclude(git_dir, dependencies(order.repos.base, order.base_commit))
         _leave_ours_alone(order, new)
 
     build(order, place, fill, _identity(order))
@@ -253,10 +254,11 @@ def _leave_ours_alone(order: Order, new: Path) -> None:
         told(order.what, git_dir, *mark, tree=new)
 
 
-def exclude(git_dir: Path) -> None:
-    """Lockgate's own files are nobody's change."""
+def exclude(git_dir: Path, more: Iterable[str]) -> None:
+    """Lockgate's own files are nobody's change, and these are none either."""
     (git_dir / "info").mkdir()
-    (git_dir / "info" / "exclude").write_text("".join(f"{it}\n" for it in EXCLUDED))
+    lines = "".join(f"{it}\n" for it in (*EXCLUDED, *more))
+    (git_dir / "info" / "exclude").write_bytes(os.fsencode(lines))
 
 
 def _configuration(order: Order, name: str, email: str) -> str:

@@ -15,12 +15,23 @@ from lockgate.adapters.workspaces.hardened_git import told
 from lockgate.adapters.workspaces.layers import (
     SECONDS,
     check,
+    files_of,
     layer_key,
     layer_of,
     need_sandbox,
 )
+from lockgate.adapters.workspaces.leaving_out import (
+    MOST_SHOWN,
+    Entry,
+    as_list,
+    entries_in,
+    made_by_set_up,
+    path_of,
+    patterns_of,
+)
 from lockgate.adapters.workspaces.locks import locked
-from lockgate.adapters.workspaces.trees import hand_over, ready_mark, remove
+from lockgate.adapters.workspaces.reading import files_in
+from lockgate.adapters.workspaces.trees import hand_over, made_mark, ready_mark, remove
 from lockgate.core.agents import WORKSPACE
 from lockgate.core.settings import EnvSettings
 from lockgate.errors import BadConfig
@@ -28,11 +39,13 @@ from lockgate.errors import BadConfig
 _HALF = "copying"
 # A copy, not a second name: what one agent writes must not reach another. Links that an agent has
 # planted lead nowhere else than its own sandbox does.
+_LEAVE_OUT = """
+for pattern; do printf '%s\\n' "$pattern"; done >>.git/info/exclude
+exit 0
+"""
 _LAY = """
 cp -a --reflink=auto --remove-destination "$1/." "$2/" || exit 2
 shift 2
-for name; do printf '/%s\\n' "$name" >>.git/info/exclude; done
-exit 0
 """
 
 
@@ -56,11 +69,13 @@ def _furnish(order: Order, place: Path, env: EnvSettings) -> None:
         return
     _say(place, _HALF, names)
     if env.setup and order.sandboxed:
-        _lay(order, layer_of(order, env), place, ())
+        layer, made = layer_of(order, env)
+        _note_made(place, made)
+        _lay(order, layer, place, tuple(_shown(made)))
     if names:
         _lay_copies(order, place, names)
     if env.setup and not order.sandboxed:
-        check(_run_bare(place, env.setup), env.setup)
+        _set_up_bare(order, place, env)
     _say(place, key, names)
 
 
@@ -97,15 +112,16 @@ def _lay_copies(order: Order, place: Path, names: tuple[str, ...]) -> None:
             else:
                 shutil.copy2(source, target)
         hand_over(stage, *order.agent)
-        _lay(order, stage, place, names)
+        _lay(order, stage, place, tuple(patterns_of(names)))
     finally:
         remove(stage)
 
 
-def _lay(order: Order, source: Path, place: Path, names: tuple[str, ...]) -> None:
-    script = ("sh", "-c", _LAY, "lay")
+def _lay(order: Order, source: Path, place: Path, patterns: tuple[str, ...]) -> None:
+    script = ("sh", "-c", _LAY + _LEAVE_OUT, "lay")
     if not order.sandboxed:
-        check(run((*script, str(source), str(place), *names), cwd=place, deadline=SECONDS), "cp")
+        asked = (*script, str(source), str(place), *patterns)
+        check(run(asked, cwd=place, deadline=SECONDS), "cp")
         return
     need_sandbox("the workspace was not set up")
     mounts = (
@@ -113,8 +129,33 @@ def _lay(order: Order, source: Path, place: Path, names: tuple[str, ...]) -> Non
         Mount(source=place, target=WORKSPACE, writable=True),
     )
     box = Box(mounts=mounts, directory=WORKSPACE, env={})
-    laid = boxed(box, (*script, "/layer", WORKSPACE, *names))
+    laid = boxed(box, (*script, "/layer", WORKSPACE, *patterns))
     check(run_boxed(laid, deadline=SECONDS), "cp")
+
+
+def _set_up_bare(order: Order, place: Path, env: EnvSettings) -> None:
+    """In the clone itself: what it made is what was not there before."""
+    before = files_of(order) | files_in(order, place, SECONDS)
+    check(_run_bare(place, env.setup), env.setup)
+    made = made_by_set_up(before, files_in(order, place, SECONDS), env.inputs)
+    _note_made(place, made)
+    script = ("sh", "-c", _LEAVE_OUT, "leave out", *_shown(made))
+    check(run(script, cwd=place, deadline=SECONDS), "printf")
+
+
+def _note_made(place: Path, made: frozenset[Entry]) -> None:
+    """Besides what an earlier set-up made, which is still there."""
+    mark = made_mark(place)
+    before = entries_in(mark.read_bytes()) if mark.exists() else frozenset[Entry]()
+    beside = mark.with_name(f"{mark.name}.{secrets.token_hex(4)}")
+    beside.write_bytes(as_list(before | made))
+    beside.replace(mark)
+
+
+def _shown(made: frozenset[Entry]) -> Iterator[str]:
+    """The patterns that keep the agent's own git from adding it; none where they are too many."""
+    if len(made) <= MOST_SHOWN:
+        yield from patterns_of(path_of(it) for it in sorted(made))
 
 
 def _run_bare(place: Path, command: str) -> Finished:

@@ -10,8 +10,10 @@ from lockgate.adapters.run import Finished
 from lockgate.adapters.sandbox import Box, Mount, boxed, run_boxed, trouble
 from lockgate.adapters.workspaces.clones import BASE, Order, clone_of_commit
 from lockgate.adapters.workspaces.hardened_git import told
+from lockgate.adapters.workspaces.leaving_out import Entry, as_list, entries_in, made_by_set_up
 from lockgate.adapters.workspaces.locks import locked
-from lockgate.adapters.workspaces.trees import hand_over, remove
+from lockgate.adapters.workspaces.reading import files_in
+from lockgate.adapters.workspaces.trees import hand_over, made_mark, remove
 from lockgate.core.agents import AGENT_HOME, WORKSPACE
 from lockgate.core.settings import EnvSettings
 from lockgate.errors import Unavailable
@@ -37,17 +39,27 @@ def layer_key(order: Order, env: EnvSettings) -> str:
     return hashlib.sha256(os.fsencode(known)).hexdigest()[:32]
 
 
-def layer_of(order: Order, env: EnvSettings) -> Path:
-    """Made now, unless it is there. Unavailable, with the end of its output, where that fails."""
+def layer_of(order: Order, env: EnvSettings) -> tuple[Path, frozenset[Entry]]:
+    """With a list of its files. Unavailable, with the end of its output, where that fails.
+
+    Made now, unless it is there.
+    """
     key = layer_key(order, env)
     place = order.home / "layers" / order.project.id / key
     with locked(order.home / "locks" / f"layer-{order.project.id}-{key}"):
-        if not place.is_dir():
+        if not (place.is_dir() and made_mark(place).exists()):
             place.parent.mkdir(parents=True, exist_ok=True)
-            for half in place.parent.glob(f".new-{key}-*"):
+            for half in (place, *place.parent.glob(f".new-{key}-*")):
                 remove(half)
             _make(order, env, place)
-    return place
+        return place, entries_in(made_mark(place).read_bytes())
+
+
+def files_of(order: Order) -> frozenset[Entry]:
+    """Those of the base commit."""
+    asked = ("ls-tree", "-r", "-z", "--format=%(objectmode) %(objectname) 0%x09%(path)")
+    listed = told("the files of base were not listed", order.repos.base, *asked, order.base_commit)
+    return entries_in(os.fsencode(listed))
 
 
 def check(done: Finished, command: str) -> None:
@@ -76,6 +88,9 @@ def _make(order: Order, env: EnvSettings, place: Path) -> None:
         hand_over(new / "home", *order.agent)
         clone_of_commit(order, new / "tree", order.base_commit)
         check(_run(order, new, env.setup), env.setup)
+        tracked = files_of(order)
+        made = made_by_set_up(tracked, files_in(order, new / "tree", SECONDS), env.inputs)
+        made_mark(place).write_bytes(as_list(made))
         _strip(order, new)
         (new / "tree").rename(place)
     finally:

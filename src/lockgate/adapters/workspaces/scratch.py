@@ -1,5 +1,6 @@
 """Where an agent's work is read: a git directory of ours beside its clone, for as long."""
 
+import os
 import secrets
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -7,9 +8,10 @@ from pathlib import Path
 
 from lockgate.adapters.workspaces.clones import Order, exclude
 from lockgate.adapters.workspaces.copying import copied
+from lockgate.adapters.workspaces.leaving_out import dependencies
 from lockgate.adapters.workspaces.new_repository import make_repository, set_ref
 from lockgate.adapters.workspaces.repositories import borrow, share_shallow
-from lockgate.adapters.workspaces.trees import hand_over, remove
+from lockgate.adapters.workspaces.trees import hand_over, made_mark, remove
 from lockgate.errors import Unavailable
 
 _FIX = "look at the workspace, mend that, then try again; nothing was removed"
@@ -22,7 +24,7 @@ def scratch_for(order: Order, place: Path, last: str | None) -> Generator[Path]:
         remove(left)
     scratch = place.with_name(f".take-{place.name}-{secrets.token_hex(4)}")
     try:
-        _lay_out(order, scratch, last)
+        _lay_out(order, scratch, last, _made_in(place))
         hand_over(scratch, *order.agent)
         yield scratch
     finally:
@@ -33,7 +35,7 @@ def not_taken(order: Order, why: str) -> Unavailable:
     return Unavailable(f"the work of task {order.task.id} was not taken", why=why, fix=_FIX)
 
 
-def _lay_out(order: Order, scratch: Path, last: str | None) -> None:
+def _lay_out(order: Order, scratch: Path, last: str | None, made: bytes) -> None:
     repos, git_dir = order.repos, scratch / "git"
     try:
         (scratch / "out").mkdir(parents=True)
@@ -44,7 +46,19 @@ def _lay_out(order: Order, scratch: Path, last: str | None) -> None:
             if why := copied(repos, git_dir, last, order.base_commit):
                 raise not_taken(order, why)
             set_ref(git_dir, "refs/lockgate/last", last)
-        exclude(git_dir)
+        patterns = dependencies(repos.base, order.base_commit)
+        exclude(git_dir, patterns)
+        lines = "".join(f"{it}\n" for it in patterns)
+        (git_dir / "info" / "dependencies").write_bytes(os.fsencode(lines))
+        (git_dir / "made").write_bytes(made)
         borrow(git_dir, f"{order.shown_base}/objects")
     except OSError as error:
         raise not_taken(order, str(error)) from error
+
+
+def _made_in(place: Path) -> bytes:
+    """What the set-up made there, in the order in which it was noted."""
+    try:
+        return made_mark(place).read_bytes()
+    except OSError:
+        return b""

@@ -1,17 +1,8 @@
-# All work in a clone as one commit, and what is new of it as a pack. Runs where the clone cannot be
-# written, on a git directory, an index and an output of ours: no hook, filter or setting of the
-# clone's own is heard. Arguments: the clone, our git directory, our output, the base commit, the
-# task's last change (empty where there is none), and the files that are not the agent's to change.
-set -u
-work=$1 ours=$2 out=$3 base=$4 last=$5
-shift 5
-ulimit -n "$(ulimit -H -n)"  # git holds one for each level of directories
-
-g() {
-    git --git-dir="$ours" -c core.hooksPath=/dev/null -c core.attributesFile=/dev/null \
-        -c core.excludesFile="$ours/info/exclude" -c core.fsmonitor=false -c gc.auto=0 \
-        -c maintenance.auto=false -c protocol.file.allow=always -c safe.directory='*' "$@"
-}
+# All work in a clone as one commit, and what is new of it as a pack. Runs after index.sh, where the
+# clone cannot be written. More arguments: the task's last change (empty where there is none), and
+# the files that are not the agent's to change.
+last=$1
+shift
 
 # The commits: as the clone has them, else those we know.
 parent=${last:-$base}
@@ -19,16 +10,16 @@ if g fetch --quiet --no-tags --no-auto-maintenance --no-recurse-submodules --no-
     --upload-pack="git -c safe.directory='*' upload-pack" "$work" +HEAD:refs/lockgate/head; then
     parent=$(g rev-parse --verify --quiet 'refs/lockgate/head^{commit}') || parent=${last:-$base}
 fi
+fill_index "$parent"
 
-# The files: all but those of repositories inside it, which are only named by their commits.
-export GIT_INDEX_FILE="$out/index"
-cd "$work" || exit 2
-g read-tree "$parent" || exit 2
-printf '.\0' >"$out/paths"
-find . -path ./.git -prune -o -name .git -printf ':(exclude,literal)%h\0' >>"$out/paths"
-g --work-tree="$work" add --all --ignore-errors \
-    --pathspec-from-file="$out/paths" --pathspec-file-nul
-[ $? -le 1 ] || exit 2
+# What the set-up made and nobody changed is as base has it, which is mostly not at all.
+if [ -s "$ours/made" ]; then
+    g ls-files --stage -z | sort -z | comm -z -12 - "$ours/made" | cut -z -f 2- | sort -z >"$out/drop"
+    drop
+    g ls-tree -r -z --name-only "$base" | sort -z | comm -z -12 - "$out/drop" |
+        xargs -0 -r git --git-dir="$ours" ls-tree -r -z "$base" -- |
+        g update-index -z --index-info || exit 2
+fi
 
 # Lockgate's own files are never part of a change: there they are as the base commit has them.
 g --literal-pathspecs ls-files -z -- "$@" |

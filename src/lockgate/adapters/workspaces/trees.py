@@ -71,14 +71,20 @@ def remove(path: Path) -> None:
 
 
 def discard(directory: Path) -> None:
-    """With our mark beside it: what comes into its place has not been set up."""
-    ready_mark(directory).unlink(missing_ok=True)
+    """With our marks beside it: what comes into its place has not been set up."""
+    for mark in (ready_mark(directory), made_mark(directory)):
+        mark.unlink(missing_ok=True)
     remove(directory)
 
 
 def ready_mark(place: Path) -> Path:
     """Where it is noted that a clone was set up, and for what."""
     return place.with_name(f".ready-{place.name}")
+
+
+def made_mark(place: Path) -> Path:
+    """Where it is noted which files the set-up of a clone has made."""
+    return place.with_name(f".made-{place.name}")
 
 
 def size_of(path: Path) -> int:

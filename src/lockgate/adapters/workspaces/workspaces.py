@@ -23,6 +23,7 @@ from lockgate.adapters.workspaces.repositories import (
 from lockgate.adapters.workspaces.taking import take_work
 from lockgate.adapters.workspaces.trees import (
     discard,
+    made_mark,
     owner_at,
     ready_mark,
     remove,
@@ -184,10 +185,10 @@ class GitWorkspaces:
         return self.sandboxed and rules_of(task).sandboxed
 
     def _rests(self, id: TaskId) -> Iterator[Path]:
-        """Beside the rooms, our mark and what a killed one has left."""
+        """Beside the rooms, our marks and what a killed one has left."""
         place = self.place(id)
         yield from (self.home / room / id for room in ("homes", "reviews", "runs"))
-        yield ready_mark(place)
+        yield from (ready_mark(place), made_mark(place))
         for part in ("new", "old", "take", "copy"):
             yield from place.parent.glob(f".{part}-{id}-????????")
 

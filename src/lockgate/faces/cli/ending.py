@@ -4,14 +4,15 @@ from lockgate.bootstrap import App
 from lockgate.core.markdown import sections
 from lockgate.core.model import Status, Task
 from lockgate.faces import words
-from lockgate.services.views import needs_human
+from lockgate.services.views import large_change, needs_human
 
 
 def ending_text(it: App, task: Task) -> str:
     match task.status:
         case Status.DONE:
             how = f" as {task.landed[: words.SHORT]}" if task.landed else ""
-            return f"{task.id} is done: its change has landed{how}"
+            large = f" ({large_change(task)})" if large_change(task) else ""
+            return f"{task.id} is done: its change has landed{how}{large}"
         case Status.REVIEWING if not task.held:
             return "\n".join(_to_land(it, task))
         case Status.CLARIFICATION:
@@ -25,6 +26,7 @@ def ending_text(it: App, task: Task) -> str:
 def _to_land(it: App, task: Task) -> list[str]:
     branch, project = words.one_line(task.branch), it.store.project(task.project)
     lines = [f"{task.id} has passed all its gates; the rest is yours:"]
+    lines += [f"  {it}" for it in (large_change(task),) if it]
     lines += [f"  read it:   lockgate diff {task.id}"]
     lines += [f"  land it:   lockgate queue approve {task.id}"]
     if it.projects.repository.commit_of(project, task.branch) != task.candidate:

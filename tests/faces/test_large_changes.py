@@ -1,0 +1,57 @@
+"""A change that is larger than one expects: every place where a human decides says so."""
+
+from dataclasses import replace
+
+import pytest
+
+from lockgate.core.model import Size, Status, Task
+from lockgate.faces import queue_words, words
+from lockgate.faces.cli.ending import ending_text
+from lockgate.services.views import Board, BoardRow, TaskView, large_change, needs_human
+from tests.given import a_task
+
+SAID = "large change: 1,802 files, 0.0 MB added"
+LARGE = replace(a_task(Status.REVIEWING), patch="p" * 64, size=Size(1802, 9000))
+WAITING = replace(LARGE, status=Status.AGENT_REVIEW, waiting="approval")
+
+
+@pytest.mark.parametrize(
+    ("size", "large"),
+    [
+        (Size(200, 1_000_000), ""),
+        (Size(201, 5), "large change: 201 files, 0.0 MB added"),
+        (Size(1, 3_450_000), "large change: 1 files, 3.5 MB added"),
+    ],
+)
+def test_more_than_200_files_or_1_mb_is_large(size, large) -> None:
+    assert large_change(replace(LARGE, size=size)) == large
+
+
+def _view(task: Task) -> TaskView:
+    return TaskView(task=task, trouble=None, body=None, sessions=(), pending=(), gates=())
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        needs_human(LARGE),
+        needs_human(WAITING),
+        needs_human(replace(LARGE, held="no")),
+        words.board_text(Board((BoardRow(LARGE, None),), None)),
+        words.task_text(_view(LARGE), "TASK.md"),
+        words.change_text(WAITING, ("a.py",)),
+        queue_words.steered_text(replace(LARGE, to_land=True)),
+        ending_text(None, replace(LARGE, status=Status.DONE, landed="c" * 40)),  # type: ignore[arg-type]  # not asked
+        ending_text(None, WAITING),  # type: ignore[arg-type]  # not asked
+    ],
+)
+def test_its_size_is_said_where_a_human_looks(told) -> None:
+    assert SAID in told
+
+
+def test_nothing_is_said_of_a_change_of_usual_size() -> None:
+    usual = replace(LARGE, size=Size(3, 900))
+
+    assert "large" not in needs_human(usual)
+    assert "large" not in words.task_text(_view(usual), "TASK.md")
+    assert "large" not in words.board_text(Board((BoardRow(usual, None),), None))
