@@ -21,7 +21,7 @@ from lockgate.core.gates import ATTEMPTS
 from lockgate.core.limits import Limits
 from lockgate.core.model import Actor, AgentPhase, Budget, Cause, Role, Status
 from lockgate.core.prompts import Before, opening, prompt_for
-from lockgate.core.session_turns import session_ended, session_started
+from lockgate.core.session_turns import respawned, session_ended, session_started, taken_over
 from lockgate.core.settings import Expect, Step
 from lockgate.core.step_events import StepFailed, StepPassed, StepsEscalated, UserEscalated
 from lockgate.core.step_turns import Ran, Stepped, stepped
@@ -115,6 +115,28 @@ def test_the_third_failure_in_a_row_ends_the_worker_and_asks_for_a_fresh_one() -
     )
     assert (decision.task.status, decision.task.failed_attempts) == (S.WORKING, 1)
     assert (decision.task.generation, decision.task.crash_count) == (8, 0)
+
+
+ESCALATED = "step green failed 3 times in a row"
+
+
+@pytest.mark.req("R23")
+def test_an_escalation_needs_a_human_while_the_fresh_worker_goes_on() -> None:
+    task = run(at("red", step_failures=2), FAIL).decision.task
+    begun = taken(session_started(evidence(task), SpawnAgent(Role.WORKER, 8), "hash"))
+
+    assert task.escalated == begun.task.escalated == ESCALATED
+
+
+def test_what_needed_a_human_is_over_when_a_step_passes_or_a_human_takes_part() -> None:
+    task = at("red", escalated=ESCALATED)
+    human = evidence(task, "", Actor.HUMAN)
+
+    assert run(task, PASS).decision.task.escalated == ""
+    assert run(task, FAIL).decision.task.escalated == ESCALATED
+    assert taken(taken_over(human)).task.escalated == ""
+    assert taken(respawned(human, alive=False)).task.escalated == ""
+    assert taken(move(human, Move(S.STUCK))).task.escalated == ""
 
 
 def test_the_worker_that_was_ended_by_its_steps_has_not_crashed() -> None:

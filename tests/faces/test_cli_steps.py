@@ -68,6 +68,27 @@ def test_a_worker_advances_stays_and_escalates_by_what_its_commands_exit_with(st
     assert types.count("GATE_FAILED") == 3
 
 
+@pytest.mark.req("R23")
+def test_an_escalation_of_the_steps_is_shown_to_people_until_a_step_passes(stepping) -> None:
+    shell, id = stepping
+    token = shell.begin(id, Role.WORKER)
+    shell.git("branch", "elsewhere")
+    writes(shell, id, "exit 1\n")
+    for _ in range(4):  # red passes, green fails three times
+        shell.run("step", "run", token=token)
+    asked = (("status",), ("task", "list"), ("task", "show", id), ("task", "why", id))
+
+    shown = [shell.did(*argv) for argv in asked]
+    facts = json.loads(shell.did("status", "--json"))["needs_human"]
+    writes(shell, id, "exit 0\n")
+    shell.did("step", "run", id)
+
+    assert ["step green failed 3 times in a row" in it for it in shown] == [True] * 4
+    assert "needs a human: 1" in shown[0]
+    assert [it["task"] for it in facts] == [id]
+    assert not any("failed 3 times" in shell.did(*argv) for argv in asked)
+
+
 def test_a_human_takes_a_task_to_the_end_of_its_steps(stepping) -> None:
     shell, id = stepping
     writes(shell, id, "exit 1\n")

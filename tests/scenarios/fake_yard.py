@@ -15,6 +15,7 @@ from lockgate.core.model import Pinned, ProjectId, Status, Task, TaskId
 from lockgate.core.settings import MergeStrategy, Settings
 from lockgate.core.test_results import ReportRead, Unreadable
 from lockgate.core.train_model import Built, Commit, Conflict, Tree
+from lockgate.core.trouble import Trouble
 from lockgate.core.trust import Request
 from lockgate.ports import (
     Arrived,
@@ -260,7 +261,7 @@ class Railway:
     def restart(self) -> None:
         self.stage.app.store.close()
         self.stage.restart()
-        self.held: dict[str, str] = {}
+        self.held: dict[str, Trouble] = {}
         self.trains = self.made()
         self.park()
 

@@ -8,10 +8,13 @@ from lockgate.core.agents import Ending, Report, Usage
 from lockgate.core.events import type_of
 from lockgate.core.limits import ESCALATION_THRESHOLD
 from lockgate.core.model import Actor, Cause, Role, Status, TaskId
+from lockgate.core.trouble import Trouble
 from lockgate.core.turns import Move
+from lockgate.faces import words
 from lockgate.services.callers import Caller
 from lockgate.services.loop import HEALTH_CHECK
 from lockgate.services.signals import Said
+from lockgate.services.views import at_rest, needs_human
 from tests.given import HANDOFF
 from tests.scenarios.stage import Stage
 from tests.scenarios.world import REVIEW_ONLY, git
@@ -422,3 +425,60 @@ def test_a_branch_of_its_own_is_published_once(tmp_path) -> None:
 
     assert stage.workspaces.published == [stage.workspaces.work.commit]
     assert "publish.skipped" not in stage.world.types(id)
+
+
+# --- what keeps failing -------------------------------------------------------------------------
+
+
+def test_what_fails_three_times_in_the_same_way_needs_a_human_until_it_succeeds(stage) -> None:
+    stage.workspaces.broken = "the disk is full"
+    id = _working(stage)
+    stage.turn(20)
+    assert needs_human(stage.world.task(id)) == ""
+
+    stage.turn(20)
+    stage.turn(20)
+
+    assert "the disk is full" in needs_human(stage.world.task(id))
+    [(task, why)] = stage.app.views.overview().humans
+    assert (task.id, "the disk is full" in why) == (id, True)
+    assert stage.world.types(id).count("task.troubled") == 1
+    assert at_rest(task, stage.app.store.pending_effects(id, 9), lands_by_itself=True)
+
+    stage.restart()
+    stage.workspaces.broken = ""
+    stage.turn(20)
+
+    assert stage.world.task(id).troubled == ""
+    assert stage.world.types(id).count("task.recovered") == 1
+    assert stage.app.views.overview().humans == ()
+
+
+def test_a_task_that_cannot_be_started_needs_a_human_too(stage) -> None:
+    stage.harnesses.how = "npm install it"
+    id = _working(stage)
+    for _ in range(3):
+        stage.turn(60)
+
+    [(task, why)] = stage.app.views.overview().humans
+    assert (task.id, task.status) == (id, S.PENDING)
+    assert "npm install it" in why
+
+
+def test_failures_of_different_kinds_are_not_added_up(stage) -> None:
+    id = stage.world.create()
+    for why in ("the disk is full", "git is gone", "the disk is full", "git is gone"):
+        stage.workspaces.broken = why
+        stage.turn(20)
+
+    assert stage.world.task(id).troubled == ""
+
+
+def test_a_lane_that_has_no_task_is_listed_by_its_own_name(stage) -> None:
+    lane = {"train of repo": Trouble(why="the remote is gone", times=3)}
+
+    seen = stage.app.views.overview(troubles=lane)
+
+    assert seen.lanes == (("train of repo", "the remote is gone"),)
+    told = words.status_text(None, seen, lane)
+    assert "needs a human: 1\n  ! train of repo: the remote is gone" in told

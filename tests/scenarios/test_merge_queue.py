@@ -166,7 +166,7 @@ def test_a_red_target_holds_the_queue_and_charges_nobody(auto) -> None:
 
     assert auto.statuses(a, b) == [S.REVIEWING, S.REVIEWING]
     assert [auto.task(it).failed_attempts for it in (a, b)] == [0, 0]
-    assert "the target itself is red" in auto.held["queue of repo"]
+    assert "the target itself is red" in auto.held["queue of repo"].why
     [hold] = auto.queueing.listed(auto.project, acting=True).holds
     assert "the target itself is red" in hold
 
@@ -217,7 +217,7 @@ def test_what_could_not_be_judged_in_another_life_is_tried_again(auto) -> None:
     id = auto.ready("a")
     auto.gates.verdict = lambda content: "no disk"
     auto.opens()
-    assert "could not be judged" in auto.held["queue of repo"]
+    assert "could not be judged" in auto.held["queue of repo"].why
     assert auto.task(id).held == ""
 
     auto.gates.verdict = fails_with("nothing")
@@ -251,7 +251,7 @@ def test_a_checkout_in_the_way_holds_the_landing_and_nothing_else(auto) -> None:
     auto.opens()
 
     assert auto.statuses(a, b) == [S.REVIEWING, S.REVIEWING]
-    assert auto.held["queue of repo"].endswith("local edits would be overwritten: a.txt, b.txt")
+    assert auto.held["queue of repo"].why.endswith("local edits would be overwritten: a.txt, b.txt")
     assert auto.gates.tested[-2:] == [{"a"}, {"a", "b"}]
     assert auto.task(a).landed == ""
 

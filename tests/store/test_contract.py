@@ -181,6 +181,8 @@ def test_every_field_survives_the_database(store: Store) -> None:
         seats=(Seat(gate="é '", dimension="style", generation=7, said="{}", lost=True),),
         steps_passed=("red", "é '"),
         step_failures=2,
+        escalated="step 'é' – 3",
+        troubled="no – é '",
         to_land=True,
         held="not now – é '",
         landed="d" * 40,
@@ -734,6 +736,17 @@ def test_a_branch_finds_every_task_of_its_project_that_has_it_and_no_other(
     ]
     assert [it.id for it in store.on_branch(PROJECT.id, "other")] == ["t98"]
     assert store.on_branch(PROJECT.id, "do-it\0") == ()
+
+
+def test_what_keeps_failing_is_found_in_every_status_and_nothing_else(
+    store: Store, listed: list[Task]
+) -> None:
+    marked = [a_task(f"s-{it}", status=it, troubled="full disk") for it in Status]
+    for task in marked:
+        store.create(Decision(task))
+    store.create(Decision(a_task("s-none", escalated="its steps")))
+
+    assert {it.id for it in store.troubled()} == {it.id for it in marked}
 
 
 # --- names --------------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from lockgate.adapters.store.sql_store import SqlStore
 from lockgate.adapters.task_file import TaskFiles
 from lockgate.adapters.workspaces import GitWorkspaces
 from lockgate.bootstrap.configuring import base_configuration, home_of, repository_of
+from lockgate.core.trouble import Trouble
 from lockgate.services.approvals import Approvals
 from lockgate.services.attendance import Attendance
 from lockgate.services.callers import Caller, identify
@@ -60,7 +61,7 @@ class App:
     credentials: StoredCredentials
     configuration: BaseConfiguration
     caller: Caller
-    troubles: dict[str, str] = field(default_factory=dict[str, str])  # what the loop cannot do
+    troubles: dict[str, Trouble] = field(default_factory=dict[str, Trouble])  # of the loop's lanes
 
 
 def open_app(environ: Mapping[str, str] = os.environ) -> App:

@@ -6,6 +6,7 @@ from lockgate.adapters.clock import SystemClock
 from lockgate.adapters.store.train_log import SqlTrainLog
 from lockgate.adapters.train import GitYard
 from lockgate.bootstrap.app import App
+from lockgate.core.trouble import Trouble
 from lockgate.services.gate_runner import GateRunner
 from lockgate.services.landing import Lander
 from lockgate.services.merge_queue import MergeQueue
@@ -23,7 +24,7 @@ def merge_queue(
     it: App,
     runner: GateRunner,
     stopping: Callable[[], bool],
-    held: dict[str, str],
+    held: dict[str, Trouble],
 ) -> MergeQueue:
     """The train for the orchestrator, which alone acts."""
     view, now = _view(it), SystemClock().now

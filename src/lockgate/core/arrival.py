@@ -56,6 +56,8 @@ def arrive(seen: Evidence, task: Task, arrival: Arrival) -> Decision:
         updated=seen.now,
         crash_count=0,
         dead=False,
+        escalated="",
+        troubled="",
         cause=arrival.cause,
     )
     # An agent that moves its own task goes on; nobody else is started for it.

@@ -153,6 +153,18 @@ class TaskRepinned:
 
 
 @dataclass(frozen=True, slots=True)
+class TaskTroubled:
+    """Lockgate failed several times in the same way to do its part for the task."""
+
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class TaskRecovered:
+    """What had failed was done after all."""
+
+
+@dataclass(frozen=True, slots=True)
 class ArtifactTampered:
     """TASK.md's frontmatter said something else than the row; it was put back."""
 
@@ -211,6 +223,8 @@ Event = (
     | TaskHandedBack
     | TaskRepinned
     | ArtifactTampered
+    | TaskTroubled
+    | TaskRecovered
     | GateEvaluationStarted
     | GateCompleted
     | ReviewSubmitted
@@ -253,6 +267,8 @@ TYPES: dict[type[Event], str] = {
     TaskHandedBack: "task.handed-back",
     TaskRepinned: "task.repinned",
     ArtifactTampered: "artifact.tampered",
+    TaskTroubled: "task.troubled",
+    TaskRecovered: "task.recovered",
     GateEvaluationStarted: "GateEvaluationStarted",
     GateCompleted: "GateCompleted",
     ReviewSubmitted: "review.submitted",

@@ -25,6 +25,7 @@ BASE_DELAY_MS = 500
 BACKOFF_MULTIPLIER = 2.0
 FRESH_AFTER_FAILURES = 2
 LARGE_FILES, LARGE_BYTES = 200, 1_000_000  # a change of more is said to be large
+SAME_FAILURES = 3  # of a lane of the loop, in the same way, before a human is told
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

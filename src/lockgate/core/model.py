@@ -258,6 +258,8 @@ class Task:
     seats: tuple[Seat, ...] = ()  # the reviewers of this evaluation
     steps_passed: tuple[str, ...] = ()
     step_failures: int = 0  # in a row, of the worker that is at it now
+    escalated: str = ""  # how its steps failed a worker, until one passes or a human takes part
+    troubled: str = ""  # what Lockgate keeps failing to do for it
     to_land: bool = False  # a human said yes to landing it
     held: str = ""  # why it is kept from landing
     landed: str = ""  # the commit that brings it, once the target is about to be moved there

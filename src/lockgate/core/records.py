@@ -14,6 +14,8 @@ from lockgate.core.events import (
     TaskCreated,
     TaskDeleted,
     TaskImported,
+    TaskRecovered,
+    TaskTroubled,
 )
 from lockgate.core.gate_events import PublishSkipped
 from lockgate.core.markdown import sections
@@ -137,6 +139,17 @@ def publish_skipped(task: Task, why: str, now: float) -> Decision:
     same = replace(task, rev=task.rev + 1, updated=now)
     event = PublishSkipped(branch=task.branch, commit=task.candidate, why=why)
     return Decision(same, events=(event,), effects=(MirrorTask(),))
+
+
+def troubled(task: Task, why: str, now: float) -> Decision:
+    """The task needs a human; it goes on by itself once what fails succeeds."""
+    marked = replace(task, troubled=why, rev=task.rev + 1, updated=now)
+    return Decision(marked, events=(TaskTroubled(why),), effects=(MirrorTask(),))
+
+
+def recovered(task: Task, now: float) -> Decision:
+    cleared = replace(task, troubled="", rev=task.rev + 1, updated=now)
+    return Decision(cleared, events=(TaskRecovered(),), effects=(MirrorTask(),))
 
 
 def deleted(task: Task, now: float) -> Decision | Unacceptable:

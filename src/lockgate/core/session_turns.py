@@ -103,7 +103,7 @@ def respawned(seen: Evidence, *, alive: bool, directive: str = "") -> Decision |
         return also(asked, AgentRespawned(Role.REVIEWER))
     if task.status not in ATTENDED:
         return Declined(f"no agent works on a task that is {task.status}", _next(task))
-    told = replace(task, directive=directive or task.directive, not_before=0)
+    told = replace(task, directive=directive or task.directive, not_before=0, escalated="")
     return also(with_a_worker(seen, told), AgentRespawned(Role.WORKER))
 
 
@@ -116,7 +116,7 @@ def taken_over(seen: Evidence) -> Decision | Declined:
     if task.taken_over:
         fix = f"lockgate task attach {task.id}, or: lockgate handback {task.id}"
         return Declined("a human has taken it over already", fix)
-    mine = replace(task, taken_over=True, generation=generation, not_before=0.0)
+    mine = replace(task, taken_over=True, generation=generation, not_before=0.0, escalated="")
     asked = SpawnAgent(Role.WORKER, generation, interactive=True)
     return also(stay(seen, mine, EndSessions(task.rev), asked), TaskTakenOver())
 

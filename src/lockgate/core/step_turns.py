@@ -80,7 +80,8 @@ def _decided(
     task = seen.task
     match moved:
         case Advance() | Complete():
-            passed = replace(task, steps_passed=(*task.steps_passed, ran.node), step_failures=0)
+            done = (*task.steps_passed, ran.node)
+            passed = replace(task, steps_passed=done, step_failures=0, escalated="")
             return also(stay(seen, passed), StepPassed(ran.node, ran.commit))
         case Stay():
             kept = failures if counts(seen) else task.step_failures
@@ -92,7 +93,7 @@ def _decided(
 def _escalated(seen: Evidence, node: str, told: tuple[Told, ...], failures: int) -> Decision:
     """One failed attempt; the worker goes, a human hears of it and a fresh worker comes."""
     why = f"step {node} failed {failures} times in a row"
-    task = replace(seen.task, step_failures=failures)
+    task = replace(seen.task, step_failures=failures, escalated=why)
     decision = attempt_failed(replace(seen, task=task, actor=Actor.ORCHESTRATOR), why)
     events = (*told, UserEscalated(node, why, failures), *decision.events)
     if decision.task.status is not S.WORKING:  # the pause, or the budget's end, tells a human

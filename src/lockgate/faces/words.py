@@ -7,6 +7,7 @@ from typing import cast
 
 from lockgate.core.event_log import StoredEvent
 from lockgate.core.model import Pinned, Status, Task
+from lockgate.core.trouble import Trouble
 from lockgate.ports import Project
 from lockgate.services.views import (
     Board,
@@ -116,7 +117,7 @@ def change_text(task: Task, files: Sequence[str]) -> str:
     return "\n".join([*lines, *(f"earlier: {it}" for it in _feedback(task))])
 
 
-def status_text(pid: int | None, seen: Overview, troubles: Mapping[str, str]) -> str:
+def status_text(pid: int | None, seen: Overview, troubles: Mapping[str, Trouble]) -> str:
     lines = [f"orchestrator: {f'process {pid}' if pid is not None else 'not running'}"]
     counts = [f"{count} {status}" for status, count in seen.counts.items() if count]
     lines.append(f"tasks: {', '.join(counts) or 'none'}")
@@ -124,10 +125,12 @@ def status_text(pid: int | None, seen: Overview, troubles: Mapping[str, str]) ->
     lines += [
         f"  {it.id} ({it.role}, {one_line(it.agent)}, {_when(it.started)})" for it in seen.alive
     ]
-    lines += [f"cannot go on: {lane}: {one_line(why)}" for lane, why in troubles.items()]
-    lines.append(f"needs a human: {len(seen.humans) + len(seen.untrusted) or 'nothing'}")
+    lines += [f"cannot go on: {lane}: {one_line(it.why)}" for lane, it in troubles.items()]
+    waiting = len(seen.humans) + len(seen.lanes) + len(seen.untrusted)
+    lines.append(f"needs a human: {waiting or 'nothing'}")
     lines += untrusted_lines(seen.untrusted)
     lines += [f"  {MARKS[task.status]} {task.id}: {one_line(why)}" for task, why in seen.humans]
+    lines += [f"  ! {lane}: {one_line(why)}" for lane, why in seen.lanes]
     return "\n".join(lines)
 
 
@@ -194,13 +197,15 @@ _STORIES = {
     "change.landed": "the target is at {commit:.12} now: exactly what was tested",
     "step.passed": "step {nodeId} passed",
     "GATE_FAILED": "step {nodeId} failed ({reason}), {consecutiveFailures} in a row",
-    "USER_ESCALATION": "{message}; a fresh worker goes on",
+    "USER_ESCALATION": "{message}: this needs a human; a fresh worker goes on",
     "escalation": "failed {attemptCount} times in its life; it waits for a human",
     "task.resumed": "a human resumed it {directive}",
     "task.taken-over": "a human took it over",
     "task.handed-back": "the human handed it back",
     "task.repinned": "a human gave it the rules that its base has now",
     "agent.respawned": "a human asked for a new {role}",
+    "task.troubled": "cannot go on, and needs a human: {why}",
+    "task.recovered": "goes on: what had failed is done",
     "artifact.tampered": "somebody edited TASK.md's frontmatter; it was put back",
     "move.forced": "a human skipped what was missing ({missing}): {reason}",
 }
@@ -256,6 +261,7 @@ def _board_cells(task: Task, trouble: str | None) -> tuple[str, ...]:
     mark = DEAD if task.dead else MARKS[task.status]
     note = f"  [broken: {one_line(trouble)}]" if trouble else ""
     note += f"  [gate {one_line(_waiting(task))} waits for a human]" if _waiting(task) else ""
+    note += f"  [needs a human: {_attention(task)}]" if _attention(task) else ""
     note += "".join(f"  [{it}]" for it in (queued(task), large_change(task)) if it)
     return mark, task.id, str(task.status), str(task.priority), one_line(task.summary) + note
 
@@ -275,7 +281,13 @@ def queued(task: Task) -> str:
 def _standing(task: Task) -> str:
     cause = f" ({task.cause})" if task.cause else ""
     waits = f", gate {one_line(_waiting(task))} waits for a human" if _waiting(task) else ""
-    return f"{task.status}{cause}{waits}" + (", its session is dead" if task.dead else "")
+    human = f", needs a human: {_attention(task)}" if _attention(task) else ""
+    return f"{task.status}{cause}{waits}" + (", its session is dead" if task.dead else "") + human
+
+
+def _attention(task: Task) -> str:
+    """What a human should know though the status does not say it."""
+    return one_line(task.troubled or task.escalated)[:GIST]
 
 
 def _waiting(task: Task) -> str:

@@ -118,6 +118,10 @@ class Store(Protocol):
         """The tasks of the project that have this branch, ended ones among them."""
         ...
 
+    def troubled(self) -> tuple[Task, ...]:
+        """The tasks, in any status, for which Lockgate keeps failing to do its part."""
+        ...
+
     def events(self, task: TaskId | None, since: int, limit: int) -> tuple[StoredEvent, ...]:
         """Events with seq > since, oldest first."""
         ...

@@ -3,12 +3,16 @@
 from collections import deque
 from collections.abc import Callable, Iterable
 from concurrent.futures import Executor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from threading import Event
 
+from lockgate.core import records, trouble
+from lockgate.core.decision import Decision, Evidence
 from lockgate.core.effects import EvaluateGates, overtaken
-from lockgate.core.model import Session, SessionId, TaskId
+from lockgate.core.model import Session, SessionId, Task, TaskId
+from lockgate.core.trouble import Trouble
 from lockgate.errors import LockgateError, TurnDeclined
 from lockgate.ports import Clock, PendingEffect, Sessions, Store, Watch
 from lockgate.services.hands import Hands
@@ -40,7 +44,7 @@ class Loop:
     pool: Executor
     clock: Clock
     report: Callable[[str], None]
-    troubles: dict[str, str] = field(default_factory=dict[str, str])  # by lane, for people
+    troubles: dict[str, Trouble] = field(default_factory=dict[str, Trouble])  # by lane
     stopping: Event = field(default_factory=Event)
     visited: Callable[[], bool] = lambda: False  # whether somebody waits for an answer
     _busy: set[str] = field(default_factory=set[str])
@@ -121,7 +125,12 @@ class Loop:
             self._rests.pop(lane, None)
         lane = f"end {id}"
         if lane not in self._busy:  # at once and here: whoever waits for it waits for nothing else
-            self._done(lane, lambda: 0.0 if self.monitor.finish(id) else self.clock.now() + 1.0)
+            session = self.store.session(id)
+            self._done(
+                lane,
+                lambda: 0.0 if self.monitor.finish(id) else self.clock.now() + 1.0,
+                session.task if session else None,
+            )
 
     def _dispatch(self, pending: PendingEffect, now: float) -> None:
         judges = isinstance(pending.effect, EvaluateGates)
@@ -129,9 +138,9 @@ class Loop:
         if now < self._rests.get(lane, 0.0):
             return
         if judges:
-            self._submit(lane, lambda: self._judge(pending))
+            self._submit(lane, lambda: self._judge(pending), pending.task)
         else:
-            self._submit(lane, lambda: self._carry_out(pending.task))
+            self._submit(lane, lambda: self._carry_out(pending.task), pending.task)
 
     def _tidy(self) -> float:
         for id in self.housekeeper.tidy():
@@ -158,23 +167,24 @@ class Loop:
             self.store.effects_done([pending.key])
         return 0.0
 
-    def _submit(self, lane: str, work: Callable[[], float]) -> bool:
+    def _submit(self, lane: str, work: Callable[[], float], task: TaskId | None = None) -> bool:
         """False where the lane is busy, and the work is not taken."""
         if lane in self._busy:
             return False
         self._busy.add(lane)
-        self.pool.submit(self._done, lane, work)
+        self.pool.submit(self._done, lane, work, task)
         return True
 
-    def _done(self, lane: str, work: Callable[[], float]) -> None:
+    def _done(self, lane: str, work: Callable[[], float], task: TaskId | None = None) -> None:
         """A lane's work answers when to look again, or nought where all is done."""
         try:
             again = work()
             self.troubles.pop(lane, None)
+            self._recovered(task)
         except LockgateError as error:
-            again = self._trouble(lane, f"{error} ({error.fix})")
+            again = self._trouble(lane, f"{error} ({error.fix})", task)
         except Exception as error:  # noqa: BLE001 - our bug must not end the other lanes
-            again = self._trouble(lane, f"a bug in Lockgate: {error!r}")
+            again = self._trouble(lane, f"a bug in Lockgate: {error!r}", task)
         if again:
             self._rests[lane] = again
         else:
@@ -182,8 +192,34 @@ class Loop:
         self._busy.discard(lane)
         self.watch.wake()
 
-    def _trouble(self, lane: str, why: str) -> float:
-        if self.troubles.get(lane) != why:
-            self.troubles[lane] = why
+    def _trouble(self, lane: str, why: str, task: TaskId | None = None) -> float:
+        """Reported once; what fails again and again in the same way needs a human."""
+        before = self.troubles.get(lane)
+        self.troubles[lane] = now = trouble.failed(before, why, task)
+        if before is None or before.why != why:
             self.report(f"{lane}: {why}")
+        self._record(
+            task,
+            lambda it: trouble.is_news(it, now),
+            lambda seen: records.troubled(seen.task, why, seen.now),
+        )
         return self.clock.now() + AGAIN_AFTER
+
+    def _recovered(self, task: TaskId | None) -> None:
+        """The task needs no human any more, unless another of its lanes still fails."""
+        self._record(
+            task,
+            lambda it: bool(it.troubled) and all(t.task != it.id for t in self.troubles.values()),
+            lambda seen: records.recovered(seen.task, seen.now),
+        )
+
+    def _record(
+        self,
+        id: TaskId | None,
+        due: Callable[[Task], bool],
+        decide: Callable[[Evidence], Decision],
+    ) -> None:
+        with suppress(LockgateError):  # what fails may be the store; `status` shows it all the same
+            task = self.store.find(id) if id else None
+            if task and due(task):
+                self.hands.coordinator.turn(task.id, decide)

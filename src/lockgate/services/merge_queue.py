@@ -27,6 +27,7 @@ from lockgate.core.train_model import (
     Step,
     Tree,
 )
+from lockgate.core.trouble import Trouble
 from lockgate.errors import LockgateError
 from lockgate.ports import Load, Project, Target
 from lockgate.services.landing import Lander
@@ -47,7 +48,7 @@ class MergeQueue:
     tests: TrainTests
     now: Callable[[], float]
     stopping: Callable[[], bool]
-    held: dict[str, str]  # why nothing lands, by train, for people
+    held: dict[str, Trouble]  # why nothing lands, by train, for people
     _running: dict[tuple[str, Tree], Event] = field(default_factory=dict[tuple[str, Tree], Event])
     _seen: dict[ProjectId, tuple[object, float]] = field(
         default_factory=dict[ProjectId, tuple[object, float]]
@@ -124,7 +125,7 @@ class MergeQueue:
     def _tell(self, project: Project, why: str) -> None:
         lane = f"queue of {project.name}"
         if why:
-            self.held[lane] = why
+            self.held[lane] = Trouble(why=why)
         else:
             self.held.pop(lane, None)
 

@@ -23,7 +23,7 @@ class Starter:
     clock: Clock
     _refused: dict[TaskId, float] = field(default_factory=dict[TaskId, float])  # until when
 
-    def start_ready(self, trouble: Callable[[str, str], object]) -> None:
+    def start_ready(self, trouble: Callable[[str, str, TaskId], object]) -> None:
         slots: dict[ProjectId, int] = {}
         for task in self._ready():
             try:
@@ -35,7 +35,7 @@ class Starter:
             except LockgateError as error:
                 slots.setdefault(task.project, 0)  # no other task of it is tried now
                 self._refused[task.id] = self.clock.now() + AGAIN_AFTER
-                trouble(f"task {task.id}", f"{error} ({error.fix})")
+                trouble(f"task {task.id}", f"{error} ({error.fix})", task.id)
 
     def blockers(self, task: Task) -> tuple[Task, ...]:
         """The tasks that it waits for."""

@@ -10,6 +10,7 @@ from lockgate.core.lifecycle import RULES, Rule, unmet
 from lockgate.core.mirror import frontmatter
 from lockgate.core.model import Actor, ProjectId, Session, Status, Stuck, Task, TaskId
 from lockgate.core.task_text import BrokenFrontmatter, Missing, Readable, Unreadable
+from lockgate.core.trouble import Trouble
 from lockgate.ports import GateRecord, PendingEffect, Project, Store, TaskFiles, TaskFilter
 from lockgate.services.callers import HUMAN
 from lockgate.services.evidence import Witness, behind
@@ -17,6 +18,7 @@ from lockgate.services.trust import wanted
 
 PAGE = 50
 BATCH = 1000
+NO_TROUBLES: Mapping[str, Trouble] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,12 +70,14 @@ class Overview:
     """The whole home at a glance; `humans` are the tasks that wait for one, and why.
 
     `untrusted` are the projects that ask for what no human has agreed to, and what to do.
+    `lanes` are those of the loop that keep failing, where no such task says so.
     """
 
     counts: Mapping[Status, int]
     alive: tuple[Session, ...]
     humans: tuple[tuple[Task, str], ...]
     untrusted: tuple[tuple[Project, str], ...] = ()
+    lanes: tuple[tuple[str, str], ...] = ()
 
 
 NEEDS_HUMAN = frozenset(
@@ -116,15 +120,26 @@ class Views:
             gates=self._gates(id),
         )
 
-    def overview(self, lands_by_itself: Callable[[Task], bool] = lambda _: False) -> Overview:
+    def overview(
+        self,
+        lands_by_itself: Callable[[Task], bool] = lambda _: False,
+        troubles: Mapping[str, Trouble] = NO_TROUBLES,
+    ) -> Overview:
+        """`troubles` are those of the loop's lanes, where the loop is this process's."""
         found = (it for it in self._all(NEEDS_HUMAN) if needs_human(it))
         waiting = [it for it in found if not _goes_on(it, lands_by_itself)]
         held = [it for it in self._all(BUSY) if needs_human(it) and not it.taken_over]
+        tasks = {it.id: it for it in (*self.store.troubled(), *waiting, *held)}
         return Overview(
             counts=self.store.counts(),
             alive=self.store.sessions_alive(),
-            humans=tuple((task, needs_human(task)) for task in (*waiting, *held)),
+            humans=tuple((task, needs_human(task)) for task in tasks.values()),
             untrusted=self.untrusted(filter(self._lives, self.witness.configuration.noted())),
+            lanes=tuple(
+                (lane, it.why)
+                for lane, it in troubles.items()
+                if it.needs_human and it.task not in tasks
+            ),
         )
 
     def untrusted(self, ids: Iterable[ProjectId]) -> tuple[tuple[Project, str], ...]:
@@ -220,6 +235,12 @@ def _noting_size(task: Task, told: str) -> str:
 
 def needs_human(task: Task) -> str:
     """What a human is to do for it, in a few words; empty where nothing."""
+    if task.troubled:
+        return f"Lockgate cannot go on with it: {task.troubled}"
+    return _by_its_status(task)
+
+
+def _by_its_status(task: Task) -> str:
     match task.status:
         case Status.STUCK:
             why = task.phase.last_feedback.summary if isinstance(task.phase, Stuck) else ""
@@ -236,10 +257,19 @@ def needs_human(task: Task) -> str:
             yes, no = f"lockgate approve {task.id}", f"lockgate reject {task.id} -m TEXT"
             told = f"gate {task.waiting} waits; lockgate task show {task.id}, then {yes} or {no}"
             return _noting_size(task, told)
-        case Status.WORKING if task.dead:
-            return f"its agent died; lockgate task respawn {task.id}"
+        case Status.WORKING:
+            return _about_its_worker(task)
         case _:
             return ""
+
+
+def _about_its_worker(task: Task) -> str:
+    if task.dead:
+        return f"its agent died; lockgate task respawn {task.id}"
+    if task.escalated:
+        look, help = f"lockgate task peek {task.id}", f"lockgate takeover {task.id}"
+        return f"{task.escalated}; a fresh agent works on it; see {look}, or help: {help}"
+    return ""
 
 
 def _goes_on(task: Task, lands_by_itself: Callable[[Task], bool]) -> bool:
@@ -248,10 +278,14 @@ def _goes_on(task: Task, lands_by_itself: Callable[[Task], bool]) -> bool:
 
 def at_rest(task: Task, pending: Iterable[PendingEffect], *, lands_by_itself: bool) -> bool:
     """Whether nothing more happens to it before a human acts."""
+    if task.troubled:
+        return True
     if any(isinstance(it.effect, ON_ITS_WAY) for it in pending):
         return False
     if task.status is Status.REVIEWING and not task.held:
         return not (lands_by_itself or task.to_land or task.landed)
+    if task.status is Status.WORKING and not task.dead:
+        return False  # its agent works, whatever a human should look at
     ended = task.status in {Status.DONE, Status.CANCELLED}
     return ended or (bool(needs_human(task)) and not task.taken_over)
 

@@ -8,15 +8,15 @@ INSERT INTO tasks (
     id, project, summary, goal, branch, agent, created, updated, rev, status, phase, priority,
     auto_start, depends_on, iteration, review_round, crash_count, failed_attempts, generation,
     since, dead, taken_over, not_before, exhausted, usd, tokens, seconds, candidate, patch,
-    protected, passed, waiting, approvals, seats, steps_passed, step_failures, to_land, held,
-    landed, cause, directive, history, spent, pinned, size
+    protected, passed, waiting, approvals, seats, steps_passed, step_failures, escalated, troubled,
+    to_land, held, landed, cause, directive, history, spent, pinned, size
 ) VALUES (
     :id, :project, :summary, :goal, :branch, :agent, :created, :updated, :rev, :status, :phase,
     :priority, :auto_start, :depends_on, :iteration, :review_round, :crash_count, :failed_attempts,
     :generation, :since, :dead, :taken_over, :not_before, :exhausted, :usd, :tokens, :seconds,
     :candidate, :patch, :protected, :passed, :waiting, :approvals, :seats, :steps_passed,
-    :step_failures, :to_land, :held, :landed, :cause, :directive, :history, :spent, :pinned,
-    :size
+    :step_failures, :escalated, :troubled, :to_land, :held, :landed, :cause, :directive, :history,
+    :spent, :pinned, :size
 ) ON CONFLICT (id) DO NOTHING RETURNING id
 """
 
@@ -31,9 +31,9 @@ UPDATE tasks SET
     exhausted = :exhausted, usd = :usd, tokens = :tokens, seconds = :seconds,
     candidate = :candidate, patch = :patch, protected = :protected, passed = :passed,
     waiting = :waiting, approvals = :approvals, seats = :seats, steps_passed = :steps_passed,
-    step_failures = :step_failures, to_land = :to_land, held = :held, landed = :landed,
-    cause = :cause, directive = :directive, history = :history,
-    spent = :spent, pinned = :pinned, size = :size
+    step_failures = :step_failures, escalated = :escalated, troubled = :troubled,
+    to_land = :to_land, held = :held, landed = :landed, cause = :cause,
+    directive = :directive, history = :history, spent = :spent, pinned = :pinned, size = :size
 WHERE id = :id AND rev = :rev - 1 RETURNING id
 """
 
@@ -46,6 +46,8 @@ TASKS_NAMED = "SELECT id FROM tasks WHERE id >= :prefix AND id < :end ORDER BY i
 TASKS_ON_BRANCH = """
 SELECT * FROM tasks WHERE project = :project AND branch = :branch ORDER BY created, id
 """
+
+TASKS_TROUBLED = "SELECT * FROM tasks WHERE troubled <> '' ORDER BY created DESC, id DESC"
 
 COUNTS = "SELECT status, count(*) AS n FROM tasks GROUP BY status"
 

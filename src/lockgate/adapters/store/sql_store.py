@@ -103,6 +103,9 @@ class SqlStore:
         found = self._rows(sql.TASKS_ON_BRANCH, {"project": project, "branch": branch})
         return tuple(task_rows.task_from_row(row) for row in found)
 
+    def troubled(self) -> tuple[Task, ...]:
+        return tuple(task_rows.task_from_row(row) for row in self._rows(sql.TASKS_TROUBLED, {}))
+
     def events(self, task: TaskId | None, since: int, limit: int) -> tuple[StoredEvent, ...]:
         statement = sql.EVENTS if task is None else sql.EVENTS_OF_TASK
         found = self._rows(statement, {"task": task, "since": since, "limit": limit})

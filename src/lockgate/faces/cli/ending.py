@@ -13,7 +13,7 @@ def ending_text(it: App, task: Task) -> str:
             how = f" as {task.landed[: words.SHORT]}" if task.landed else ""
             large = f" ({large_change(task)})" if large_change(task) else ""
             return f"{task.id} is done: its change has landed{how}{large}"
-        case Status.REVIEWING if not task.held:
+        case Status.REVIEWING if not (task.held or task.troubled):
             return "\n".join(_to_land(it, task))
         case Status.CLARIFICATION:
             return "\n".join(_to_answer(it, task))

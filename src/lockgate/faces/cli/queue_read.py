@@ -55,5 +55,5 @@ def verify(*, commit: str, as_json: bool) -> None:
 
 def _told(it: App, project: Project) -> tuple[str, ...]:
     """Why nothing lands, as the orchestrator itself has it, where it is the one that answers."""
-    why = it.troubles.get(f"queue of {project.name}", "")
-    return (why,) if why else ()
+    trouble = it.troubles.get(f"queue of {project.name}")
+    return (trouble.why,) if trouble else ()

@@ -37,8 +37,7 @@ def up(*, once: bool, detach: bool, idle: float | None) -> None:
         _wait(lambda: orchestrator_pid(it.home) is not None, "the orchestrator did not start")
         show(None, f"orchestrator {orchestrator_pid(it.home)} is up", as_json=False)
         return
-    troubles: dict[str, str] = {}
-    served = replace(it, troubles=troubles)
+    served = replace(it, troubles={})
     with (
         closing(Benches(it.home)) as benches,
         orchestrating(served, partial(answer, served, benches), _report) as loop,
