@@ -122,9 +122,10 @@ def test_a_done_signal_is_told_with_its_checkpoint_and_the_evaluation_begins() -
 
     decision = taken(move(evidence(a_task(), HANDOFF, Actor.WORKER), asked))
 
-    assert decision.events[-1] == TaskCompletionSignaled(ID, NOTED)
-    assert type_of(decision.events[-1]) == "TaskCompletionSignaled"
-    assert payload(decision.events[-1])["checkpoint"] == {
+    assert decision.events[0] == TaskCompletionSignaled(ID, NOTED)
+    assert type_of(decision.events[0]) == "TaskCompletionSignaled"
+    assert kinds(decision) == [TaskCompletionSignaled, StatusChanged, GateEvaluationStarted]
+    assert payload(decision.events[0])["checkpoint"] == {
         "sequence": 3,
         "type": "final",
         "files_modified": ("login.py",),
@@ -133,6 +134,35 @@ def test_a_done_signal_is_told_with_its_checkpoint_and_the_evaluation_begins() -
     }
     assert decision.task.phase == Evaluating(f"{ID}.3", 1, 0)
     assert decision.task.candidate == COMMIT
+
+
+@pytest.mark.req("R113")
+def test_the_phase_names_the_gate_that_is_evaluated() -> None:
+    gates = (TESTS_GATE, LINT_GATE, REVIEW_GATE, HUMAN_GATE)
+    begun = taken(
+        move(evidence(a_task(pinned=rules(*gates)), HANDOFF, Actor.WORKER), Move(S.AGENT_REVIEW))
+    )
+    task = replace(begun.task, candidate=COMMIT)
+    seen = [_index(task)]
+    for gate in gates[:2]:
+        task = decided(task, ok(gate)).task
+        seen.append(_index(task))
+    task = decided(replace(task, passed=(*task.passed, "review")), Waiting("approval", "?")).task
+
+    assert [*seen, _index(task)] == [0, 1, 2, 3]
+    assert task.waiting == gates[3].name
+
+
+def test_a_gate_that_a_change_adds_has_its_index_behind_the_others() -> None:
+    phase = Evaluating(f"{ID}.3", 1, 0)
+    task = under(TESTS_GATE, phase=phase, protected=(".github/x",))
+
+    assert _index(decided(task, ok(TESTS_GATE)).task) == 1
+
+
+def _index(task: Task) -> int:
+    assert isinstance(task.phase, Evaluating)
+    return task.phase.gate_index
 
 
 def test_a_move_by_hand_is_no_done_signal() -> None:

@@ -258,7 +258,8 @@ def test_a_move_outside_the_map_prints_why_changes_nothing_and_exits_1(shell, st
         answer = shell.run("task", "update", id, "--status", target, *force)
 
         assert answer.code == 1
-        assert f"task {id} stays {status}, not {target}" in answer.why
+        stays = f"stays {status}, not {target}"
+        assert f"task {id} {'was not moved' if target is status else stays}: " in answer.why
     assert shell.traces() == before
 
 
@@ -1082,3 +1083,46 @@ def test_a_move_whose_file_could_not_be_written_is_made_good_by_the_next_command
         text = shell.file(id).read_text(encoding="utf-8")
         assert "status: working\n" in text
         assert "summary: Fix it well\n" in text
+
+
+# --- checkpoints --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("done", [(), ("--done",)], ids=["kept", "done"])
+@pytest.mark.parametrize("text", ["[" * 200_000, '{"a":' * 200_000], ids=["lists", "objects"])
+def test_a_hook_whose_json_is_nested_too_deeply_is_told_so(shell, text, done):
+    id = shell.create()
+    shell.bring(id, Status.WORKING)
+
+    answer = shell.program("checkpoint", "--task-id", id, *done, stdin=text.encode())
+
+    assert "no checkpoint was kept: the JSON on stdin is nested too deeply" in answer.why
+    assert shell.status(id) is Status.WORKING
+
+
+@pytest.mark.parametrize("number", ["nan", "NaN", "-nan", "inf", "-inf", "1.5", "-0.1"])
+def test_a_confidence_that_is_not_between_0_and_1_is_wrong_usage(shell, number):
+    id = shell.create()
+    shell.bring(id, Status.WORKING)
+
+    answer = shell.run("checkpoint", "--task-id", id, f"--confidence={number}")
+
+    assert answer.code == 2, answer
+    assert "0" in answer.why
+    assert not (shell.home / "tasks" / id / "checkpoints").exists()
+
+
+# --- what would move a task ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("status", list(Status))
+def test_why_offers_no_move_that_only_the_orchestrator_makes(shell, status):
+    id = shell.create()
+    shell.bring(id, status)
+
+    moves = json.loads(shell.did("task", "why", id, "--json"))["arrows"]
+    told = shell.did("task", "why", id)
+
+    assert all("orchestrator" not in it["by"] for it in moves)
+    assert "orchestrator" not in told
+    assert "→ paused-for-intervention" not in told

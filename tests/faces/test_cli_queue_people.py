@@ -154,3 +154,10 @@ def test_an_empty_queue_says_so(shell):
 
 def test_what_git_does_not_know_cannot_be_verified(shell):
     assert "git knows no commit 'nobody' here" in shell.run("verify", "nobody").why
+
+
+def test_evidence_that_is_nested_too_deeply_is_no_evidence(shell, tmp_path):
+    (tmp_path / "note").write_text("[" * 200_000)
+    shell.git("notes", "--ref=refs/notes/lockgate", "add", "--file", str(tmp_path / "note"), "main")
+
+    assert "another commit's, or damaged" in shell.run("verify", "main").why

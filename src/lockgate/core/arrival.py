@@ -27,6 +27,7 @@ from lockgate.core.model import (
     TaskPhase,
     Working,
 )
+from lockgate.core.needs import gates_of
 from lockgate.core.seating import opening, reviews_at_once
 
 S = Status
@@ -84,7 +85,8 @@ def arrive(seen: Evidence, task: Task, arrival: Arrival) -> Decision:
 
 
 def stay(seen: Evidence, task: Task, *effects: Effect) -> Decision:
-    stayed = replace(task, rev=seen.task.rev + 1, updated=seen.now)
+    phase = _at_its_gate(replace(seen, task=task))
+    stayed = replace(task, rev=seen.task.rev + 1, updated=seen.now, phase=phase)
     return Decision(stayed, effects=(MirrorTask(), *effects))
 
 
@@ -183,6 +185,15 @@ def _phase(seen: Evidence, task: Task, arrival: Arrival) -> TaskPhase | None:
             return None
         case S.DONE | S.CANCELLED:
             return task.phase
+
+
+def _at_its_gate(seen: Evidence) -> TaskPhase | None:
+    """An evaluation's phase has the index of the first gate that has not passed, where one is."""
+    task = seen.task
+    if not isinstance(task.phase, Evaluating):
+        return task.phase
+    left = (n for n, gate in enumerate(gates_of(seen)) if gate.name not in task.passed)
+    return replace(task.phase, gate_index=next(left, task.phase.gate_index))
 
 
 def _held_up(agent: SessionId, iterations: int, arrival: Arrival) -> TaskPhase:

@@ -29,8 +29,10 @@ def handed_on(seen: Evidence, reason: str, work: Work | None) -> Decision:
         return decision
     files = matching(work.checkpoint.files_modified, seen.rules.protect)
     task = replace(decision.task, candidate=work.candidate, patch=work.patch, size=work.size)
-    decision = replace(decision, task=replace(task, protected=files))
-    return also(decision, TaskCompletionSignaled(seen.task.id, work.checkpoint))
+    signaled = TaskCompletionSignaled(seen.task.id, work.checkpoint)
+    return replace(
+        decision, task=replace(task, protected=files), events=(signaled, *decision.events)
+    )
 
 
 def change_taken(

@@ -183,6 +183,6 @@ def _of(found: object) -> dict[str, object]:
 def _object(text: str) -> dict[str, object] | None:
     try:
         found: object = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return cast("dict[str, object]", found) if isinstance(found, dict) else None

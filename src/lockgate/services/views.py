@@ -157,9 +157,9 @@ class Views:
         return bool(self.store.page(TaskFilter(id, LIVE), None, 1).tasks)
 
     def why(self, id: TaskId) -> tuple[Task, tuple[WhyRow, ...]]:
-        """The map from here, each arrow with what it asks and what is missing."""
+        """The moves that somebody may ask for here, each with what it needs and what is missing."""
         seen = self.witness.look(id, HUMAN).evidence
-        rules = [rule for rule in RULES if rule.source is seen.task.status]
+        rules = [rule for rule in RULES if rule.source is seen.task.status and rule.by]
         return seen.task, tuple(_why(seen, rule) for rule in rules)
 
     def events(self, id: TaskId | None, since: int, limit: int) -> tuple[StoredEvent, ...]:
@@ -306,7 +306,7 @@ def phase_facts(task: Task) -> Mapping[str, object] | None:
 
 
 def may_ask(rule: Rule) -> tuple[Actor, ...]:
-    return tuple(actor for actor in Actor if actor in rule.by) or (Actor.ORCHESTRATOR,)
+    return tuple(actor for actor in Actor if actor in rule.by)
 
 
 def session_facts(session: Session) -> dict[str, object]:

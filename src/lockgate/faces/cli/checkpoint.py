@@ -1,6 +1,7 @@
 """`lockgate checkpoint`: what hooks call at the end of an agent's turn."""
 
 import json
+import math
 import sys
 from typing import cast
 
@@ -8,7 +9,7 @@ import click
 
 from lockgate.core.model import Status, TaskId
 from lockgate.core.turns import Move
-from lockgate.errors import LockgateError, TransitionRefused, TurnDeclined
+from lockgate.errors import LockgateError, Refused, TransitionRefused, TurnDeclined
 from lockgate.faces.cli.output import app, echo, json_option, named, show, terminal
 from lockgate.services.signals import FINAL, INCREMENTAL, Said
 from lockgate.services.views import task_facts
@@ -17,12 +18,24 @@ LARGEST = 1 << 20
 TYPES = click.Choice([INCREMENTAL, "pre_compact", FINAL])
 
 
+def _number(_context: click.Context, _option: click.Parameter, value: float | None) -> float | None:
+    """A range lets `nan` through: it is neither below nor above."""
+    if value is not None and math.isnan(value):
+        raise click.BadParameter("nan is not a number from 0 to 1.")
+    return value
+
+
 @click.command()
 @click.option("--task-id", "name", metavar="ID", help="Default: the session's own task.")
 @click.option("--done", is_flag=True, help="The work is done: hand it on to be judged.")
 @click.option("--type", "kind", type=TYPES, help="Default: final with --done, else incremental.")
 @click.option("--summary", default="", help="What was done.")
-@click.option("--confidence", type=click.FloatRange(0, 1), help="How sure the agent is, 0 to 1.")
+@click.option(
+    "--confidence",
+    type=click.FloatRange(0, 1),
+    callback=_number,
+    help="How sure the agent is, 0 to 1.",
+)
 @json_option
 def checkpoint(
     *,
@@ -86,6 +99,12 @@ def _hook() -> dict[str, object]:
         found: object = json.loads(text)
     except ValueError:
         return {}
+    except RecursionError:
+        raise Refused(
+            "no checkpoint was kept",
+            why="the JSON on stdin is nested too deeply to be read",
+            fix="run it again with no input: lockgate checkpoint < /dev/null",
+        ) from None
     if not isinstance(found, dict) or "hook_event_name" not in found:
         return {}
     return cast("dict[str, object]", found)  # the keys of a JSON object are texts
