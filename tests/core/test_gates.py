@@ -31,7 +31,8 @@ from lockgate.core.gates import (
 )
 from lockgate.core.model import GateKind, GateRef
 from lockgate.core.needs import gates_of
-from lockgate.core.settings import Settings, pin, reference
+from lockgate.core.settings import MergeMode, MergeSettings, Settings, pin, reference
+from lockgate.core.steering import asked_of
 from tests.given import a_task, evidence
 
 KINDS = {
@@ -323,15 +324,24 @@ def test_somebody_is_asked_of_what_is_protected_and_one_gate_is_added_at_most(wr
     assert with_protected(gates, ()) == gates
 
 
-@given(written_gates, st.booleans())
-def test_a_decision_waits_for_exactly_the_gates_that_are_run(written, touches) -> None:
+@given(
+    written_gates,
+    st.sampled_from([(), WORKFLOW, (".lockgate/config.toml",), ("AGENTS.md", "secrets/a")]),
+    st.sampled_from(MergeMode),
+)
+def test_a_decision_waits_for_exactly_the_gates_that_are_run(written, touched, mode) -> None:
     """Else a task would wait for ever, or go on without its human."""
-    settings = Settings(formula="none", gates=from_written(written))
-    touched = WORKFLOW if touches else ()
+    settings = Settings(
+        formula="none",
+        gates=from_written(written),
+        protect=("secrets/**",),
+        merge=MergeSettings(mode=mode),
+    )
     task = a_task(pinned=pin(settings, "b" * 40, "c" * 64), protected=touched)
 
     waits_for = gates_of(evidence(task))
 
-    run = [it for it in with_protected(settings.gates, touched) if Where.CHANGE in it.place.on]
+    asked = asked_of(touched, task.pinned)
+    run = [it for it in with_protected(settings.gates, asked) if Where.CHANGE in it.place.on]
     assert [it.name for it in waits_for] == [it.name for it in run]
     assert [it.kind for it in waits_for] == [kind_of(it) for it in run]

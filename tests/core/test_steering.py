@@ -1,8 +1,11 @@
 """Files that steer agents, editors, hooks and CI; and base's versions of those that instruct."""
 
+from dataclasses import replace
+
 import pytest
 
-from lockgate.core.steering import LINK, steering, swapped
+from lockgate.core.steering import LINK, asked_of, shown_first, steering, swapped, told_of
+from tests.given import RULES
 
 STEERS = [
     "AGENTS.md",
@@ -78,6 +81,36 @@ def test_a_file_that_steers_agents_editors_hooks_or_ci_is_named(path) -> None:
 @pytest.mark.parametrize("path", PLAIN)
 def test_another_file_is_not_named(path) -> None:
     assert steering([path]) == ()
+
+
+MANUAL = replace(RULES, protect=(".lockgate/**", "secrets/**"))
+AUTO = replace(MANUAL, lands_alone=True)
+FILES = ("a.py", ".lockgate/config.toml", "AGENTS.md", "secrets/key", "web/.vscode/tasks.json")
+
+
+def test_a_human_sees_first_what_is_protected_and_what_steers() -> None:
+    assert shown_first(FILES, MANUAL) == shown_first(FILES, AUTO) == FILES[1:]
+    assert shown_first(("a.py", "b.py"), AUTO) == ()
+
+
+@pytest.mark.parametrize(
+    ("rules", "asked"),
+    [
+        (MANUAL, (".lockgate/config.toml", "secrets/key")),
+        (AUTO, FILES[1:]),
+        (None, ()),
+    ],
+)
+def test_a_gate_is_added_for_what_steers_only_where_changes_land_alone(rules, asked) -> None:
+    assert asked_of(FILES[1:], rules) == asked
+
+
+def test_a_line_names_the_first_steering_files_and_counts_the_rest() -> None:
+    told = told_of([f"{n}/AGENTS.md" for n in range(7)])
+
+    assert told.endswith(
+        "CI: 0/AGENTS.md, 1/AGENTS.md, 2/AGENTS.md, 3/AGENTS.md, 4/AGENTS.md, 2 more"
+    )
 
 
 def plain(word: str) -> str:

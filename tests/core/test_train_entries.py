@@ -6,8 +6,8 @@ import pytest
 
 from lockgate.core.evaluation import Broken, Failed, Passed, Waiting
 from lockgate.core.findings import Finding, Location, Priority
-from lockgate.core.gates import CommandGate, HumanGate, Placement, Where
-from lockgate.core.model import GatesPassed, Status, TaskId
+from lockgate.core.gates import PROTECTED, CommandGate, HumanGate, Placement, Where
+from lockgate.core.model import Approval, GatesPassed, Status, TaskId
 from lockgate.core.settings import MergeMode, Settings
 from lockgate.core.train_entries import SHOWN, Waits, entries, since, train_gates, verdict
 from lockgate.core.train_model import Broken as NotJudged
@@ -47,6 +47,34 @@ def test_where_landing_is_by_hand_a_human_must_say_yes_first(
 
     assert waits_for in entry.held
     assert bool(entry.held) == bool(waits_for)
+
+
+YES = Approval(PROTECTED, "p1")
+
+
+@pytest.mark.parametrize(
+    ("mode", "fields", "waits"),
+    [
+        (MergeMode.AUTO, {}, True),
+        (MergeMode.AUTO, {"approvals": (YES,)}, False),
+        (MergeMode.AUTO, {"approvals": (replace(YES, patch="p0"),)}, True),
+        (MergeMode.AUTO, {"to_land": True}, False),
+        (MergeMode.AUTO, {"protected": ("secrets/key",)}, False),
+        (MergeMode.MANUAL, {}, True),
+        (MergeMode.MANUAL, {"approvals": (YES,)}, True),
+        (MergeMode.MANUAL, {"to_land": True}, False),
+    ],
+)
+def test_nothing_that_steers_lands_without_a_humans_yes_to_this_very_change(
+    mode, fields, waits
+) -> None:
+    task = replace(TASK, **{"patch": "p1", "protected": ("AGENTS.md",), **fields})
+
+    [entry] = entries([Waits(task)], mode)
+
+    assert bool(entry.held) is waits
+    if waits and not task.approvals:
+        assert entry.held.startswith("it changes what steers agents, editors, hooks or CI: AGENTS")
 
 
 def test_what_runs_is_run_again_on_the_train_and_people_are_not_asked_again() -> None:

@@ -53,7 +53,7 @@ def orchestra(tmp_path: Path) -> Iterator[Orchestra]:
 @pytest.fixture
 def unasked(tmp_path: Path) -> Iterator[Orchestra]:
     """Its configuration has no human's gate."""
-    yield from made(tmp_path, TESTS)
+    yield from made(tmp_path, f'{TESTS}[protect]\npaths = [".github/**"]\n')
 
 
 def waits(it: Orchestra, id: TaskId, iteration: int = 1) -> None:
@@ -149,7 +149,7 @@ def test_a_gate_waits_on_where_the_orchestrator_is_killed_and_where_none_runs(or
     assert [event["comment"] for event in told(it, id, "human.commented")] == ["Not yet."]
 
 
-def test_a_change_that_touches_a_workflow_gets_a_humans_gate_by_itself(unasked) -> None:
+def test_a_change_that_touches_what_the_config_protects_gets_a_humans_gate(unasked) -> None:
     it = unasked
     workflow, plain = it.create("workflow"), it.create("plain")
     it.up()

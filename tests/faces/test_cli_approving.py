@@ -76,7 +76,7 @@ def test_a_gate_that_waits_is_shown_wherever_people_look(asked):
     assert "[gate approval waits for a human]" in board
     assert "agent-review, gate approval waits for a human" in shown
     assert "approval: waiting (Review and approve this change)" in shown
-    assert "protected:   .github/ci.yml" in shown
+    assert "steering:    .github/ci.yml" in shown
     assert shell.facts(id)["patch"][:12] in shown
 
 
@@ -112,7 +112,7 @@ def test_an_answer_shows_what_it_is_for_and_what_was_wrong_before(asked):
     assert first.endswith(f"{id} is working\n")
     assert told == [
         f"change {patch} of {id}, 3 files:",
-        "  .github/ci.yml  (protected)",
+        "  .github/ci.yml  (steering)",
         "  a.py",
         "  z.py",
         "earlier: iteration 1, gate approval: a human rejected it: Not like this.",

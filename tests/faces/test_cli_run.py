@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from lockgate.core.gates import PROTECTED
 from lockgate.core.model import Role, Status
 from tests.faces.shell import CONFIG, Shell, commit_config
 
@@ -97,6 +98,46 @@ def test_where_landing_is_automatic_a_run_follows_its_change_into_the_target(orc
     assert (orchestrated.repo / "hello.txt").exists(), "the checkout has followed"
     verified = orchestrated.run("verify", "HEAD", "--json").facts
     assert [it["gate"] for it in verified["evidence"]["train"]] == ["tests"]
+
+
+STEERS = '{ shell = "mkdir .husky; echo x > .husky/pre-commit; echo x > AGENTS.md" }'
+TOLD = "it changes what steers agents, editors, hooks or CI: .husky/pre-commit, AGENTS.md"
+
+
+def test_where_landing_is_automatic_a_run_asks_a_human_of_what_steers(orchestrated):
+    play(orchestrated, worker(HELLO, STEERS, HANDS_OFF) + REVIEWER, CONFIG + TESTS + AUTO)
+    before = orchestrated.git("rev-parse", "main")
+
+    answer = orchestrated.program("run", "Say hello")
+
+    id = orchestrated.app().tasks.find(f"{BRANCH}-")
+    assert answer.code == 1, answer
+    assert f"gate {PROTECTED} waits" in answer.out
+    assert orchestrated.git("rev-parse", "main") == before
+    assert orchestrated.program("approve", id).code == 0
+    until(orchestrated, id, Status.DONE)
+    assert orchestrated.git("show", "main:AGENTS.md") == "x\n"
+
+
+def test_where_a_human_lands_changes_what_steers_is_listed_first_and_one_yes_is_enough(
+    orchestrated,
+):
+    play(orchestrated, worker(HELLO, STEERS, HANDS_OFF) + REVIEWER)
+
+    answer = orchestrated.program("run", "Say hello")
+
+    id = orchestrated.app().tasks.find(f"{BRANCH}-")
+    assert answer.code == 0, answer
+    lines = answer.out.splitlines()
+    [first] = [n for n, line in enumerate(lines) if "the rest is yours" in line]
+    assert lines[first + 1] == f"  look first: {TOLD}"
+    for asked in (("status",), ("task", "why", id), ("queue", "list")):
+        assert TOLD in orchestrated.program(*asked).out
+    assert "steering:    .husky/pre-commit, AGENTS.md" in orchestrated.did("task", "show", id)
+    [row] = orchestrated.program("queue", "list", "--json").facts["changes"]
+    assert row["steering"] == [".husky/pre-commit", "AGENTS.md"]
+    assert TOLD in orchestrated.program("queue", "approve", id).out
+    until(orchestrated, id, Status.DONE)
 
 
 def test_with_json_a_run_says_one_thing_at_its_end(orchestrated):

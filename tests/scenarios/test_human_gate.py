@@ -34,7 +34,8 @@ attempts = 1
 """
 TESTS_ALONE = HUMAN_FIRST.replace(
     '[[gates.list]]\nname = "approval"\ntype = "human"\nprompt = "Well?"\n', ""
-)
+).replace("[gates]", '[protect]\npaths = ["secrets/**"]\n[gates]')
+STEERS = ("a.txt", "AGENTS.md", "web/.claude/settings.json", ".github/workflows/ci.yml")
 PLACED = Finding(Priority.P1_MAJOR, "this loops", Location("a.txt", 3))
 
 
@@ -246,7 +247,7 @@ def test_a_yes_is_void_when_the_patch_is_another(stage) -> None:
 
 def test_a_change_of_what_is_protected_is_asked_about_once_though_no_gate_says_so(unasked) -> None:
     unasked.workspaces.work = replace(
-        unasked.workspaces.work, files=("a.txt", ".github/ci.yml", ".lockgate/config.toml")
+        unasked.workspaces.work, files=("a.txt", "secrets/key", ".lockgate/config.toml")
     )
 
     id = handed_off(unasked)
@@ -255,24 +256,52 @@ def test_a_change_of_what_is_protected_is_asked_about_once_though_no_gate_says_s
     unasked.turn()
 
     assert (task.waiting, task.passed) == (PROTECTED, ("tests",))
-    assert task.protected == (".github/ci.yml", ".lockgate/config.toml")
+    assert task.protected == ("secrets/key", ".lockgate/config.toml")
     [asked] = [it for it in unasked.app.views.all_events(id) if it.type == "HumanReviewRequested"]
-    assert "protected: .github/ci.yml, .lockgate/config.toml" in str(asked.data["prompt"])
+    assert "protected: secrets/key, .lockgate/config.toml" in str(asked.data["prompt"])
     assert unasked.world.task(id).status is S.REVIEWING
     assert unasked.world.task(id).passed == ("tests", PROTECTED)
 
 
 def test_a_change_that_leaves_the_protected_files_alone_is_asked_about_no_more(unasked) -> None:
-    touches = replace(unasked.workspaces.work, files=("a.txt", ".github/ci.yml"))
+    touches = replace(unasked.workspaces.work, files=("a.txt", "secrets/key"))
     unasked.workspaces.work, plain = touches, unasked.workspaces.work
     id = handed_off(unasked)
-    unasked.app.approvals.reject(id, "Leave the workflow alone.", (), "", HUMAN)
+    unasked.app.approvals.reject(id, "Leave the key alone.", (), "", HUMAN)
 
     unasked.workspaces.work = replace(plain, commit="d" * 40, patch="q" * 64)
     handed_off(unasked, id, "again")
 
     assert unasked.world.task(id).status is S.REVIEWING
     assert unasked.world.task(id).protected == ()
+
+
+def test_where_changes_land_alone_a_human_is_asked_of_what_steers(tmp_path) -> None:
+    stage = Stage(tmp_path, TESTS_ALONE + '[merge]\nmode = "auto"\n')
+    stage.workspaces.work = replace(stage.workspaces.work, files=STEERS)
+
+    id = handed_off(stage)
+
+    task = stage.world.task(id)
+    assert (task.waiting, task.protected) == (PROTECTED, STEERS[1:])
+    [asked] = [it for it in stage.app.views.all_events(id) if it.type == "HumanReviewRequested"]
+    assert f"protected: {', '.join(STEERS[1:])}" in str(asked.data["prompt"])
+    stage.app.store.close()
+
+
+def test_where_a_human_lands_changes_what_steers_is_shown_and_asked_of_once(unasked) -> None:
+    unasked.workspaces.work = replace(unasked.workspaces.work, files=STEERS)
+
+    id = handed_off(unasked)
+
+    task = unasked.world.task(id)
+    assert (task.status, task.passed, task.protected) == (S.REVIEWING, ("tests",), STEERS[1:])
+    assert "HumanReviewRequested" not in unasked.world.types(id)
+    assert needs_human(task) == (
+        "all gates passed; it changes what steers agents, editors, hooks or CI: AGENTS.md,"
+        " web/.claude/settings.json, .github/workflows/ci.yml;"
+        f" lockgate queue approve {id}"
+    )
 
 
 def test_where_a_humans_gate_is_configured_none_is_added(stage) -> None:

@@ -101,6 +101,7 @@ PINNED = Pinned(
     gates=(GateRef("g", GateKind.HUMAN), GateRef("f", GateKind.COMMAND, fail_fast=True)),
     respawn=False,
     protect=(".github/**", "é"),
+    lands_alone=True,
     budget=Budget(2.5, 2**33, 120),
 )
 RESULTS = (

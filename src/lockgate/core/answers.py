@@ -12,6 +12,7 @@ from lockgate.core.gate_events import GateCompleted, HumanCommented, HumanReview
 from lockgate.core.gates import HumanGate
 from lockgate.core.judging import goes_on
 from lockgate.core.model import Approval, Status, Task
+from lockgate.core.steering import asked_of, steering, told_of
 
 LONGEST = 20_000  # characters of what a human says
 
@@ -70,8 +71,11 @@ def commented(seen: Evidence, comment: str) -> Decision | Declined:
 
 
 def heard(task: Task, gate: HumanGate) -> Passed | Waiting:
-    touched = f" (protected: {', '.join(task.protected)})" if task.protected else ""
-    return _yes_to(task, gate.name) or Waiting(gate.name, f"{gate.prompt}{touched}")
+    asked = asked_of(task.protected, task.pinned)
+    rest = [path for path in steering(task.protected) if path not in asked]
+    touched = f" (protected: {', '.join(asked)})" if asked else ""
+    steers = f" ({told_of(rest)})" if rest else ""
+    return _yes_to(task, gate.name) or Waiting(gate.name, f"{gate.prompt}{touched}{steers}")
 
 
 def consented(task: Task, result: SingleGateResult) -> SingleGateResult:

@@ -7,7 +7,7 @@ from lockgate.core.decision import Decision, Declined, Evidence
 from lockgate.core.evaluation_ends import over, spend
 from lockgate.core.gate_events import ChangeTaken, TaskCompletionSignaled
 from lockgate.core.model import Checkpoint, Size, Status
-from lockgate.core.paths import matching
+from lockgate.core.steering import shown_first
 
 S = Status
 NO_SIZE = Size()
@@ -27,7 +27,7 @@ def handed_on(seen: Evidence, reason: str, work: Work | None) -> Decision:
     decision = arrive(seen, spend(seen), Arrival(S.AGENT_REVIEW, reason))
     if work is None:
         return decision
-    files = matching(work.checkpoint.files_modified, seen.rules.protect)
+    files = shown_first(work.checkpoint.files_modified, seen.rules)
     task = replace(decision.task, candidate=work.candidate, patch=work.patch, size=work.size)
     signaled = TaskCompletionSignaled(seen.task.id, work.checkpoint)
     return replace(
@@ -48,7 +48,7 @@ def change_taken(
         candidate=commit,
         patch=patch,
         size=Size(len(files), added),
-        protected=matching(files, seen.rules.protect),
+        protected=shown_first(files, seen.rules),
         passed=task.passed if same else (),
         waiting=task.waiting if same else "",
         seats=task.seats if same or not task.candidate else (),

@@ -212,6 +212,7 @@ class Pinned:
     gates: tuple[GateRef, ...] = ()
     respawn: bool = True
     protect: tuple[str, ...] = ()
+    lands_alone: bool = False  # `[merge] mode = "auto"`: a human is asked of what steers
     budget: Budget = Budget()
     sandboxed: bool = True
     steps: tuple[str, ...] = ()  # their names, each behind those that it comes after
@@ -251,7 +252,7 @@ class Task:
     candidate: str = ""  # the commit that is judged
     patch: str = ""  # what it changes, whatever it is based on: approvals are bound to that
     size: Size = Size()
-    protected: tuple[str, ...] = ()  # the files of it that a human must see
+    protected: tuple[str, ...] = ()  # the files of it that a human sees first
     passed: tuple[str, ...] = ()  # the gates that have passed on it
     waiting: str = ""  # the gate that waits for a human
     approvals: tuple[Approval, ...] = ()

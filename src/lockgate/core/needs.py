@@ -9,6 +9,7 @@ from lockgate.core.decision import Evidence
 from lockgate.core.gates import PROTECTED
 from lockgate.core.limits import Limits
 from lockgate.core.model import REVIEWS, Actor, GateKind, GateRef, Status, Task
+from lockgate.core.steering import asked_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +115,8 @@ def gates_of(seen: Evidence) -> tuple[GateRef, ...]:
     """The configured gates, and a human's where the change touches what is protected."""
     gates = seen.rules.gates
     asked = any(gate.kind is GateKind.HUMAN for gate in gates)
-    return (*gates, ADDED) if seen.task.protected and not asked else gates
+    touched = asked_of(seen.task.protected, seen.rules)
+    return (*gates, ADDED) if touched and not asked else gates
 
 
 def passed_by(seen: Evidence) -> frozenset[str]:

@@ -11,16 +11,8 @@ from lockgate.core.model import AgentPhase, Budget, GateRef, Pinned
 
 HARNESSES = ("claude", "claude-live", "codex", "gemini", "opencode", "aider", "scripted")
 
-# A change here adds a human gate, whatever `[protect]` says.
-ALWAYS_PROTECTED = (
-    ".lockgate/**",
-    ".github/**",
-    ".gitlab-ci.yml",
-    ".circleci/**",
-    ".buildkite/**",
-    "azure-pipelines.yml",
-    "Jenkinsfile",
-)
+# A change here adds a human gate, whatever `[protect]` says; see `steering` for CI files.
+ALWAYS_PROTECTED = (".lockgate/**",)
 
 
 class Respawn(StrEnum):
@@ -182,6 +174,7 @@ def pin(settings: Settings, base_commit: str, config_hash: str) -> Pinned:
         gates=tuple(reference(it) for it in settings.gates if Where.CHANGE in it.place.on),
         respawn=settings.project.respawn is Respawn.AUTO,
         protect=protected_paths(settings),
+        lands_alone=settings.merge.mode is MergeMode.AUTO,
         sandboxed=settings.sandbox.level is SandboxLevel.AUTO,
         steps=tuple(steps_in_order(settings.steps)),
         budget=Budget(

@@ -2,8 +2,11 @@
 
 import posixpath
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+
+from lockgate.core.model import Pinned, Task
+from lockgate.core.paths import matching
 
 # What agents' programs load by themselves, in any folder.
 _AGENTS = (
@@ -90,6 +93,7 @@ _INSTRUCTIONS = _pattern((*_AGENTS, ".env"), (".lockgate", ".github/copilot-inst
 # Lockgate writes these into a reviewer's directory; those of a change would hide them.
 _OURS = re.compile(r"(?:TASK\.md|task\.json)(?:/.*)?", re.DOTALL)
 
+NAMED = 5  # files that a line names
 LINK = "120000 "
 DEEPEST = 5  # how often an imported file may import, or a link may lead to, another one
 _IMPORTS = re.compile(r"(?:\A|/)(?:AGENTS|CLAUDE|GEMINI)[^/]*\.md\Z", re.IGNORECASE)
@@ -111,6 +115,35 @@ class Swapped:
 def steering(files: Iterable[str]) -> tuple[str, ...]:
     """Those of the files that steer agents, editors, hooks or CI, whatever their case."""
     return tuple(path for path in files if _STEERING.fullmatch(path))
+
+
+def shown_first(files: Sequence[str], rules: Pinned) -> tuple[str, ...]:
+    """What a human sees first of a change: protected files, and those that steer."""
+    wanted = {*matching(files, rules.protect), *steering(files)}
+    return tuple(path for path in files if path in wanted)
+
+
+def asked_of(shown: Sequence[str], rules: Pinned | None) -> tuple[str, ...]:
+    """Those of the files shown first for which a human gate is added.
+
+    Where a human approves every landing, one yes is enough for a file that only steers.
+    """
+    if rules is None:
+        return ()
+    wanted = {*matching(shown, rules.protect), *(steering(shown) if rules.lands_alone else ())}
+    return tuple(path for path in shown if path in wanted)
+
+
+def unseen(task: Task) -> tuple[str, ...]:
+    """The steering files of a change that no human has said yes to."""
+    seen = task.to_land or any(yes.patch == task.patch for yes in task.approvals)
+    return () if seen else steering(task.protected)
+
+
+def told_of(files: Sequence[str]) -> str:
+    """Of steering files, in a few words."""
+    names = [*files[:NAMED], *([f"{len(files) - NAMED} more"] if len(files) > NAMED else [])]
+    return f"it changes what steers agents, editors, hooks or CI: {', '.join(names)}"
 
 
 def swapped(base: Blobs, change: Blobs, text: Text, named: Iterable[str] = ()) -> Swapped:

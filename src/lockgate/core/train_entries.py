@@ -9,6 +9,7 @@ from lockgate.core.findings import Finding, by_priority
 from lockgate.core.gates import CommandGate, Where
 from lockgate.core.model import GatesPassed, Task, TaskId
 from lockgate.core.settings import MergeMode, Settings
+from lockgate.core.steering import told_of, unseen
 from lockgate.core.train_model import Broken as NotJudged
 from lockgate.core.train_model import Change, Commit, Entry, Green, Red, Result
 
@@ -30,7 +31,12 @@ def entries(waiting: Iterable[Waits], mode: MergeMode) -> tuple[Entry, ...]:
 
 def may_land(task: Task, mode: MergeMode) -> bool:
     """Nobody holds it, and where landing is by hand a human has said yes."""
-    return not task.held and (task.to_land or mode is MergeMode.AUTO)
+    return not task.held and (task.to_land or lands_alone(task, mode))
+
+
+def lands_alone(task: Task, mode: MergeMode) -> bool:
+    """Without a human's yes to landing. What steers has been asked of before, or waits for one."""
+    return mode is MergeMode.AUTO and not unseen(task)
 
 
 def since(task: Task) -> float:
@@ -60,7 +66,8 @@ def verdict(results: Sequence[SingleGateResult]) -> Result:
 
 def _entry(it: Waits, mode: MergeMode) -> Entry:
     task = it.task
-    why = task.held or f"it waits for: lockgate queue approve {task.id}"
+    steers = f"{told_of(files)}; " if (files := unseen(task)) else ""
+    why = task.held or f"{steers}it waits for: lockgate queue approve {task.id}"
     return Entry(
         change=Change(task.id, Commit(task.candidate)),
         since=since(task),

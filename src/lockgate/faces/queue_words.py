@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import cast
 
 from lockgate.core.model import Status, Task
+from lockgate.core.steering import steering, told_of
 from lockgate.faces.words import SHORT, one_line, queued, table
 from lockgate.services.queueing import Clash, Forecast, Listing, Row
 from lockgate.services.views import large_change
@@ -65,7 +66,8 @@ def steered_text(task: Task) -> str:
         return f"{task.id} is held: {one_line(task.held)}"
     large = f" ({large_change(task)})" if large_change(task) else ""
     change = f"change {task.patch[:SHORT]}{large}"
-    return f"{task.id} is in the queue, {change}; see: lockgate queue list"
+    steers = f"\n{one_line(told_of(files))}" if (files := steering(task.protected)) else ""
+    return f"{task.id} is in the queue, {change}; see: lockgate queue list{steers}"
 
 
 def queue_facts_of(task: Task, forecast: Sequence[Forecast]) -> Facts:
@@ -151,6 +153,7 @@ def _row_facts(number: int, row: Row) -> Facts:
         "change": task.candidate,
         "patch": task.patch,
         "approved": task.to_land,
+        "steering": list(steering(task.protected)),
     }
 
 

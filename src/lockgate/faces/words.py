@@ -7,6 +7,7 @@ from typing import cast
 
 from lockgate.core.event_log import StoredEvent
 from lockgate.core.model import Pinned, Status, Task
+from lockgate.core.steering import asked_of
 from lockgate.core.trouble import Trouble
 from lockgate.ports import Project
 from lockgate.services.views import (
@@ -95,7 +96,7 @@ def task_text(view: TaskView, where: str, more: Iterable[tuple[str, str]] = ()) 
         *((("trouble", one_line(view.trouble)),) if view.trouble else ()),
         *((("directive", one_line(task.directive)),) if task.directive else ()),
         *(("gate", _judged(it)) for it in view.gates),
-        *((("protected", one_line(", ".join(task.protected))),) if task.protected else ()),
+        *((name, one_line(", ".join(files))) for name, files in _first(task) if files),
         *((("change", _change(task)),) if task.patch else ()),
         *more,
         *(("feedback", it) for it in _feedback(task)),
@@ -105,13 +106,18 @@ def task_text(view: TaskView, where: str, more: Iterable[tuple[str, str]] = ()) 
     return table([(name + ":", value) for name, value in facts])
 
 
+def _first(task: Task) -> tuple[tuple[str, Sequence[str]], ...]:
+    """What a human sees first of a change: what a gate asks of, and what only steers."""
+    asked = asked_of(task.protected, task.pinned)
+    return ("protected", asked), ("steering", [it for it in task.protected if it not in asked])
+
+
 def change_text(task: Task, files: Sequence[str]) -> str:
     """What a human says yes or no to: its files, what is protected first, and what was wrong."""
     large = f" ({large_change(task)})" if large_change(task) else ""
     lines = [f"change {task.patch[:SHORT]} of {task.id}, {len(files)} files{large}:"]
-    lines += [
-        f"  {one_line(it)}{'  (protected)' if it in task.protected else ''}" for it in files[:FILES]
-    ]
+    mark = {it: f"  ({name})" for name, them in _first(task) for it in them}
+    lines += [f"  {one_line(it)}{mark.get(it, '')}" for it in files[:FILES]]
     if len(files) > FILES:
         lines.append(f"  and {len(files) - FILES} more: lockgate diff {task.id}")
     return "\n".join([*lines, *(f"earlier: {it}" for it in _feedback(task))])

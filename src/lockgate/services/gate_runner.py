@@ -21,6 +21,7 @@ from lockgate.core.gates import (
 )
 from lockgate.core.model import REVIEWS, Task
 from lockgate.core.settings import Settings
+from lockgate.core.steering import asked_of
 from lockgate.errors import Unavailable
 from lockgate.ports import Conditions, GateRun, GateRuns, Project, Upkeep, Workspaces
 from lockgate.services.command_gate import Patience, judge_command
@@ -212,7 +213,7 @@ def _next_gates(it: Evaluation, applies: Callable[[Evaluation, Gate], bool]) -> 
     """Those of a change that have not passed on it, up to the first review that is asked for."""
 
     def until_review() -> Iterator[Gate]:
-        for gate in with_protected(it.settings.gates, it.task.protected):
+        for gate in with_protected(it.settings.gates, asked_of(it.task.protected, it.task.pinned)):
             if Where.CHANGE not in gate.place.on or gate.name in it.task.passed:
                 continue
             if kind_of(gate) in REVIEWS and applies(it, gate):

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field, replace
 from lockgate.core.evaluation import Broken, Failed, Passed, SingleGateResult, Waiting
 from lockgate.core.findings import Finding, by_priority
 from lockgate.core.gates import CommandGate, Gate, Report
-from lockgate.core.paths import matching
-from lockgate.core.settings import protected_paths
+from lockgate.core.steering import asked_of
 from lockgate.core.test_results import ReportRead, Unreadable
 from lockgate.ports import Attempt, GateRun, GateRuns, Workspaces
 from lockgate.services.gate_runner import Cancelled, Evaluation, GateRunner, Tell
@@ -59,7 +58,7 @@ class SpotCheck:
         files = self.workspaces.changed_files(case.project, case.task, case.task.candidate)
         evaluation = Evaluation(case.project, case.task, files, case.settings)
         results = self.runner.results(evaluation, cancelled, tell, afterwards)
-        return results, matching(files, protected_paths(case.settings))
+        return results, asked_of(files, case.task.pinned)
 
 
 def judged(gate: Gate, result: SingleGateResult, made: Sequence[Attempt]) -> Judged:

@@ -9,6 +9,7 @@ from lockgate.core.event_log import StoredEvent
 from lockgate.core.lifecycle import RULES, Rule, unmet
 from lockgate.core.mirror import frontmatter
 from lockgate.core.model import Actor, ProjectId, Session, Status, Stuck, Task, TaskId
+from lockgate.core.steering import told_of, unseen
 from lockgate.core.task_text import BrokenFrontmatter, Missing, Readable, Unreadable
 from lockgate.core.trouble import Trouble
 from lockgate.ports import GateRecord, PendingEffect, Project, Store, TaskFiles, TaskFilter
@@ -252,7 +253,9 @@ def _by_its_status(task: Task) -> str:
         case Status.REVIEWING if task.held:
             return _noting_size(task, f"held: {task.held}; lockgate queue approve {task.id}")
         case Status.REVIEWING if not (task.to_land or task.landed):
-            return _noting_size(task, f"all gates passed; lockgate queue approve {task.id}")
+            steers = f"{told_of(files)}; " if (files := unseen(task)) else ""
+            told = f"all gates passed; {steers}lockgate queue approve {task.id}"
+            return _noting_size(task, told)
         case Status.AGENT_REVIEW if task.waiting:
             yes, no = f"lockgate approve {task.id}", f"lockgate reject {task.id} -m TEXT"
             told = f"gate {task.waiting} waits; lockgate task show {task.id}, then {yes} or {no}"

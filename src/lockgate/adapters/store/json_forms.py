@@ -121,6 +121,7 @@ def pinned_from_json(it: Fields) -> Pinned:
         gates=tuple(_gate(at) for at in it.each("gates")),
         respawn=it.flag("respawn"),
         protect=_texts(it, "protect"),
+        lands_alone=it.flag("lands_alone") if it.has("lands_alone") else False,
         steps=_texts(it, "steps"),
         sandboxed=it.flag("sandboxed") if it.has("sandboxed") else True,
         budget=_budget(it.inner("budget")) if it.has("budget") else Budget(),

@@ -3,6 +3,7 @@
 from lockgate.bootstrap import App
 from lockgate.core.markdown import sections
 from lockgate.core.model import Status, Task
+from lockgate.core.steering import told_of, unseen
 from lockgate.faces import words
 from lockgate.services.views import large_change, needs_human
 
@@ -26,6 +27,9 @@ def ending_text(it: App, task: Task) -> str:
 def _to_land(it: App, task: Task) -> list[str]:
     branch, project = words.one_line(task.branch), it.store.project(task.project)
     lines = [f"{task.id} has passed all its gates; the rest is yours:"]
+    lines += [
+        f"  look first: {words.one_line(told_of(files))}" for files in (unseen(task),) if files
+    ]
     lines += [f"  {it}" for it in (large_change(task),) if it]
     lines += [f"  read it:   lockgate diff {task.id}"]
     lines += [f"  land it:   lockgate queue approve {task.id}"]

@@ -10,7 +10,7 @@ from lockgate.bootstrap import App
 from lockgate.bootstrap.background import orchestrator_pid
 from lockgate.core.event_log import StoredEvent
 from lockgate.core.model import Status, Task, TaskId
-from lockgate.core.settings import MergeMode
+from lockgate.core.train_entries import lands_alone
 from lockgate.errors import LockgateError
 from lockgate.faces import words
 from lockgate.faces.cli.output import INTERRUPTED, echo
@@ -46,7 +46,7 @@ def lands_by_itself(it: App, task: Task) -> bool:
         settings = it.configuration.settings_of(it.store.project(task.project))
     except LockgateError:
         return False
-    return settings.merge.mode is MergeMode.AUTO
+    return lands_alone(task, settings.merge.mode)
 
 
 @dataclass(slots=True)

@@ -9,6 +9,7 @@ from lockgate.bootstrap.rulebook import rulebook
 from lockgate.core.gate_check import Coverage, coverage
 from lockgate.core.gates import Gate, with_protected
 from lockgate.core.settings import Settings
+from lockgate.core.steering import asked_of
 from lockgate.errors import Refused
 from lockgate.faces import words
 from lockgate.faces.cli.gate_asking import asked
@@ -108,7 +109,7 @@ def _of_task(name: str) -> tuple[tuple[Gate, ...], dict[str, GateView], str]:
         commit = task.pinned.base_commit
         settings = it.configuration.settings_at(project, commit)
         said = f"{task.pinned.base} ({commit[:12]})"
-    gates = with_protected(settings.gates, task.protected)
+    gates = with_protected(settings.gates, asked_of(task.protected, task.pinned))
     return gates, {it.gate: it for it in view.gates}, said
 
 
