@@ -9,5 +9,6 @@ from lockgate.services.rulebook import Asked
 
 def asked(base: str | None, gates: tuple[str, ...] = ()) -> Asked:
     """An orchestrator that runs the command for another knows nothing of that one's variables."""
-    environ = {} if terminal() else os.environ
-    return Asked(base, gates, target_of(environ), in_ci(environ))
+    if terminal():
+        return Asked(base, gates)
+    return Asked(base, gates, target_of(os.environ), in_ci(os.environ))
