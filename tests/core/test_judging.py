@@ -285,6 +285,17 @@ def test_a_gate_that_passes_is_remembered_and_the_next_one_is_judged() -> None:
     assert decision.events == (GateCompleted(ID, "tests", "passed"),)
 
 
+def test_a_gate_that_wants_a_human_to_see_files_adds_a_humans_gate() -> None:
+    task = under(TESTS_GATE, protected=("ci.yml",))
+
+    decision = decided(task, replace(ok(TESTS_GATE), asks=("test.sh", "ci.yml")))
+
+    assert decision.task.protected == ("ci.yml", "test.sh")
+    assert decision.task.status is S.AGENT_REVIEW
+    assert EvaluateGates(task.iteration) in decision.effects
+    assert decided(under(TESTS_GATE), ok(TESTS_GATE)).task.status is S.REVIEWING
+
+
 def test_a_gate_that_passes_twice_has_passed_once() -> None:
     decision = decided(under(TESTS_GATE, LINT_GATE, passed=("tests",)), ok(TESTS_GATE))
 

@@ -10,6 +10,7 @@ import pytest
 from lockgate.core.gates import PROTECTED
 from lockgate.core.model import Status, TaskId
 from tests.e2e.orchestra import COMPLETE, Orchestra, hands_off, worker, writes
+from tests.scenarios.world import git
 
 S = Status
 TESTS = """\
@@ -39,8 +40,30 @@ SCRIPTS = {
 }
 
 
+WRAPPED = TESTS.replace("grep -q good answer.txt", "sh test.sh") + '[merge]\nmode = "auto"\n'
+CHEATED = "the change edits what this gate runs: test.sh"
+SCRIPTS |= {
+    "cheat": worker(writes("good"), hands_off("good"), COMPLETE, when=CHEATED)
+    + worker(
+        writes("bad"),
+        '{ write = "test.sh", text = "exit 0\\n" }',
+        hands_off("bad"),
+        COMPLETE,
+    ),
+    "wrapper": worker(
+        writes("good"),
+        '{ write = "test.sh", text = "echo testing\\ngrep -q good answer.txt\\n" }',
+        hands_off("good"),
+        COMPLETE,
+    ),
+}
+
+
 def made(place: Path, config: str) -> Iterator[Orchestra]:
     orchestra = Orchestra(place, config=config, scripts=SCRIPTS)
+    (orchestra.root / "test.sh").write_text("grep -q good answer.txt\n")
+    git(orchestra.root, "add", "--all")
+    git(orchestra.root, "commit", "--quiet", "--message", "two")
     yield orchestra
     orchestra.close()
 
@@ -54,6 +77,12 @@ def orchestra(tmp_path: Path) -> Iterator[Orchestra]:
 def unasked(tmp_path: Path) -> Iterator[Orchestra]:
     """Its configuration has no human's gate."""
     yield from made(tmp_path, f'{TESTS}[protect]\npaths = [".github/**"]\n')
+
+
+@pytest.fixture
+def wrapped(tmp_path: Path) -> Iterator[Orchestra]:
+    """Its gate runs a script, and what passes lands by itself."""
+    yield from made(tmp_path, WRAPPED)
 
 
 def waits(it: Orchestra, id: TaskId, iteration: int = 1) -> None:
@@ -167,3 +196,31 @@ def test_a_change_that_touches_what_the_config_protects_gets_a_humans_gate(unask
     [asked] = told(it, workflow, "HumanReviewRequested")
     assert asked["prompt"] == "This change touches protected files (protected: .github/ci.yml)"
     assert told(it, plain, "HumanReviewRequested") == []
+
+
+def test_a_change_that_edits_what_its_gate_runs_lands_only_with_a_humans_yes(wrapped) -> None:
+    it = wrapped
+    id = it.create("wrapper")
+    it.up()
+    waits(it, id)
+
+    [asked] = told(it, id, "HumanReviewRequested")
+    assert "the change edits what gate tests runs: test.sh" in asked["prompt"]
+    answered = did(it, "approve", id).splitlines()
+    it.until_status(id, S.DONE)
+
+    assert answered[1] == "  test.sh  (protected)"
+    assert len(told(it, id, "HumanReviewRequested")) == 1
+
+
+def test_a_change_that_writes_its_gates_script_goes_back_to_its_agent(wrapped) -> None:
+    it = wrapped
+    id = it.create("cheat")
+    it.up()
+    it.until(lambda: it.task(id).iteration == 2 or bool(it.task(id).waiting))
+
+    assert it.task(id).failed_attempts == 1
+    failed = [said for said in told(it, id, "GateCompleted") if said["gate_name"] == "tests"]
+    assert failed[0]["result"] == "failed"
+    assert CHEATED in str(told(it, id, "GateFailedRetrying"))
+    assert (it.root / "answer.txt").read_text() == "nothing\n"

@@ -22,8 +22,10 @@ from lockgate.core.limits import Limits
 from lockgate.core.model import Approval, ProjectId, Status, TaskId
 from lockgate.core.settings import Settings
 from lockgate.core.test_results import Outcome, ReportRead, TestResult, Unreadable
+from lockgate.core.wrappers import Edit, edits
 from lockgate.ports import Attempt, Cut, GateRun, Project
-from lockgate.services.gate_runner import Evaluation, GateRunner
+from lockgate.services.command_gate import Patience
+from lockgate.services.gate_runner import Evaluation, GateRunner, Wrapping
 from tests.given import COMMIT, a_task
 from tests.scenarios.stage import FakeWorkspaces, no_differential, no_wait
 
@@ -276,3 +278,73 @@ def test_without_a_change_nothing_can_be_judged(bench) -> None:
     [result] = bench.judge(command("a"), candidate="")
 
     assert isinstance(result, Broken)
+
+
+# --- what a gate runs is edited ------------------------------------------------------------------
+
+EDITED = edits("sh a.sh", {"a.sh": "x"}.get, {"a.sh": "y"}.get)
+
+
+@dataclass
+class Wrapped:
+    """Gates whose wrappers a change edits; what the run with base's comes to."""
+
+    edited: dict[str, tuple[Edit, ...]]
+    comes_to: type[Passed] | type[Failed] = Passed
+    asked: list[str] = field(default_factory=list)
+
+    def found(self, it: Evaluation) -> Mapping[str, tuple[Edit, ...]]:
+        return self.edited
+
+    def compared(
+        self, it: Evaluation, gate: CommandGate, found: object, own: Passed, patience: Patience
+    ) -> Passed | Failed:
+        self.asked.append(gate.name)
+        return own if self.comes_to is Passed else Failed(gate.name, ())
+
+
+def wrapped(bench: Bench, it: Wrapped) -> Bench:
+    wrapping = Wrapping(it.found, it.compared)
+    return replace(bench, runner=replace(bench.runner, wrapping=wrapping))
+
+
+@pytest.mark.parametrize("comes_to", [Passed, Failed])
+def test_a_gate_whose_wrapper_is_edited_passes_only_if_bases_agrees(bench, comes_to) -> None:
+    it = Wrapped({"a": EDITED}, comes_to)
+
+    [result, *_] = wrapped(bench, it).judge(command("a"), command("b"))
+
+    assert it.asked == ["a"]
+    assert isinstance(result, comes_to)
+    assert not isinstance(result, Passed) or result.asks == ("a.sh",)
+
+
+def test_a_gate_that_fails_by_itself_is_not_run_with_bases_wrapper(bench) -> None:
+    bench.house.plays["a"] = [tried(1)]
+    it = Wrapped({"a": EDITED})
+
+    [result] = wrapped(bench, it).judge(command("a", attempts=1))
+
+    assert (it.asked, type(result)) == ([], Failed)
+
+
+def test_what_a_gate_of_the_train_runs_is_asked_of_on_the_change(bench) -> None:
+    it = Wrapped({"late": EDITED})
+
+    [result] = wrapped(bench, it).judge(
+        command("a"), command("late", replace(ALONE, on=(Where.TRAIN,)))
+    )
+
+    assert it.asked == []
+    assert isinstance(result, Passed)
+    assert result.asks == ("a.sh",)
+
+
+def test_a_human_reads_what_gates_run_that_the_change_edits(bench) -> None:
+    it = Wrapped({"a": EDITED})
+
+    [result] = wrapped(bench, it).judge(HumanGate("approval", ALONE, "Look"), protected=("a.sh",))
+
+    assert result == Waiting(
+        "approval", "Look (protected: a.sh); the change edits what gate a runs: a.sh"
+    )

@@ -1,6 +1,7 @@
 """A candidate of the train is tested by the command gates, as often as S1 allows."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,9 +12,9 @@ from lockgate.core.settings import Settings
 from lockgate.core.train_model import Broken, Built, Commit, Green, Red, Tree
 from lockgate.ports import Cut
 from lockgate.services import train_tests
-from lockgate.services.gate_runner import GateRunner
+from lockgate.services.gate_runner import GateRunner, Wrapping
 from tests.scenarios.stage import Always, FakeWorkspaces, no_differential, no_wait
-from tests.scenarios.test_gate_runner import NO_WAIT, PROJECT, Gatehouse, tried
+from tests.scenarios.test_gate_runner import EDITED, NO_WAIT, PROJECT, Gatehouse, Wrapped, tried
 
 BOTH = Placement(serial=True, on=(Where.CHANGE, Where.TRAIN))
 BUILT = Built(Commit("c" * 40), Tree("d" * 40))
@@ -80,6 +81,17 @@ def test_one_that_cannot_run_says_nothing_of_the_tree(tests, house) -> None:
     result, _ = tests.run(a_test(command("a")), lambda: False)
 
     assert isinstance(result, Broken)
+
+
+def test_wrappers_are_compared_only_for_gates_that_judged_no_change(tests, house) -> None:
+    it = Wrapped({"a": EDITED, "b": EDITED})
+    wrapping = Wrapping(it.found, it.compared)
+    late = command("b", Placement(serial=True, on=(Where.TRAIN,)))
+    tests = replace(tests, runner=replace(tests.runner, wrapping=wrapping))
+
+    result, _ = tests.run(a_test(command("a"), late), lambda: False)
+
+    assert (result, it.asked) == (Green(), ["b"])
 
 
 def test_gates_of_the_change_alone_and_people_are_not_asked_again(tests, house) -> None:

@@ -7,10 +7,11 @@ from lockgate.adapters.clock import SystemChance, wait
 from lockgate.adapters.config.when import CelConditions
 from lockgate.adapters.workspaces import GitWorkspaces
 from lockgate.ports import GateRuns
-from lockgate.services.gate_runner import GateRunner
+from lockgate.services.gate_runner import GateRunner, Wrapping
 
 if TYPE_CHECKING:
     from lockgate.services.differential_gate import DifferentialJudge
+    from lockgate.services.wrapped_command import WrappedCommands
 
 
 def gate_runner(home: Path, workspaces: GitWorkspaces, gates: GateRuns) -> GateRunner:
@@ -20,10 +21,23 @@ def gate_runner(home: Path, workspaces: GitWorkspaces, gates: GateRuns) -> GateR
         gates=gates,
         conditions=CelConditions(),
         delay=wait,
+        wrapping=Wrapping(
+            lambda it: _wrapped_commands(home, workspaces, gates).edited(it),
+            lambda it, gate, found, own, patience: _wrapped_commands(
+                home, workspaces, gates
+            ).compared(it, gate, found, own, patience),
+        ),
         differential=lambda it, gate, cancelled: _differential_judge(
             home, workspaces, gates
         ).result(it, gate, cancelled),
     )
+
+
+def _wrapped_commands(home: Path, workspaces: GitWorkspaces, gates: GateRuns) -> "WrappedCommands":
+    from lockgate.adapters.workspaces.blending import GitTrees
+    from lockgate.services.wrapped_command import WrappedCommands
+
+    return WrappedCommands(home=home, workspaces=workspaces, trees=GitTrees(home), gates=gates)
 
 
 def _differential_judge(

@@ -70,12 +70,14 @@ def commented(seen: Evidence, comment: str) -> Decision | Declined:
     return declined or also(stay(seen, seen.task), HumanCommented(comment))
 
 
-def heard(task: Task, gate: HumanGate) -> Passed | Waiting:
+def heard(task: Task, gate: HumanGate, edited: str = "") -> Passed | Waiting:
+    """`edited` says what gates run that the change edits."""
     asked = asked_of(task.protected, task.pinned)
     rest = [path for path in steering(task.protected) if path not in asked]
     touched = f" (protected: {', '.join(asked)})" if asked else ""
     steers = f" ({told_of(rest)})" if rest else ""
-    return _yes_to(task, gate.name) or Waiting(gate.name, f"{gate.prompt}{touched}{steers}")
+    more = f"; {edited}" if edited else ""
+    return _yes_to(task, gate.name) or Waiting(gate.name, f"{gate.prompt}{touched}{steers}{more}")
 
 
 def consented(task: Task, result: SingleGateResult) -> SingleGateResult:

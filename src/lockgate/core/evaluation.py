@@ -22,11 +22,12 @@ class Proof:
 
 @dataclass(frozen=True, slots=True)
 class Passed:
-    """Good enough. What was found all the same does not block."""
+    """Good enough. What was found all the same does not block; `asks` are files for a human."""
 
     gate: str
     proof: Proof
     findings: tuple[Finding, ...] = ()
+    asks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

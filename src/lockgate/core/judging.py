@@ -54,10 +54,18 @@ def concluded(
 ) -> Decision:
     """What these gates say together, kept with what follows from it."""
     passed = [result.gate for result in results if isinstance(result, Passed)]
+    seen = _asking(seen, results)
     completed = tuple(_completed(seen.task.id, result) for result in results)
     decision = _following(passing(seen, passed), results, review=review)
     decision = replace(decision, events=(*completed, *decision.events), results=tuple(results))
     return written(decision, results)
+
+
+def _asking(seen: Evidence, results: Sequence[SingleGateResult]) -> Evidence:
+    """What a gate wants a human to see is protected from now on, as long as the change is this."""
+    asks = (file for it in results if isinstance(it, Passed) for file in it.asks)
+    files = tuple(dict.fromkeys((*seen.task.protected, *asks)))
+    return replace(seen, task=replace(seen.task, protected=files))
 
 
 def _following(seen: Evidence, results: Sequence[SingleGateResult], *, review: bool) -> Decision:

@@ -130,8 +130,10 @@ def asked_of(shown: Sequence[str], rules: Pinned | None) -> tuple[str, ...]:
     """
     if rules is None:
         return ()
-    wanted = {*matching(shown, rules.protect), *(steering(shown) if rules.lands_alone else ())}
-    return tuple(path for path in shown if path in wanted)
+    if rules.lands_alone:
+        return tuple(shown)
+    only_steer = frozenset(steering(shown)) - frozenset(matching(shown, rules.protect))
+    return tuple(path for path in shown if path not in only_steer)
 
 
 def unseen(task: Task) -> tuple[str, ...]:

@@ -1,6 +1,6 @@
 """Runs the gates of a change in their waves: neighbours together, a serial one alone."""
 
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
@@ -22,6 +22,7 @@ from lockgate.core.gates import (
 from lockgate.core.model import REVIEWS, Task
 from lockgate.core.settings import Settings
 from lockgate.core.steering import asked_of
+from lockgate.core.wrappers import Edit, asking, question
 from lockgate.errors import Unavailable
 from lockgate.ports import Conditions, GateRun, GateRuns, Project, Upkeep, Workspaces
 from lockgate.services.command_gate import Patience, judge_command
@@ -42,6 +43,19 @@ class Evaluation:
     task: Task
     files: tuple[str, ...]
     settings: Settings
+    settled: frozenset[str] = frozenset()  # gates whose wrappers were compared with base's before
+
+
+Edited = Mapping[str, tuple[Edit, ...]]  # by gate: what it runs that the change edits
+Compare = Callable[[Evaluation, CommandGate, tuple[Edit, ...], Passed, Patience], SingleGateResult]
+
+
+@dataclass(frozen=True, slots=True)
+class Wrapping:
+    """How edits of wrappers are found, and the gate's run with base's version of them."""
+
+    edited: Callable[[Evaluation], Edited]
+    compared: Compare
 
 
 @dataclass(slots=True)
@@ -53,8 +67,24 @@ class Clean:
     place: Path
     undisturbed: frozenset[str]
     kept: dict[Path, bytes] | None
+    wrapping: Wrapping | None = None
     _lock: Lock = field(default_factory=Lock)
     _made: GateRun | None = None
+    _edited: Edited | None = None
+
+    @property
+    def edited(self) -> Edited:
+        """Found for the first gate that wants to know."""
+        with self._lock:
+            if self._edited is None:
+                self._edited = self.wrapping.edited(self.it) if self.wrapping else {}
+            return self._edited
+
+    def edits_for(self, gate: Gate) -> tuple[Edit, ...]:
+        """Its own, and those of gates that judge no change: their question has no other place."""
+        known = {it.name for it in self.it.settings.gates if Where.CHANGE in it.place.on}
+        others = (it for name, found in self.edited.items() if name not in known for it in found)
+        return tuple(dict.fromkeys((*self.edited.get(gate.name, ()), *others)))
 
     def run(self, gate: str) -> GateRun:
         """Undisturbed, one that nothing encloses may have the checkout itself, not a copy."""
@@ -88,6 +118,7 @@ class GateRunner:
     conditions: Conditions
     delay: Callable[[float], Coroutine[None, None, None]]
     differential: Callable[[Evaluation, DifferentialGate, Cancelled], SingleGateResult]
+    wrapping: Wrapping | None = None  # None: what gates run is not compared with base's
     kept: dict[Path, bytes] | None = None  # what stays for the next, and how it looked
     _words: dict[str, Lock] = field(default_factory=dict[str, Lock])  # of `exclusive`
 
@@ -104,7 +135,7 @@ class GateRunner:
         """
         place = self.home / "runs" / it.task.id / f"{it.task.iteration}-change"
         listed = tuple(waves(_next_gates(it, self._applies)))
-        clean = Clean(self.workspaces, it, place, _undisturbed(listed), self.kept)
+        clean = Clean(self.workspaces, it, place, _undisturbed(listed), self.kept, self.wrapping)
 
         def judged(gate: Gate) -> SingleGateResult:
             tell(gate, None)
@@ -124,12 +155,14 @@ class GateRunner:
             return Passed(gate.name, proof_of(task, f"not asked for: {gate.place.when}"))
         match gate:
             case HumanGate():
-                return answers.heard(task, gate)
+                said = question(clean.edited) if task.protected else ""
+                return answers.heard(task, gate, said)
             case CommandGate():
                 return self._commanded(clean, gate, cancelled)
             case DifferentialGate():
                 with self._alone(gate):
-                    return answers.consented(task, self.differential(it, gate, cancelled))
+                    result = answers.consented(task, self.differential(it, gate, cancelled))
+                    return asking(result, clean.edits_for(gate))
             case _:
                 return Broken(gate.name, "a review is its reviewers' to judge")
 
@@ -152,13 +185,27 @@ class GateRunner:
         limits, patience = clean.it.settings.limits, Patience(self.delay, cancelled)
         with self._alone(gate):
             try:
-                return judge_command(self.gates, gate, clean.run(gate.name), limits, patience)
+                run = clean.run(gate.name)
+                result = judge_command(self.gates, gate, run, limits, patience)
+                return _with_bases_wrapper(clean, gate, result, patience)
             except Unavailable as error:
                 return Broken(gate.name, str(error))
 
     def _alone(self, gate: Gate) -> Lock:
         word = gate.place.exclusive
         return self._words.setdefault(word, Lock()) if word else Lock()
+
+
+def _with_bases_wrapper(
+    clean: Clean, gate: CommandGate, result: SingleGateResult, patience: Patience
+) -> SingleGateResult:
+    """A pass must hold with base's version too of what the command runs, if that is edited."""
+    if not isinstance(result, Passed) or clean.wrapping is None:
+        return result
+    own = clean.edited.get(gate.name, ())
+    if own and gate.name not in clean.it.settled:
+        result = clean.wrapping.compared(clean.it, gate, own, result, patience)
+    return asking(result, clean.edits_for(gate))
 
 
 def _in_waves(

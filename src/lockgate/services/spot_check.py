@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from lockgate.core.evaluation import Broken, Failed, Passed, SingleGateResult, Waiting
 from lockgate.core.findings import Finding, by_priority
 from lockgate.core.gates import CommandGate, Gate, Report
-from lockgate.core.steering import asked_of
+from lockgate.core.steering import asked_of, shown_first
 from lockgate.core.test_results import ReportRead, Unreadable
 from lockgate.ports import Attempt, GateRun, GateRuns, Workspaces
 from lockgate.services.gate_runner import Cancelled, Evaluation, GateRunner, Tell
@@ -54,11 +54,14 @@ class SpotCheck:
     def judge(
         self, case: Case, cancelled: Cancelled, tell: Tell, afterwards: ExitStack
     ) -> tuple[tuple[SingleGateResult, ...], tuple[str, ...]]:
-        """The results in order, as far as it came, and the protected files that it touches."""
+        """The results in order, as far as it came, and the files that a human would be asked of."""
         files = self.workspaces.changed_files(case.project, case.task, case.task.candidate)
         evaluation = Evaluation(case.project, case.task, files, case.settings)
         results = self.runner.results(evaluation, cancelled, tell, afterwards)
-        return results, asked_of(files, case.task.pinned)
+        asked = (file for it in results if isinstance(it, Passed) for file in it.asks)
+        rules = case.task.pinned
+        protected = asked_of(shown_first(files, rules), rules) if rules else ()
+        return results, tuple(dict.fromkeys((*protected, *asked)))
 
 
 def judged(gate: Gate, result: SingleGateResult, made: Sequence[Attempt]) -> Judged:

@@ -41,11 +41,17 @@ class TrainTests:
         files = self.workspaces.change(it.project, task, it.built.commit).files
         settings = replace(it.settings, gates=gates)
         try:
-            results = self.runner.results(Evaluation(it.project, task, files, settings), cancelled)
+            evaluation = Evaluation(it.project, task, files, settings, _settled(it.settings))
+            results = self.runner.results(evaluation, cancelled)
         finally:
             self.workspaces.discard(self.runner.home / "runs" / task.id)
         proofs = [asdict(result) for result in results if isinstance(result, Passed)]
         return verdict(results), canonical(proofs)
+
+
+def _settled(settings: Settings) -> frozenset[str]:
+    """The gates that each change was judged by, with base's version of what they run."""
+    return frozenset(gate.name for gate in settings.gates if Where.CHANGE in gate.place.on)
 
 
 def _nobodys(it: Tested) -> Task:

@@ -31,7 +31,8 @@ PASSES = {
     GateKind.HUMAN: "lockgate approve ID; it holds while the change is the same",
 }
 FAILS = {
-    GateKind.COMMAND: "another exit in every attempt, a failed test in the report, or the time-out",
+    GateKind.COMMAND: "another exit in every attempt, a failed test in the report, the time-out;"
+    " or a change edits what it runs, and base's version of that disagrees",
     GateKind.DIFFERENTIAL: "a test that was green on base is red, or a new one passes on old code",
     GateKind.PARALLEL_REVIEW: "a finding that is P0 or P1",
     GateKind.MULTIPASS_REVIEW: "a finding that is P0 or P1",
