@@ -27,7 +27,7 @@ def _begun(shop: Workshop, id: str = "fix-login-3f9a", **env: object):
 
 
 def _taken(shop: Workshop, task) -> tuple[str, ...]:
-    return shop.workspaces.take(shop.project, task).files
+    return shop.taken(task).files
 
 
 @COMMITS

@@ -265,7 +265,7 @@ def test_sha256_repositories_work_too(tmp_path) -> None:
     shop.workspaces.prepare(shop.project, task)
     shop.agent(task, "echo y > y")
 
-    assert shop.workspaces.take(shop.project, task).files == ("y",)
+    assert shop.taken(task).files == ("y",)
 
 
 def test_what_the_sandbox_may_write_belongs_to_its_user(shop) -> None:

@@ -34,7 +34,7 @@ def _worked(shop: Workshop, command: str, **fields: object) -> tuple[Task, Chang
     task = shop.task(**fields)
     shop.workspaces.prepare(shop.project, task)
     shop.agent(task, command)
-    return task, shop.workspaces.take(shop.project, task)
+    return task, shop.taken(task)
 
 
 def _tip(shop: Workshop, branch: str = "fix-login") -> str:

@@ -36,7 +36,7 @@ def with_a_change(shop: Workshop, command: str, **fields: object) -> tuple[Task,
     shop.workspaces.prepare(shop.project, task)
     done = shop.agent(task, command)
     assert done.code == 0, done.err
-    return task, shop.workspaces.take(shop.project, task).commit
+    return task, shop.taken(task).commit
 
 
 def packs(git_dir: Path) -> list[Path]:

@@ -12,7 +12,7 @@ from lockgate.adapters.run import Finished, run
 from lockgate.adapters.sandbox import Box, Mount, boxed, run_boxed, trouble
 from lockgate.adapters.workspaces import GitWorkspaces
 from lockgate.core.model import Pinned, Status, Task, TaskId
-from lockgate.ports import Project
+from lockgate.ports import Change, Project
 from tests.given import a_task
 
 NEEDS_BOX = pytest.mark.skipif(trouble() is not None, reason=f"needs bubblewrap: {trouble()}")
@@ -82,6 +82,12 @@ class Workshop:
             env={"GIT_CONFIG_NOSYSTEM": "1"},
         )
         return run_boxed(boxed(box, ("sh", "-c", command)))
+
+    def taken(self, task: Task) -> Change:
+        """All work in the task's clone, which is fit to be one."""
+        change = self.workspaces.take(self.project, task)
+        assert isinstance(change, Change)
+        return change
 
     def shown(self, commit: str, path: str) -> str:
         return asked(self.judge, "show", f"{commit}:{path}")

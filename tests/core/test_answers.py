@@ -22,7 +22,7 @@ from lockgate.core.gate_events import (
     HumanReviewRequested,
     TaskGatesPassed,
 )
-from lockgate.core.handing_on import change_taken
+from lockgate.core.handing_on import Facts, change_taken
 from lockgate.core.judging import judged
 from lockgate.core.limits import ESCALATION_THRESHOLD
 from lockgate.core.model import (
@@ -148,7 +148,7 @@ def test_a_yes_outlives_its_commit_and_is_bound_to_the_patch(patch, other, commi
     gates = (TESTS_GATE, HUMAN_GATE, GateRef("lint", GateKind.COMMAND))
     yes = taken(approved(seen(waiting(*gates, patch=patch)), "", patch)).task
 
-    again = taken(change_taken(evidence(yes), commit, ("a.py",), other)).task
+    again = taken(change_taken(evidence(yes), commit, ("a.py",), Facts(other))).task
 
     assert again.approvals == (Approval("approval", patch, ""),)
     assert again.passed == (yes.passed if commit == COMMIT else ())

@@ -21,6 +21,7 @@ from lockgate.core.events import AttemptFailed, StatusChanged, payload, type_of
 from lockgate.core.findings import Finding, Priority
 from lockgate.core.gate_events import (
     AllGatesPassed,
+    ChangeMended,
     ChangeTaken,
     GateCompleted,
     GateEvaluationStarted,
@@ -30,8 +31,8 @@ from lockgate.core.gate_events import (
     TaskCompletionSignaled,
     TaskGatesPassed,
 )
-from lockgate.core.handing_on import Work, change_taken
-from lockgate.core.judging import judged
+from lockgate.core.handing_on import Facts, Work, change_taken
+from lockgate.core.judging import change_refused, judged
 from lockgate.core.lifecycle import ARROWS
 from lockgate.core.limits import ESCALATION_THRESHOLD
 from lockgate.core.model import (
@@ -155,7 +156,7 @@ def test_the_phase_names_the_gate_that_is_evaluated() -> None:
 
 def test_a_gate_that_a_change_adds_has_its_index_behind_the_others() -> None:
     phase = Evaluating(f"{ID}.3", 1, 0)
-    task = under(TESTS_GATE, phase=phase, protected=(".github/x",))
+    task = under(TESTS_GATE, phase=phase, protected=("deploy.sh",))
 
     assert _index(decided(task, ok(TESTS_GATE)).task) == 1
 
@@ -190,7 +191,7 @@ def test_every_evaluation_begins_with_no_gate_passed_and_no_commit_taken(source)
 def test_the_work_becomes_one_commit_before_anything_judges_it() -> None:
     seen = evidence(under(TESTS_GATE, candidate=""))
 
-    decision = taken(change_taken(seen, COMMIT, ("a.py",), added=7))
+    decision = taken(change_taken(seen, COMMIT, ("a.py",), Facts(added=7)))
 
     assert (decision.task.candidate, decision.task.size) == (COMMIT, Size(1, 7))
     assert decision.task.status is S.AGENT_REVIEW
@@ -198,13 +199,73 @@ def test_the_work_becomes_one_commit_before_anything_judges_it() -> None:
     assert decision.effects == (MirrorTask(),)
 
 
+def test_commits_that_were_made_again_are_told_of() -> None:
+    seen, why = evidence(under(TESTS_GATE, candidate="")), "git fsck refuses commit c"
+    asked = Move(S.AGENT_REVIEW, work=Work(NOTED, COMMIT, mended=why))
+
+    for decision in (
+        taken(change_taken(seen, COMMIT, (), Facts(mended=why))),
+        taken(move(evidence(a_task(), HANDOFF, Actor.WORKER), asked)),
+    ):
+        assert ChangeMended(COMMIT, why) in decision.events
+
+
+def test_work_that_is_not_taken_goes_back_as_from_a_failed_gate() -> None:
+    task = under(TESTS_GATE, candidate="")
+
+    decision = taken(change_refused(evidence(task), (FINDING,), task.since))
+
+    assert decision.task.status is S.WORKING
+    assert (decision.task.iteration, decision.task.failed_attempts) == (2, 1)
+    assert decision.results == (Failed("change-check", (FINDING,)),)
+    assert isinstance(decision.task.phase, NeedsFixes)
+    assert decision.task.phase.feedback.findings == (FINDING,)
+
+
+def test_work_that_is_not_taken_has_used_up_no_review_round() -> None:
+    began = taken(
+        move(
+            evidence(a_task(pinned=rules(REVIEW_GATE)), HANDOFF, Actor.WORKER),
+            Move(S.AGENT_REVIEW, work=Work(NOTED)),
+        )
+    ).task
+
+    decision = taken(change_refused(evidence(began), (FINDING,), began.since))
+
+    assert (began.review_round, decision.task.review_round) == (1, 0)
+
+
+def test_work_that_is_not_taken_again_and_again_is_stuck() -> None:
+    task, causes = a_task(pinned=rules(TESTS_GATE)), list[Cause | None]()
+    for number in range(3):
+        began = taken(
+            move(
+                evidence(task, HANDOFF + str(number), Actor.WORKER),
+                Move(S.AGENT_REVIEW, work=Work(NOTED)),
+            )
+        ).task
+        task = taken(change_refused(evidence(began), (FINDING,), began.since)).task
+        causes.append(task.cause)
+
+    assert (task.status, causes) == (S.STUCK, [None, None, Cause.MAX_ITERATIONS])
+
+
+@pytest.mark.parametrize("status", ELSEWHERE)
+def test_work_is_not_refused_once_its_evaluation_is_over(status) -> None:
+    task = a_task(status, pinned=rules(TESTS_GATE))
+
+    refused(change_refused(evidence(task), (FINDING,), task.since))
+    refused(change_refused(evidence(under(TESTS_GATE)), (FINDING,), 99))
+
+
 @pytest.mark.parametrize(("commit", "kept"), [(COMMIT, ("tests",)), ("0" * 40, ())])
 def test_what_has_passed_holds_for_the_commit_it_passed_on(commit, kept) -> None:
-    task = under(TESTS_GATE, LINT_GATE, passed=("tests",))
+    task = under(TESTS_GATE, LINT_GATE, passed=("tests",), protected=("test.sh",))
 
     decision = taken(change_taken(evidence(task), commit, ()))
 
     assert decision.task.passed == kept
+    assert decision.task.protected == (("test.sh",) if kept else ())
 
 
 @pytest.mark.parametrize("status", ELSEWHERE)

@@ -48,8 +48,9 @@ def wait(shell: Shell, id: TaskId) -> None:
     task = app.store.load(id)
     change = app.workspaces.adopt(app.store.project(task.project), task)
     assert change is not None
+    facts = handing_on.Facts(change.patch)
     app.coordinator.turn(
-        id, lambda seen: handing_on.change_taken(seen, change.commit, change.files, change.patch)
+        id, lambda seen: handing_on.change_taken(seen, change.commit, change.files, facts)
     )
     result = Waiting("approval", "Review and approve this change")
     app.coordinator.turn(id, lambda seen: judging.judged(seen, [result], task.since))

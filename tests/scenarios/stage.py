@@ -17,7 +17,7 @@ from lockgate.core.model import SessionId, Task, TaskId
 from lockgate.core.settings import Settings
 from lockgate.core.test_results import ReportRead, Unreadable
 from lockgate.errors import Unavailable
-from lockgate.ports import Attempt, Change, Cut, GateRun, Project, Start
+from lockgate.ports import Attempt, Change, Cut, GateRun, Project, Start, Unfit
 from lockgate.services.attendance import Attendance
 from lockgate.services.coordinator import Coordinator
 from lockgate.services.desks import Desks
@@ -157,6 +157,7 @@ class FakeWorkspaces:
     broken: str = ""
     not_taken: str = ""
     in_the_way: str = ""
+    unfit: Unfit | None = None
     work: Change = field(default_factory=lambda: Change("c" * 40, ("a.txt",), "p" * 64))
 
     def prepare(self, project: Project, task: Task) -> Path:
@@ -176,10 +177,10 @@ class FakeWorkspaces:
         for name, text in files.items():
             (directory / name).write_text(text)
 
-    def take(self, project: Project, task: Task) -> Change:
+    def take(self, project: Project, task: Task) -> Change | Unfit:
         if self.not_taken:
             raise Unavailable("the work was not taken", why=self.not_taken, fix="wait")
-        return self.work
+        return self.unfit or self.work
 
     def adopt(self, project: Project, task: Task) -> Change | None:
         return None

@@ -6,11 +6,13 @@ import pytest
 
 from lockgate.core.agents import Ending, Report, Usage
 from lockgate.core.events import type_of
+from lockgate.core.findings import Finding, Location, Priority
 from lockgate.core.limits import ESCALATION_THRESHOLD
 from lockgate.core.model import Actor, Cause, Role, Status, TaskId
 from lockgate.core.trouble import Trouble
 from lockgate.core.turns import Move
 from lockgate.faces import words
+from lockgate.ports import Unfit
 from lockgate.services.callers import Caller
 from lockgate.services.loop import HEALTH_CHECK
 from lockgate.services.signals import Said
@@ -482,3 +484,27 @@ def test_a_lane_that_has_no_task_is_listed_by_its_own_name(stage) -> None:
     assert seen.lanes == (("train of repo", "the remote is gone"),)
     told = words.status_text(None, seen, lane)
     assert "needs a human: 1\n  ! train of repo: the remote is gone" in told
+
+
+UNFIT = Unfit((Finding(Priority.P0_CRITICAL, "git refuses .gitmodules", Location(".gitmodules")),))
+
+
+@pytest.mark.parametrize("config", [TESTS_FIRST, REVIEW_ONLY], ids=["tests", "review"])
+def test_work_that_cannot_be_taken_goes_back_and_at_last_needs_a_human(tmp_path, config) -> None:
+    stage = Stage(tmp_path, config)
+    stage.workspaces.unfit = UNFIT
+    id = _working(stage)
+    for number in range(3):
+        [session] = stage.alive(id)
+        _hands_off(stage, id, f"{HANDOFF} {number}")
+        stage.dies(session)
+        stage.turn(HEALTH_CHECK)
+    task, seen = stage.world.task(id), stage.app.views.overview()
+
+    assert (task.status, task.cause) == (S.STUCK, Cause.MAX_ITERATIONS)
+    assert [it.id for it, _ in seen.humans] == [id]
+    assert "change-check failed" in seen.humans[0][1]
+    assert stage.loop.troubles == {}
+    assert "git refuses .gitmodules" in stage.harnesses.jobs[-1].prompt
+    assert {it.role for it in stage.app.store.sessions(id)} == {Role.WORKER}
+    stage.app.store.close()

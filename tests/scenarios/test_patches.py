@@ -30,7 +30,7 @@ def change(shop: Workshop, number: int, *texts: str, name: str = "a.txt") -> Cha
 
 
 def taken(shop: Workshop, task: Task) -> Change:
-    return shop.workspaces.take(shop.project, task)
+    return shop.taken(task)
 
 
 def test_a_patch_is_the_same_on_another_base_however_its_lines_have_moved(shop) -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from lockgate.core.dag import Cycle, TaskDAG, UnknownNode
 from lockgate.core.gates import (
+    CHANGE_CHECK,
     PROTECTED,
     CommandGate,
     DifferentialGate,
@@ -79,8 +80,8 @@ def _of_gate(gate: Gate, settings: Settings) -> Iterator[Problem]:
 def _of_any_gate(gate: Gate, where: tuple[str, ...]) -> Iterator[Problem]:
     if not gate.place.on:
         yield Problem((*where, "on"), f"gate {gate.name} runs nowhere; say change, train or both")
-    if gate.name == PROTECTED:
-        says = f"the name {gate.name} is that of the gate which protected paths add; choose another"
+    if gate.name in {PROTECTED, CHANGE_CHECK}:
+        says = f"the name {gate.name} is that of a gate of Lockgate's own; choose another"
         yield Problem(where, says)
 
 

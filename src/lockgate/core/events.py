@@ -4,6 +4,7 @@ from dataclasses import asdict, dataclass
 
 from lockgate.core.gate_events import (
     AllGatesPassed,
+    ChangeMended,
     ChangeTaken,
     GateCompleted,
     GateEvaluationStarted,
@@ -218,6 +219,7 @@ Event = (
     | TaskCompletionSignaled
     | ChangeTaken
     | PublishSkipped
+    | ChangeMended
     | AgentRespawned
     | TaskTakenOver
     | TaskHandedBack
@@ -262,6 +264,7 @@ TYPES: dict[type[Event], str] = {
     TaskCompletionSignaled: "TaskCompletionSignaled",
     ChangeTaken: "change.taken",
     PublishSkipped: "publish.skipped",
+    ChangeMended: "change.mended",
     AgentRespawned: "agent.respawned",
     TaskTakenOver: "task.taken-over",
     TaskHandedBack: "task.handed-back",

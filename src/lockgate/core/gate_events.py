@@ -32,6 +32,14 @@ class ChangeTaken:
 
 
 @dataclass(frozen=True, slots=True)
+class ChangeMended:
+    """Lockgate has made the author's commits again as one, because git refuses them as they are."""
+
+    commit: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
 class GateEvaluationStarted:
     task_id: TaskId
     iteration: int

@@ -7,6 +7,7 @@ from enum import StrEnum
 from lockgate.core.model import GateKind
 
 PROTECTED = "protected-files"
+CHANGE_CHECK = "change-check"  # what Lockgate itself finds in work that it takes as a change
 APPROVE = "Review and approve this change"
 ATTEMPTS = 3
 TIMEOUT_SECONDS = 600

@@ -5,7 +5,8 @@ from dataclasses import dataclass, replace
 from lockgate.core.arrival import Arrival, also, arrive, stay
 from lockgate.core.decision import Decision, Declined, Evidence
 from lockgate.core.evaluation_ends import over, spend
-from lockgate.core.gate_events import ChangeTaken, TaskCompletionSignaled
+from lockgate.core.events import Event
+from lockgate.core.gate_events import ChangeMended, ChangeTaken, TaskCompletionSignaled
 from lockgate.core.model import Checkpoint, Size, Status
 from lockgate.core.steering import shown_first
 
@@ -21,6 +22,7 @@ class Work:
     candidate: str = ""
     patch: str = ""
     size: Size = NO_SIZE
+    mended: str = ""
 
 
 def handed_on(seen: Evidence, reason: str, work: Work | None) -> Decision:
@@ -29,28 +31,46 @@ def handed_on(seen: Evidence, reason: str, work: Work | None) -> Decision:
         return decision
     files = shown_first(work.checkpoint.files_modified, seen.rules)
     task = replace(decision.task, candidate=work.candidate, patch=work.patch, size=work.size)
-    signaled = TaskCompletionSignaled(seen.task.id, work.checkpoint)
-    return replace(
-        decision, task=replace(task, protected=files), events=(signaled, *decision.events)
+    noted = (
+        *_mended(work.candidate, work.mended),
+        TaskCompletionSignaled(seen.task.id, work.checkpoint),
     )
+    return replace(decision, task=replace(task, protected=files), events=(*noted, *decision.events))
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What is known of a change besides its files."""
+
+    patch: str = ""
+    added: int = 0
+    mended: str = ""
+
+
+NO_FACTS = Facts()
 
 
 def change_taken(
-    seen: Evidence, commit: str, files: tuple[str, ...], patch: str = "", added: int = 0
+    seen: Evidence, commit: str, files: tuple[str, ...], facts: Facts = NO_FACTS
 ) -> Decision | Declined:
     """The work as one commit, before anything judges it; no pass outlives another commit."""
     task = seen.task
     if task.status is not S.AGENT_REVIEW:
         return over(seen)
     same = commit == task.candidate
+    known = task.protected if same else ()  # also what gates that passed want a human to see
     taken = replace(
         task,
         candidate=commit,
-        patch=patch,
-        size=Size(len(files), added),
-        protected=shown_first(files, seen.rules),
+        patch=facts.patch,
+        size=Size(len(files), facts.added),
+        protected=tuple(dict.fromkeys((*shown_first(files, seen.rules), *known))),
         passed=task.passed if same else (),
         waiting=task.waiting if same else "",
         seats=task.seats if same or not task.candidate else (),
     )
-    return also(stay(seen, taken), ChangeTaken(commit, files))
+    return also(stay(seen, taken), *_mended(commit, facts.mended), ChangeTaken(commit, files))
+
+
+def _mended(commit: str, why: str) -> tuple[Event, ...]:
+    return (ChangeMended(commit, why),) if why else ()

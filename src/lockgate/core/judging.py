@@ -24,8 +24,10 @@ from lockgate.core.evaluation_ends import (
     spend,
     written,
 )
+from lockgate.core.findings import Finding
 from lockgate.core.gate_events import GateCompleted, HumanReviewRequested
 from lockgate.core.gate_executor import conclude
+from lockgate.core.gates import CHANGE_CHECK
 from lockgate.core.model import REVIEWS, Status, TaskId
 from lockgate.core.needs import gates_of
 from lockgate.core.reaching import reviews_reached
@@ -47,6 +49,19 @@ def judged(seen: Evidence, results: Sequence[SingleGateResult], since: int) -> D
     if not waiting.isdisjoint(seen.task.passed):
         return over(seen, "a human has answered meanwhile")
     return concluded(seen, results)
+
+
+def change_refused(seen: Evidence, findings: Sequence[Finding], since: int) -> Decision | Declined:
+    """The work is not taken as a change: its author mends that, as what a gate finds.
+
+    Nobody has reviewed it, so a round that began with the evaluation does not count.
+    """
+    task = seen.task
+    if task.status is not S.AGENT_REVIEW or task.since != since:
+        return over(seen)
+    rounds = task.review_round - (1 if task.seats else 0)
+    unread = replace(task, review_round=rounds, seats=(), passed=())
+    return concluded(replace(seen, task=unread), (Failed(CHANGE_CHECK, tuple(findings)),))
 
 
 def concluded(

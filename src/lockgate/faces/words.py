@@ -193,6 +193,7 @@ _STORIES = {
     "usage.limited": "its agent's plan is used up for now; it goes on by itself",
     "agent.crashed": "its agent crashed, crash {crash_count} in this status: {reason}",
     "GateEvaluationStarted": "handed on; gates judge iteration {iteration} on a clean checkout",
+    "change.mended": "its commits are made again as one by Lockgate: {why}",
     "review.submitted": "gate {gate}: its {dimension} reviewer has handed in",
     "human.commented": "a human says: {comment}",
     "AllGatesPassed": "all gates passed; its change waits to land",

@@ -9,6 +9,7 @@ from typing import Protocol
 
 from lockgate.core import gates
 from lockgate.core.agents import Exit, Job, Launch, Report
+from lockgate.core.findings import Finding
 from lockgate.core.gates import CommandGate
 from lockgate.core.model import SessionId, Size, Task, TaskId
 from lockgate.core.settings import SandboxSettings, Service, Settings
@@ -32,10 +33,18 @@ class Change:
     files: tuple[str, ...]
     patch: str = ""  # the same for the same change, whatever it is based on
     added: int = 0  # bytes
+    mended: str = ""  # what was wrong with its commits, where they were made again
 
     @property
     def size(self) -> Size:
         return Size(len(self.files), self.added)
+
+
+@dataclass(frozen=True, slots=True)
+class Unfit:
+    """Work that is not taken as a change, and what its author must mend first."""
+
+    findings: tuple[Finding, ...]
 
 
 class Workspaces(Protocol):
@@ -57,8 +66,11 @@ class Workspaces(Protocol):
         """Put these files there by name, replacing what is in their place, following no link."""
         ...
 
-    def take(self, project: Project, task: Task) -> Change:
-        """All work in the clone, committed or not, as a commit kept by a ref in judge.git."""
+    def take(self, project: Project, task: Task) -> Change | Unfit:
+        """All work in the clone, committed or not, as a commit kept by a ref in judge.git.
+
+        Work that is unfit stays in the clone, and nothing of it comes into judge.git.
+        """
         ...
 
     def adopt(self, project: Project, task: Task) -> Change | None:
@@ -98,7 +110,7 @@ class Workspaces(Protocol):
         ...
 
     def release(self, project: Project, task: Task) -> None:
-        """Remove the clone, once all work in it is kept by a ref."""
+        """Remove the clone, once all work in it is kept by a ref; one with unfit work stays."""
         ...
 
     def set_up(

@@ -85,8 +85,8 @@ class Hands:
     def _spawn(self, spawn: SpawnAgent, task: Task) -> float:
         if spawn.role is Role.REVIEWER:
             self.spawner.allowed_to(task, self.store.project(task.project))
-            task = self.judge.with_change(task)
-        return self.spawner.spawn(task, spawn)
+        with_change = self.judge.with_change(task) if spawn.role is Role.REVIEWER else task
+        return self.spawner.spawn(with_change, spawn) if with_change else 0.0
 
     def _publish(self, project: Project, task: Task) -> None:
         """Where the branch is not ours to set it stays, which is recorded; the task goes on."""

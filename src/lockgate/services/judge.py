@@ -2,14 +2,15 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from lockgate.core import handing_on, judging
 from lockgate.core.decision import Decision, Declined, Evidence
 from lockgate.core.model import Task, TaskId
-from lockgate.ports import Change, Project, Store, Workspaces
+from lockgate.ports import Change, Project, Store, Unfit, Workspaces
 from lockgate.services.coordinator import Coordinator
 from lockgate.services.gate_runner import Evaluation, GateRunner
-from lockgate.services.signals import Signals
+from lockgate.services.signals import NOTHING, Signals
 from lockgate.services.spawner import Spawner
 
 
@@ -28,6 +29,8 @@ class Judge:
         project = self.store.project(known.project)
         settings = self.spawner.allowed_to(known, project)
         task = self.with_change(known)
+        if task is None:
+            return
         files = self._files(project, task)
         results = self.runner.results(Evaluation(project, task, files, settings), cancelled)
         if not cancelled():
@@ -36,23 +39,26 @@ class Judge:
                 id, lambda seen: judging.judged(seen, results, task.since), what=what
             )
 
-    def with_change(self, task: Task) -> Task:
-        """The task with the commit that is judged, taken now where its agent did not bring it."""
+    def with_change(self, task: Task) -> Task | None:
+        """The task with the commit that is judged, taken now where its agent did not bring it.
+
+        None where the work is unfit, and has gone back to its author.
+        """
         if task.candidate:
             return task
-        change = self._work(self.store.project(task.project), task)
-        if change is None:
-            return task
-        self.signals.completed(task, change)
+        match self._work(self.store.project(task.project), task):
+            case None:
+                return task
+            case Unfit(findings):
+                self.signals.completed(task, NOTHING)
+                refused = partial(judging.change_refused, findings=findings, since=task.since)
+                self.coordinator.turn(task.id, refused)
+                return None
+            case Change() as change:
+                self.signals.completed(task, change)
+                return self.coordinator.turn(task.id, partial(_taken, change=change))
 
-        def decide(seen: Evidence) -> Decision | Declined:
-            return handing_on.change_taken(
-                seen, change.commit, change.files, change.patch, change.added
-            )
-
-        return self.coordinator.turn(task.id, decide)
-
-    def _work(self, project: Project, task: Task) -> Change | None:
+    def _work(self, project: Project, task: Task) -> Change | Unfit | None:
         if self.workspaces.place(task.id).is_dir():
             return self.workspaces.take(project, task)
         return self.workspaces.adopt(project, task)
@@ -61,3 +67,8 @@ class Judge:
         if not task.candidate:
             return ()
         return self.workspaces.change(project, task, task.candidate).files
+
+
+def _taken(seen: Evidence, change: Change) -> Decision | Declined:
+    facts = handing_on.Facts(change.patch, change.added, change.mended)
+    return handing_on.change_taken(seen, change.commit, change.files, facts)

@@ -8,7 +8,7 @@ from lockgate.core.model import Status, Task, TaskId
 from lockgate.core.task_text import Readable
 from lockgate.core.turns import Move
 from lockgate.errors import Refused
-from lockgate.ports import Change, Store, TaskFiles, Workspaces
+from lockgate.ports import Change, Project, Store, TaskFiles, Workspaces
 from lockgate.services.attendance import Attendance
 from lockgate.services.callers import Caller, must_be_human
 
@@ -63,7 +63,7 @@ class People:
         if task.candidate:
             return task, self.workspaces.change(project, task, task.candidate)
         if self.workspaces.place(id).is_dir():
-            return task, self.workspaces.take(project, task)
+            return task, self._taken(project, task)
         change = self.workspaces.adopt(project, task)
         if change is None:
             raise Refused(
@@ -72,6 +72,16 @@ class People:
                 fix=f"lockgate task show {id}",
             )
         return task, change
+
+    def _taken(self, project: Project, task: Task) -> Change:
+        taken = self.workspaces.take(project, task)
+        if isinstance(taken, Change):
+            return taken
+        raise Refused(
+            f"the work of task {task.id} is not shown as a change",
+            why="; ".join(it.issue for it in taken.findings),
+            fix=f"see the clone: {self.workspaces.place(task.id)}",
+        )
 
     def diff(self, id: TaskId) -> str:
         task, change = self.change(id)

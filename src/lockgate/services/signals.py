@@ -44,7 +44,7 @@ class Signals:
             raise refused(id, answer, f"task {id} was not moved")
         change = self._taken(seen.task)
         noted = self._checkpoint(seen, said or Said(), change, caller.session)
-        work = Work(noted, change.commit, change.patch, change.size)
+        work = Work(noted, change.commit, change.patch, change.size, change.mended)
         return self.coordinator.move(id, Move(asked.target, asked.reason, work=work), caller)
 
     def review(self, id: TaskId, text: str, caller: Caller) -> Task:
@@ -83,13 +83,14 @@ class Signals:
         return replace(noted, sequence=self.files.add_checkpoint(id, facts))
 
     def _taken(self, task: Task) -> Change:
-        """The work as a commit; where it cannot be had now, the evaluation tries again."""
+        """The work as a commit; where it cannot be had now, or is unfit, the evaluation says so."""
         if task.pinned is None or not self.workspaces.place(task.id).is_dir():
             return NOTHING
         try:
-            return self.workspaces.take(self.store.project(task.project), task)
+            taken = self.workspaces.take(self.store.project(task.project), task)
         except LockgateError:
             return NOTHING
+        return taken if isinstance(taken, Change) else NOTHING
 
 
 def _handoff(seen: Evidence) -> str:

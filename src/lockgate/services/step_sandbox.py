@@ -10,7 +10,7 @@ from lockgate.core.model import Task, TaskId
 from lockgate.core.settings import Expect, Settings, Step, steps_in_order
 from lockgate.core.test_results import FAILING, ReportRead, Unreadable
 from lockgate.errors import Refused, Unavailable
-from lockgate.ports import Attempt, Configuration, GateRuns, Project, Workspaces
+from lockgate.ports import Attempt, Configuration, GateRuns, Project, Unfit, Workspaces
 from lockgate.services.command_gate import Patience, Tries, all_tries, unjudged
 from lockgate.services.gate_runner import Evaluation, checked_out
 
@@ -45,6 +45,9 @@ class StepSandbox:
         if not self.workspaces.place(task.id).is_dir():
             raise not_run(task.id, "it has no workspace", f"lockgate task respawn {task.id}")
         change = self.workspaces.take(project, task)
+        if isinstance(change, Unfit):
+            found = "; ".join(it.issue for it in change.findings)
+            raise not_run(task.id, found, "mend that, then run it again")
         it = Evaluation(project, replace(task, candidate=change.commit), change.files, settings)
         made = self._attempts(it, step, called_off)
         read = self.gates.read(made[-1], None)

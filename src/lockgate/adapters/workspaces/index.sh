@@ -13,11 +13,17 @@ g() {
         -c maintenance.auto=false -c protocol.file.allow=always -c safe.directory='*' "$@"
 }
 
+cannot_read() {
+    cat "$out/unread" >&2
+    exit 2
+}
+
 # Starts as this commit, and takes in the files as they are.
 fill_index() {
     export GIT_INDEX_FILE="$out/index"
     cd "$work" || exit 2
-    g read-tree "$1" || exit 2
+    g read-tree "$1" 2>"$out/unread" || cannot_read
+    rm -f "$out/unread"
     printf '.\0' >"$out/paths"
     find . -path ./.git -prune -o \
         -name .git -fprintf "$out/inner" ':(exclude,literal)%h\0' -o \

@@ -10,6 +10,17 @@ if g fetch --quiet --no-tags --no-auto-maintenance --no-recurse-submodules --no-
     --upload-pack="git -c safe.directory='*' upload-pack" "$work" +HEAD:refs/lockgate/head; then
     parent=$(g rev-parse --verify --quiet 'refs/lockgate/head^{commit}') || parent=${last:-$base}
 fi
+hand_over() {
+    if [ "$1" != "$last" ] && [ "$1" != "$base" ]; then
+        printf '%s\n' "$1" "^$base" ${last:+"^$last"} |
+            g pack-objects --quiet --revs --stdout >"$out/pack" || exit 2
+    fi
+    printf '%s\n' "$1" >"$out/commit"
+    exit 0
+}
+
+# A commit whose tree git does not read is handed over as it is, with git's words beside it.
+cannot_read() { hand_over "$parent"; }
 fill_index "$parent"
 
 # What the set-up made and nobody changed is as base has it, which is mostly not at all.
@@ -39,8 +50,4 @@ else
         g commit-tree -p "$parent" -m 'Work not committed by the agent' "$tree") || exit 2
 fi
 
-if [ "$commit" != "$last" ] && [ "$commit" != "$base" ]; then
-    printf '%s\n' "$commit" "^$base" ${last:+"^$last"} |
-        g pack-objects --quiet --revs --stdout >"$out/pack" || exit 2
-fi
-printf '%s\n' "$commit" >"$out/commit"
+hand_over "$commit"

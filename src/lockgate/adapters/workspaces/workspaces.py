@@ -4,6 +4,7 @@ import re
 import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 from lockgate.adapters.workspaces import changes
@@ -33,7 +34,7 @@ from lockgate.adapters.workspaces.trees import (
 from lockgate.core.model import Task, TaskId
 from lockgate.core.settings import Settings
 from lockgate.errors import Unavailable
-from lockgate.ports import Change, Project
+from lockgate.ports import Change, Project, Unfit
 
 TAKE_SECONDS = 600.0
 _ID = re.compile(r"[a-z0-9-]{1,40}")
@@ -84,7 +85,7 @@ class GitWorkspaces:
         """A directory that is missing is made; all of it belongs to the agent."""
         write_files(directory, files, *owner_at(sandboxed=self.sandboxed))
 
-    def take(self, project: Project, task: Task) -> Change:
+    def take(self, project: Project, task: Task) -> Change | Unfit:
         with task_lock(self.home, _checked(task.id)):
             return self._take(project, task)
 
@@ -133,8 +134,9 @@ class GitWorkspaces:
         """Its HOME goes with it, and what its reviewers and gates had."""
         place = self.place(task.id)
         with task_lock(self.home, _checked(task.id)):
+            if place.is_dir() and isinstance(self._take(project, task), Unfit):
+                return
             if place.is_dir():
-                self._take(project, task)
                 place.rename(place.with_name(f".old-{task.id}-{secrets.token_hex(4)}"))
             for rest in self._rests(task.id):
                 remove(rest)
@@ -170,12 +172,14 @@ class GitWorkspaces:
             self.release(project, task)
         except Unavailable:
             return False
-        return True
+        return not self.place(task.id).exists()
 
-    def _take(self, project: Project, task: Task) -> Change:
+    def _take(self, project: Project, task: Task) -> Change | Unfit:
         order = self._order(project, task)
-        commit = take_work(order, self.place(task.id), self.take_seconds)
-        return changes.change_of(order.repos, task, commit)
+        taken = take_work(order, self.place(task.id), self.take_seconds)
+        if isinstance(taken, Unfit):
+            return taken
+        return replace(changes.change_of(order.repos, task, taken.commit), mended=taken.mended)
 
     def _order(self, project: Project, task: Task) -> Order:
         repos = up_to_date(self.home, project, task)
