@@ -361,7 +361,7 @@ def reviewed(shop: Workshop, command: str, *named: str) -> Path:
     task = shop.task()
     shop.workspaces.prepare(shop.project, task)
     assert shop.agent(task, command).code == 0
-    change = shop.workspaces.take(shop.project, task)
+    change = shop.taken(task)
     place = shop.home / "reviews" / task.id / "s1"
     shop.workspaces.checkout_for_review(shop.project, task, change.commit, place, named)
     return place
