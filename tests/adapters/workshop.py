@@ -12,6 +12,7 @@ from lockgate.adapters.run import Finished, run
 from lockgate.adapters.sandbox import Box, Mount, boxed, run_boxed, trouble
 from lockgate.adapters.workspaces import GitWorkspaces
 from lockgate.core.model import Pinned, Status, Task, TaskId
+from lockgate.core.secrets import Secret
 from lockgate.ports import Change, Project
 from tests.given import a_task
 
@@ -25,6 +26,7 @@ class Workshop:
     root: Path
     home: Path
     sandboxed: bool = True
+    secrets: tuple[Secret, ...] = ()
 
     @classmethod
     def at(cls, place: Path, *, sandboxed: bool = True) -> "Workshop":
@@ -40,7 +42,8 @@ class Workshop:
 
     @property
     def workspaces(self) -> GitWorkspaces:
-        return GitWorkspaces(self.home, sandboxed=self.sandboxed)
+        known = self.secrets
+        return GitWorkspaces(self.home, sandboxed=self.sandboxed, secrets=lambda *_: known)
 
     @property
     def project(self) -> Project:

@@ -14,6 +14,7 @@ from lockgate.core.agents import Ending, Exit, Job, Launch, Report, Usage
 from lockgate.core.evaluation import SingleGateResult
 from lockgate.core.gates import CommandGate, DifferentialGate
 from lockgate.core.model import SessionId, Task, TaskId
+from lockgate.core.secrets import Secret
 from lockgate.core.settings import Settings
 from lockgate.core.test_results import ReportRead, Unreadable
 from lockgate.errors import Unavailable
@@ -276,6 +277,12 @@ class NoLogins:
     def of(self, agent: str, names: Sequence[str]) -> Mapping[str, str]:
         return {}
 
+    def names(self, agent: str) -> tuple[str, ...]:
+        return ()
+
+    def in_files(self, root: Path, names: Sequence[str]) -> tuple[Secret, ...]:
+        return ()
+
 
 class Stage:
     """A world whose orchestrator is a loop that a test turns by hand; `restart` forgets all."""
@@ -309,6 +316,7 @@ class Stage:
             desks=Desks(self.world.home, app.store, self.workspaces, witness.files),
             configuration=app.configuration,
             credentials=NoLogins(),
+            secrets=witness.secrets,
             clock=self.time,
             chance=app.tasks.chance,
         )

@@ -2,12 +2,15 @@
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from lockgate.core.secrets import Secret, secrets_in_file
 from lockgate.errors import Unavailable
+
+LARGEST = 1024 * 1024  # bytes of a file of variables
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +48,11 @@ class StoredCredentials:
     def names(self, agent: str) -> tuple[str, ...]:
         return tuple(self._stored(agent))
 
+    def in_files(self, root: Path, names: Sequence[str]) -> tuple[Secret, ...]:
+        """A folder counts with all files in it; what is no text has no variables."""
+        files = [it for name in names for it in _files(root / name)]
+        return tuple(it for file in files for it in secrets_in_file(_text(file)))
+
     def _stored(self, agent: str) -> dict[str, dict[str, str]]:
         try:
             return dict(json.loads(self._path(agent).read_text(encoding="utf-8")))
@@ -59,3 +67,15 @@ class StoredCredentials:
 
     def _path(self, agent: str) -> Path:
         return self.home / "auth" / f"{agent}.json"
+
+
+def _files(place: Path) -> Iterable[Path]:
+    return sorted(it for it in place.rglob("*") if it.is_file()) if place.is_dir() else (place,)
+
+
+def _text(file: Path) -> str:
+    try:
+        with file.open("rb") as found:
+            return found.read(LARGEST).decode("utf-8", "replace")
+    except OSError:
+        return ""

@@ -25,6 +25,7 @@ from lockgate.services.configuration import BaseConfiguration
 from lockgate.services.coordinator import Coordinator
 from lockgate.services.effector import Effector
 from lockgate.services.evidence import Witness
+from lockgate.services.handed_out import HandedOut
 from lockgate.services.imports import Imports
 from lockgate.services.initialise import Initialiser, Proposal, Wanted
 from lockgate.services.people import People
@@ -70,7 +71,8 @@ def open_app(environ: Mapping[str, str] = os.environ) -> App:
     store = open_store(environ.get("LOCKGATE_DATABASE") or str(home / "lockgate.db"))
     files, clock, repository = TaskFiles(home), SystemClock(), repository_of(home)
     configuration = base_configuration(repository, environ)
-    harnesses = Registry()
+    harnesses, credentials = Registry(), StoredCredentials(home, environ)
+    secrets = HandedOut(configuration, harnesses, credentials)
     witness = Witness(
         store=store,
         files=files,
@@ -78,10 +80,11 @@ def open_app(environ: Mapping[str, str] = os.environ) -> App:
         configuration=configuration,
         harnesses=harnesses,
         clock=clock,
+        secrets=secrets,
     )
     coordinator = Coordinator(store, witness, Effector(store, files))
     tasks = _tasks(coordinator, repository, configuration)
-    workspaces, attendance = GitWorkspaces(home), Attendance(coordinator)
+    workspaces, attendance = GitWorkspaces(home, secrets=secrets.of), Attendance(coordinator)
     return App(
         home=home,
         store=store,
@@ -101,7 +104,7 @@ def open_app(environ: Mapping[str, str] = os.environ) -> App:
         workspaces=workspaces,
         sessions=ProcessSessions(home),
         harnesses=harnesses,
-        credentials=StoredCredentials(home, environ),
+        credentials=credentials,
         configuration=configuration,
         caller=identify(store, environ.get("LOCKGATE_TOKEN")),
     )

@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable, Generator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from threading import Event
 
@@ -134,7 +135,8 @@ def _gate_runner(it: App) -> GateRunner:
     from lockgate.adapters.reports import read_reports
     from lockgate.bootstrap.judging import gate_runner
 
-    return gate_runner(it.home, it.workspaces, CommandGates(read_reports, it.home))
+    runner = gate_runner(it.home, it.workspaces, CommandGates(read_reports, it.home))
+    return replace(runner, secrets=it.coordinator.witness.secrets)
 
 
 def _spawner(it: App) -> Spawner:
@@ -149,6 +151,7 @@ def _spawner(it: App) -> Spawner:
         desks=Desks(it.home, it.store, it.workspaces, it.views.files),
         configuration=it.configuration,
         credentials=it.credentials,
+        secrets=it.coordinator.witness.secrets,
         clock=SystemClock(),
         chance=SystemChance(),
         wall_seconds=number_said(os.environ, "LOCKGATE_WALL_SECONDS", NO_LIMIT),

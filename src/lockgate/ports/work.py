@@ -12,6 +12,7 @@ from lockgate.core.agents import Exit, Job, Launch, Report
 from lockgate.core.findings import Finding
 from lockgate.core.gates import CommandGate
 from lockgate.core.model import SessionId, Size, Task, TaskId
+from lockgate.core.secrets import Secret
 from lockgate.core.settings import SandboxSettings, Service, Settings
 from lockgate.core.test_results import ReportRead, Unreadable
 from lockgate.ports.truth import Project
@@ -145,6 +146,7 @@ class Start:
     interactive: bool = False
     wall_seconds: float = 7200.0
     silent_seconds: float = 900.0
+    secrets: tuple[Secret, ...] = ()  # what its logs must not show
 
 
 class Sessions(Protocol):
@@ -314,3 +316,16 @@ class Credentials(Protocol):
     """What an agent may log in with, by the names of the variables that its program reads."""
 
     def of(self, agent: str, names: Sequence[str]) -> Mapping[str, str]: ...
+    def names(self, agent: str) -> tuple[str, ...]:
+        """Those that the user has stored for it."""
+        ...
+
+    def in_files(self, root: Path, names: Sequence[str]) -> tuple[Secret, ...]:
+        """The values of variables in these files of a project, where they are there."""
+        ...
+
+
+class Secrets(Protocol):
+    """What a task's agents and gates are given that nobody may keep in writing."""
+
+    def of(self, project: Project, task: Task) -> tuple[Secret, ...]: ...

@@ -7,6 +7,7 @@ from lockgate.core import records, turns
 from lockgate.core.decision import Decision, Declined, Evidence, Refusal
 from lockgate.core.effects import MirrorTask
 from lockgate.core.model import Actor, Task, TaskId
+from lockgate.core.secrets import redacted
 from lockgate.errors import StaleTask, TransitionRefused, TurnDeclined
 from lockgate.ports import Store
 from lockgate.services.callers import Caller
@@ -60,7 +61,8 @@ class Coordinator:
                 decision = decide(look.evidence)
                 if not isinstance(decision, Decision):
                     raise refused(id, decision, what)
-                (write or self.store.commit)(_carrying(decision, look))
+                decision = redacted(_carrying(decision, look), look.hide)
+                (write or self.store.commit)(decision)
             except StaleTask:
                 continue
             self.effector.carry_out(id)

@@ -14,11 +14,21 @@ from lockgate.core.artifacts import (
 from lockgate.core.decision import Evidence
 from lockgate.core.effects import MirrorTask
 from lockgate.core.mirror import frontmatter
-from lockgate.core.model import Pinned, Role, Session, Status, Task, TaskId
+from lockgate.core.model import Actor, Pinned, Role, Session, Status, Task, TaskId
+from lockgate.core.secrets import Hide, as_it_is, hiding
 from lockgate.core.settings import known_agents
 from lockgate.core.task_text import Missing, Readable, TaskText, Unreadable
 from lockgate.errors import BadConfig, Untrusted
-from lockgate.ports import Clock, Configuration, Harnesses, Project, Repository, Store, TaskFiles
+from lockgate.ports import (
+    Clock,
+    Configuration,
+    Harnesses,
+    Project,
+    Repository,
+    Secrets,
+    Store,
+    TaskFiles,
+)
 from lockgate.services.callers import Caller
 
 BATCH = 100
@@ -33,6 +43,7 @@ class Look:
     body: str | None = None
     merged: bool = False
     tampered: str | None = None
+    hide: Hide = as_it_is
 
     def body_with(self, review: str | None) -> str | None:
         """The text with what Lockgate writes of a review; a file that is not there stays so."""
@@ -49,11 +60,13 @@ class Witness:
     configuration: Configuration
     harnesses: Harnesses
     clock: Clock
+    secrets: Secrets
 
     def look(self, id: TaskId, caller: Caller) -> Look:
         task = self.store.load(id)
         canonical = self.files.read(id)
-        found, body, merged = self._artifacts(canonical, caller.session)
+        hide = as_it_is if caller.actor is Actor.HUMAN else self.hide(task)
+        found, body, merged = self._artifacts(canonical, caller.session, hide)
         project = self.store.project(task.project)
         rules, misconfigured = self._rules(task, project)
         starts = task.pinned is None and misconfigured is None
@@ -71,7 +84,11 @@ class Witness:
             landed=task.status is Status.REVIEWING
             and self.repository.landed(project, task.branch, rules.base),
         )
-        return Look(evidence, body, merged, self._tampered(task, canonical))
+        return Look(evidence, body, merged, self._tampered(task, canonical), hide)
+
+    def hide(self, task: Task) -> Hide:
+        """What takes the values of secrets out of what agents and gates wrote."""
+        return hiding(self.secrets.of(self.store.project(task.project), task))
 
     def _rules(self, task: Task, project: Project) -> tuple[Pinned, str | None]:
         """The rules the task started with; before that, those of the base commit as it is now."""
@@ -98,7 +115,7 @@ class Witness:
         return next((how for how in missing if how), None)
 
     def _artifacts(
-        self, canonical: TaskText, session: Session | None
+        self, canonical: TaskText, session: Session | None, hide: Hide
     ) -> tuple[Artifacts, str | None, bool]:
         """A session's own sections come from where it works, all else from the canonical file."""
         ours = canonical.body if isinstance(canonical, Readable) else None
@@ -107,7 +124,7 @@ class Witness:
         theirs = self.files.read_at(Path(session.directory))
         if not isinstance(theirs, Readable):
             return _read(theirs), ours, False
-        merged = merge_sections(ours or "", theirs.body, SECTIONS[session.role])
+        merged = merge_sections(ours or "", hide(theirs.body), SECTIONS[session.role])
         return parse_task_artifacts(merged), merged, merged != ours
 
     def _tampered(self, task: Task, canonical: TaskText) -> str | None:

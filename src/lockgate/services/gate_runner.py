@@ -20,11 +20,12 @@ from lockgate.core.gates import (
     with_protected,
 )
 from lockgate.core.model import REVIEWS, Task
+from lockgate.core.secrets import hiding, redacted
 from lockgate.core.settings import Settings
 from lockgate.core.steering import asked_of
 from lockgate.core.wrappers import Edit, asking, question
 from lockgate.errors import Unavailable
-from lockgate.ports import Conditions, GateRun, GateRuns, Project, Upkeep, Workspaces
+from lockgate.ports import Conditions, GateRun, GateRuns, Project, Secrets, Upkeep, Workspaces
 from lockgate.services.command_gate import Patience, judge_command
 
 Cancelled = Callable[[], bool]
@@ -120,6 +121,7 @@ class GateRunner:
     differential: Callable[[Evaluation, DifferentialGate, Cancelled], SingleGateResult]
     wrapping: Wrapping | None = None  # None: what gates run is not compared with base's
     kept: dict[Path, bytes] | None = None  # what stays for the next, and how it looked
+    secrets: Secrets | None = None  # whose values its results do not show
     _words: dict[str, Lock] = field(default_factory=dict[str, Lock])  # of `exclusive`
 
     def results(
@@ -145,7 +147,9 @@ class GateRunner:
 
         with ExitStack() as at_once:
             (afterwards or at_once).callback(clean.discard)
-            return _in_waves(listed, judged, cancelled)
+            results = _in_waves(listed, judged, cancelled)
+        known = self.secrets.of(it.project, it.task) if self.secrets else ()
+        return redacted(results, hiding(known))
 
     def _judged(self, clean: Clean, gate: Gate, cancelled: Cancelled) -> SingleGateResult:
         it, task = clean.it, clean.it.task

@@ -44,7 +44,8 @@ class People:
         body = canonical.body if isinstance(canonical, Readable) else self.store.body(id) or ""
         theirs = self.files.read_at(self.workspaces.place(id))
         if isinstance(theirs, Readable):
-            body = merge_sections(body, theirs.body, WORKER_SECTIONS)
+            hide = self.attendance.coordinator.witness.hide(task)
+            body = merge_sections(body, hide(theirs.body), WORKER_SECTIONS)
         if done:
             body = replace_section(body, "Handoff", f"DONE: {done}")
         self.files.write(id, frontmatter(task), body)

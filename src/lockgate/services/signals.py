@@ -65,13 +65,13 @@ class Signals:
     def _checkpoint(
         self, seen: Evidence, said: Said, change: Change, session: Session | None = None
     ) -> Checkpoint:
-        id = seen.task.id
+        id, hide = seen.task.id, self.coordinator.witness.hide(seen.task)
         before = left_behind(self.files.last_checkpoint(id) or {})
         noted = Checkpoint(
             sequence=0,
             type=said.type,
             files_modified=change.files if change.commit else before.files,
-            work_summary=said.summary.strip() or _handoff(seen) or before.work_summary,
+            work_summary=hide(said.summary.strip()) or _handoff(seen) or before.work_summary,
             confidence=said.confidence,
         )
         facts: dict[str, object] = {

@@ -19,6 +19,7 @@ from lockgate.ports import (
     Desk,
     Harnesses,
     Project,
+    Secrets,
     Sessions,
     Start,
     Store,
@@ -49,6 +50,7 @@ class Spawner:
     desks: Desks
     configuration: Configuration
     credentials: Credentials
+    secrets: Secrets
     clock: Clock
     chance: Chance
     wall_seconds: float = NO_LIMIT  # that a session gets at most, whatever the budget leaves
@@ -192,6 +194,7 @@ class Spawner:
             interactive=spawn.interactive,
             wall_seconds=NO_LIMIT if spawn.interactive else self._seconds_left(task),
             silent_seconds=NO_LIMIT if spawn.interactive else SILENCE,
+            secrets=self.secrets.of(self.store.project(task.project), task),
         )
 
     def _seconds_left(self, task: Task) -> float:

@@ -39,4 +39,5 @@ def _spec(start: Start, directory: Path, state: Path) -> Spec:
         "silent_seconds": start.silent_seconds,
         "log_bytes": LOG_BYTES,
         "interactive": start.interactive,
+        "secrets": [[it.name, it.value] for it in start.secrets],
     }

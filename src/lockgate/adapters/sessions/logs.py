@@ -5,20 +5,40 @@ NAME holds the head; then NAME.1, NAME.2, … follow, of which the last two are 
 
 import contextlib
 import os
+from collections.abc import Iterable
+
+from lockgate.core.secrets import Secret, forms_of, held_back, hiding_bytes
 
 LEFT_OUT = "\n… output left out …\n"
 
 
 class Log:
-    """Never raises: a full disk must not stop the program whose output it is."""
+    """Never raises: a full disk must not stop the program whose output it is.
 
-    def __init__(self, path: str, longest: int) -> None:
+    What may be the beginning of a secret is held back until the rest of it is there.
+    """
+
+    def __init__(self, path: str, longest: int, secrets: Iterable[Secret] = ()) -> None:
+        known = tuple(secrets)
+        self._hide, self._held = hiding_bytes(known), b""
+        self._forms = tuple(form for it in known for form in forms_of(it))
         self._path = path
         self._sizes = longest // 2, longest // 4
         self._part, self._written = 0, 0
         self._file = self._opened(path)
 
     def write(self, chunk: bytes) -> None:
+        shown = self._hide(self._held + chunk)
+        keep = len(shown) - held_back(shown, self._forms)
+        self._held = shown[keep:]
+        self._write(shown[:keep])
+
+    def close(self) -> None:
+        self._write(self._held)
+        self._held = b""
+        self._close()
+
+    def _write(self, chunk: bytes) -> None:
         while chunk:
             room = self._sizes[min(self._part, 1)] - self._written
             if room <= 0:
@@ -28,7 +48,7 @@ class Log:
             self._written += min(room, len(chunk))
             chunk = chunk[room:]
 
-    def close(self) -> None:
+    def _close(self) -> None:
         if self._file is not None:
             os.close(self._file)
             self._file = None
@@ -39,7 +59,7 @@ class Log:
                 os.write(self._file, chunk)
 
     def _next_part(self) -> None:
-        self.close()
+        self._close()
         self._part, self._written = self._part + 1, 0
         if self._part > 2:  # noqa: PLR2004 - the last two are kept
             with contextlib.suppress(OSError):

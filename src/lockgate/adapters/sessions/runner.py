@@ -23,6 +23,7 @@ from lockgate.adapters.sessions.logs import Log
 from lockgate.adapters.sessions.relay import Relay
 from lockgate.adapters.sessions.spec import Spec
 from lockgate.adapters.sessions.supervise import GRACE, Child
+from lockgate.core.secrets import Secret
 
 HELD, TAKEN = "held", "taken"
 AT_ONCE = 8
@@ -107,7 +108,11 @@ def _keep(directory: str, spec: Spec, tell: Tell) -> int:
 
 def _run(directory: str, spec: Spec, signals: "Signals") -> tuple[str, int | None]:
     longest = spec["log_bytes"]
-    logs = Log(f"{directory}/stdout.log", longest), Log(f"{directory}/stderr.log", longest)
+    known = [Secret(name, value) for name, value in spec.get("secrets", ())]
+    logs = (
+        Log(f"{directory}/stdout.log", longest, known),
+        Log(f"{directory}/stderr.log", longest, known),
+    )
     relay = Relay(home=spec["home"], token=spec["token"], python=spec["python"])
     door = Door(f"{directory}/door/socket", relay.answer, at_once=AT_ONCE, mode=0o666)
     child = Child(spec, logs, lambda: _helpers(relay))
@@ -242,7 +247,7 @@ def _forget_secrets(directory: str, spec: Spec) -> None:
     """What the program was started with holds its credentials, and nobody needs it again."""
     run = spec["run"] | {"env": {}, "options": []}
     with contextlib.suppress(OSError):
-        _write(directory, "spec.json", json.dumps(spec | {"run": run}))
+        _write(directory, "spec.json", json.dumps(spec | {"run": run, "secrets": []}))
 
 
 def _complain(directory: str, text: str) -> None:

@@ -28,3 +28,4 @@ class Spec(TypedDict):
     silent_seconds: float
     log_bytes: int
     interactive: bool
+    secrets: list[list[str]]  # names and values that the logs must not show

@@ -74,8 +74,8 @@ def findings_of(room: Path, commit: str, faults: Iterable[Fault]) -> tuple[Findi
 def made_again(order: Order, room: Path, commit: str, faults: Sequence[Fault]) -> Mended:
     """Its tree and message on the newest commits before it that have no fault."""
     what = f"the work of task {order.task.id} was not taken"
-    listed = told(what, room, "rev-list", "--parents", commit, "--not", order.base_commit)
-    above = {it.split()[0]: it.split()[1:] for it in listed.splitlines()}
+    new = told(what, room, "rev-list", "--parents", commit, "--not", order.base_commit)
+    above = {it.split()[0]: it.split()[1:] for it in new.splitlines()}
     refused = _tainted(above, faults)
     parents = tuple(dict.fromkeys(_sound(above, refused, commit))) or (order.base_commit,)
     tree = told(what, room, "rev-parse", f"{commit}^{{tree}}").strip()
@@ -84,8 +84,8 @@ def made_again(order: Order, room: Path, commit: str, faults: Sequence[Fault]) -
     since = _SECONDS.search(head)
     plain = message.replace("\0", "\ufffd").strip()
     made = commit_made(what, room, tree, parents, plain, int(since[1]) if since else 0)
-    told_ = "; ".join(f"{it.kind} {it.id[:12]}: {it.why}" for it in faults[:MOST])
-    return Mended(made, f"git fsck refuses {told_}")
+    listed = "; ".join(f"{it.kind} {it.id[:12]}: {it.why}" for it in faults[:MOST])
+    return Mended(made, f"they cannot be taken as they are (git fsck): {listed}")
 
 
 def packed(order: Order, room: Path, commit: str) -> Path:

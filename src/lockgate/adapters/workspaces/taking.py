@@ -2,7 +2,7 @@
 
 import secrets
 import shutil
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +18,7 @@ from lockgate.adapters.workspaces.hardened_git import (
     told,
     words_of,
 )
+from lockgate.adapters.workspaces.leaks import leaks_in
 from lockgate.adapters.workspaces.reading import opened, read_clone
 from lockgate.adapters.workspaces.repositories import (
     keep,
@@ -26,6 +27,7 @@ from lockgate.adapters.workspaces.repositories import (
     writing,
 )
 from lockgate.adapters.workspaces.scratch import not_taken, scratch_for
+from lockgate.core.secrets import Secret
 from lockgate.ports import Unfit
 
 
@@ -37,18 +39,25 @@ class Taken:
     mended: str = ""
 
 
-def take_work(order: Order, place: Path, deadline: float) -> Taken | Unfit:
-    """The commit that now stands for all work in the clone; what a lost clone had is not lost."""
+def take_work(
+    order: Order, place: Path, deadline: float, secrets: Sequence[Secret] = ()
+) -> Taken | Unfit:
+    """The commit that now stands for all work in the clone; what a lost clone had is not lost.
+
+    Work with the value of a secret in it is unfit.
+    """
     last = last_change(order.repos, order.task.id)
     if not place.is_dir() or place.is_symlink():
         return Taken(last or order.base_commit)
     with scratch_for(order, place, last) as scratch:
         script = ("take.sh", last or "", *OURS, *copied_into(place))
         read_clone(order, place, scratch, script, deadline)
-        return _carry_over(order, scratch / "out", last)
+        return _carry_over(order, scratch / "out", last, secrets)
 
 
-def _carry_over(order: Order, out: Path, last: str | None) -> Taken | Unfit:
+def _carry_over(
+    order: Order, out: Path, last: str | None, secrets: Sequence[Secret]
+) -> Taken | Unfit:
     """Into judge.git, unless it is there: what is broken or not whole stays outside."""
     repos, commit, unread = order.repos, _named(out), _line(out / "unread")
     if commit is None:
@@ -57,33 +66,44 @@ def _carry_over(order: Order, out: Path, last: str | None) -> Taken | Unfit:
         taken: Taken | Unfit = Taken(commit)
         if unread or commit_at(repos.judge, commit) is None:
             share_shallow(repos.base, repos.judge)
-            with _copied(order, out / "pack") as pack:
-                taken = _let_in(order, pack, commit, unread, last)
+            with _copied(order, out / "pack") as pack, mending.room_for(order) as room:
+                refused = unread or _refused(room, pack)
+                taken = _looked_at(order, room, pack, Candidate(commit, refused, last, secrets))
         if isinstance(taken, Taken):
             keep(repos, order.task.id, taken.commit)
         return taken
 
 
-def _let_in(
-    order: Order, pack: Path, commit: str, unread: str | None, last: str | None
-) -> Taken | Unfit:
-    done = None if unread else _indexed(order, pack)
-    if done is not None and done.code == 0:
-        _must_be_whole(order, commit)
-        return Taken(commit)
-    with mending.room_for(order) as room:
-        faults = mending.faults_in(room, pack)
-        if findings := mending.findings_of(room, commit, faults):
-            return Unfit(findings)
-        if unread or not faults:
-            raise not_taken(order, unread or (words_of(done) if done else ""))
-        mended = mending.made_again(order, room, commit, faults)
-        if last and _is_same(order, room, last, mended.commit):
-            return Taken(last, mended.why)
-        again = _indexed(order, mending.packed(order, room, mended.commit))
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A commit that may be let in: why git refuses it, if it does, and what it must not hold."""
+
+    commit: str
+    refused: str
+    last: str | None
+    secrets: Sequence[Secret]
+
+
+def _looked_at(order: Order, room: Path, pack: Path, it: Candidate) -> Taken | Unfit:
+    """In a room of its own, of which nothing is kept but what has passed."""
+    faults = mending.faults_in(room, pack) if it.refused else ()
+    if findings := mending.findings_of(room, it.commit, faults):
+        return Unfit(findings)
+    if it.refused and not faults:
+        raise not_taken(order, it.refused)
+    leaks = leaks_in(order, room, it.commit, _new_in(order, room, it.commit), it.secrets)
+    if leaks.findings:
+        return Unfit(leaks.findings)
+    if not (faults or leaks.history):
+        _move_in(order, room)
+        return Taken(it.commit)
+    mended = mending.made_again(order, room, it.commit, (*faults, *leaks.history))
+    if it.last and _is_same(order, room, it.last, mended.commit):
+        return Taken(it.last, mended.why)
+    _new_in(order, room, mended.commit)
+    again = _indexed(order.repos.judge, mending.packed(order, room, mended.commit))
     if again.code != 0:
         raise not_taken(order, words_of(again))
-    _must_be_whole(order, mended.commit)
     return Taken(mended.commit, mended.why)
 
 
@@ -94,13 +114,27 @@ def _is_same(order: Order, room: Path, last: str, made: str) -> bool:
     return told(what, room, *facts, last) == told(what, room, *facts, made)
 
 
-def _must_be_whole(order: Order, commit: str) -> None:
+def _new_in(order: Order, room: Path, commit: str) -> str:
+    """The objects of a commit that judge.git lacks; Unavailable where one is nowhere."""
     what = f"the work of task {order.task.id} was not taken"
-    told(what, order.repos.judge, *_CONNECTED, commit, *_NOT)
+    return told(what, room, "rev-list", "--objects", commit, "--not", "--alternate-refs")
 
 
-_CONNECTED = ("rev-list", "--objects", "--quiet")
-_NOT = ("--not", "--all", "--alternate-refs")
+def _refused(room: Path, pack: Path) -> str:
+    """Git's words for it; nothing where every object is in the room now, and good."""
+    done = _indexed(room, pack)
+    return "" if done.code == 0 else words_of(done)
+
+
+def _move_in(order: Order, room: Path) -> None:
+    """The pack out of the room into judge.git; its index last, by which git finds it."""
+    place = order.repos.judge / "objects" / "pack"
+    place.mkdir(exist_ok=True)
+    place.chmod(0o755)
+    found = sorted((room / "objects" / "pack").glob("pack-*"), key=lambda it: it.suffix == ".idx")
+    for file in found:
+        file.chmod(0o444)
+        file.replace(place / file.name)
 
 
 @contextmanager
@@ -117,9 +151,8 @@ def _copied(order: Order, pack: Path) -> Generator[Path]:
         copy.unlink(missing_ok=True)
 
 
-def _indexed(order: Order, pack: Path) -> Finished:
-    strictly = ("index-pack", "--stdin", "--strict", "--fix-thin")
-    return git(order.repos.judge, *strictly, given=pack)
+def _indexed(git_dir: Path, pack: Path) -> Finished:
+    return git(git_dir, "index-pack", "--stdin", "--strict", "--fix-thin", given=pack)
 
 
 def _named(out: Path) -> str | None:

@@ -32,6 +32,7 @@ from lockgate.adapters.workspaces.trees import (
     write_files,
 )
 from lockgate.core.model import Task, TaskId
+from lockgate.core.secrets import Secret
 from lockgate.core.settings import Settings
 from lockgate.errors import Unavailable
 from lockgate.ports import Change, Project, Unfit
@@ -62,11 +63,13 @@ class GitWorkspaces:
         sandboxed: bool = True,
         take_seconds: float = TAKE_SECONDS,
         check_out: Callable[[Order, Path, str], None] = clone_of_commit,
+        secrets: Callable[[Project, Task], Sequence[Secret]] = lambda _project, _task: (),
     ) -> None:
         self.home = home
         self.sandboxed = sandboxed
         self.take_seconds = take_seconds
         self.check_out = check_out
+        self.secrets = secrets
 
     def prepare(self, project: Project, task: Task) -> Path:
         place = self.place(task.id)
@@ -176,7 +179,8 @@ class GitWorkspaces:
 
     def _take(self, project: Project, task: Task) -> Change | Unfit:
         order = self._order(project, task)
-        taken = take_work(order, self.place(task.id), self.take_seconds)
+        known = self.secrets(project, task)
+        taken = take_work(order, self.place(task.id), self.take_seconds, known)
         if isinstance(taken, Unfit):
             return taken
         return replace(changes.change_of(order.repos, task, taken.commit), mended=taken.mended)
