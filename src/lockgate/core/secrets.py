@@ -5,7 +5,7 @@ The runner of a session loads this too, so it takes nothing that is slow to load
 
 import re
 from binascii import b2a_base64
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
 from enum import Enum
 from typing import TypeVar, cast
@@ -22,6 +22,7 @@ _PLAIN = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456
 _ESCAPES = {'"': '\\"', "\\": "\\\\", "\t": "\\t"}
 
 T = TypeVar("T")
+_SEVERAL: tuple[type[Collection[object]], ...] = (tuple, list, frozenset, set)
 Hide = Callable[[str], str]
 
 
@@ -116,9 +117,10 @@ def _redacted(it: object, hide: Hide) -> object:
     if isinstance(it, dict):
         pairs = cast("dict[object, object]", it)
         return {key: _redacted(value, hide) for key, value in pairs.items()}
-    for kind in (tuple, list, frozenset, set):
+    for kind in _SEVERAL:
         if isinstance(it, kind):
-            return kind(_redacted(part, hide) for part in cast("Iterable[object]", it))
+            make = cast("Callable[[Iterable[object]], object]", kind)
+            return make(_redacted(part, hide) for part in cast("Iterable[object]", it))
     if is_dataclass(it) and not isinstance(it, type):
         return _redacted_fields(it, hide)
     return it
