@@ -119,6 +119,7 @@ allow = ["127.0.0.1:5432"]
 read = []
 memory_mb = 4096
 scratch_mb = 8192
+session_disk_mb = 20480
 pids = 4096
 
 [protect]

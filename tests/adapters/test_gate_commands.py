@@ -332,6 +332,19 @@ def test_five_processes_together_use_memory_up(house) -> None:
     assert "memory_mb = 512" in done.why
 
 
+def test_memory_that_no_process_has_mapped_counts_too(house) -> None:
+    hides = python(
+        "import os, time\n"
+        "made = os.memfd_create('hidden')\n"
+        "for _ in range(600): os.write(made, b'x' * (1 << 20))\n"
+        "time.sleep(60)"
+    )
+
+    done = house.attempt(hides, memory_mb=256)
+
+    assert (done.exit_code, done.cut) == (None, Cut.MEMORY)
+
+
 def test_memory_that_processes_share_counts_once(house) -> None:
     shares = python(
         "import mmap, os, time; it = mmap.mmap(-1, 100 << 20); it.write(bytes(100 << 20)); "

@@ -18,7 +18,7 @@ from typing import Any, cast
 
 import pytest
 
-from lockgate.adapters.sandbox import owner, trouble
+from lockgate.adapters.sandbox import cgroup, owner, trouble
 from lockgate.adapters.sandbox.launch import scoping
 from lockgate.adapters.sessions import proc, process
 from lockgate.adapters.sessions.door import Answer, Door, Line, Request
@@ -338,6 +338,90 @@ def test_a_program_that_says_nothing_for_too_long_is_ended(stage) -> None:
     exit, output = stage.play("echo hello; sleep 86130", silent_seconds=0.5)
 
     assert (exit.ending, exit.code, output) == (Ending.SILENT, None, "hello\n")
+
+
+EATS = "x = bytearray(400 << 20); import time; time.sleep(60)"
+HIDES = """
+import os, time
+made = os.memfd_create("hidden")
+for _ in range(400):
+    os.write(made, b"x" * (1 << 20))
+time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize("script", [EATS, HIDES], ids=["mapped", "memfd"])
+@pytest.mark.parametrize("stage", [ENCLOSED], indirect=True)
+def test_a_program_that_uses_more_memory_than_it_may_is_ended(stage, script) -> None:
+    program = shlex.join((sys.executable, "-I", "-S", "-c", script))
+
+    exit, output = stage.play(f"{program} & wait", memory_mb=200)
+
+    assert (exit.ending, exit.code) == (Ending.MEMORY, None)
+    assert exit.why == "it used more memory than [sandbox] memory_mb = 200 allows"
+    assert exit.why in output
+
+
+@pytest.mark.parametrize("stage", [ENCLOSED], indirect=True)
+def test_a_program_may_use_what_memory_it_has(stage) -> None:
+    script = EATS.replace("time.sleep(60)", "time.sleep(2)")
+    program = shlex.join((sys.executable, "-I", "-S", "-c", script))
+
+    exit, _ = stage.play(program, memory_mb=600)
+
+    assert (exit.ending, exit.code) == (Ending.EXITED, 0)
+
+
+@pytest.mark.parametrize("stage", [ENCLOSED], indirect=True)
+def test_where_there_are_control_groups_a_session_has_one_and_the_kernels_word_counts(
+    stage, tmp_path, monkeypatch
+) -> None:
+    """On a directory that stands for the kernel's."""
+    parent = tmp_path / "groups"
+    parent.mkdir()
+    monkeypatch.setattr(cgroup, "where", lambda: parent)
+
+    stage.start("echo begun; sleep 2", memory_mb=300)
+    stage.says("begun")
+    [group] = parent.iterdir()
+    (group / "memory.events").write_text("oom_kill 3\n")
+
+    assert stage.wait().ending is Ending.MEMORY
+    assert int((group / "memory.max").read_text()) >= 300 << 20
+    assert int((group / "cgroup.procs").read_text()) > 1
+
+
+DEEP = "mkdir -p a/b; cd a/b; "
+LOCKED = "mkdir shut; cd shut; fill; chmod 0 ."
+DELETED = "exec 3>gone; rm gone; head -c 30000000 /dev/urandom >&3"
+
+
+@pytest.mark.parametrize(
+    "script",
+    ["fill", DEEP + "fill", 'cd "$HOME"; fill', LOCKED, DELETED],
+    ids=["workspace", "deep", "home", "locked", "deleted"],
+)
+def test_a_program_that_fills_the_disk_is_ended(stage, script) -> None:
+    if not stage.sandboxed and script == DELETED:
+        pytest.skip("needs bubblewrap: without one nobody knows all of its processes")
+    fill = "head -c 30000000 /dev/urandom > big"
+
+    exit, output = stage.play(f"{script.replace('fill', fill)}; sleep 60", disk_mb=20)
+
+    assert (exit.ending, exit.code) == (Ending.DISK, None)
+    assert "[sandbox] session_disk_mb = 20 allows" in exit.why
+    assert exit.why in output
+
+
+def test_links_and_files_with_many_names_count_once_and_holes_not_at_all(stage) -> None:
+    script = (
+        "head -c 9000000 /dev/urandom > big; ln big 1; ln big 2; ln big 3; ln -s / all; "
+        "truncate -s 5G hole; sleep 4"
+    )
+
+    exit, _ = stage.play(script, disk_mb=20)
+
+    assert (exit.ending, exit.code) == (Ending.EXITED, 0)
 
 
 def test_a_flood_of_output_fills_neither_disk_nor_memory(stage) -> None:

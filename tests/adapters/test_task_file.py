@@ -21,6 +21,13 @@ from lockgate.adapters.task_file import (
     split_frontmatter,
     write_task_file,
 )
+from lockgate.adapters.task_file.checkpoints import (
+    KEPT,
+    KEPT_BYTES,
+    ONE_BYTES,
+    add_checkpoint,
+    last_checkpoint,
+)
 from lockgate.adapters.task_file.files import HISTORY, LARGEST
 from lockgate.core.model import TaskId
 from lockgate.core.task_text import BrokenFrontmatter, Missing, Readable, TaskText, Unreadable
@@ -531,3 +538,38 @@ def test_no_path_is_made_of_what_is_no_id(files, id):
         files.write(TaskId(id), FIELDS, "")
 
     assert not files.home.exists()
+
+
+# --- checkpoints --------------------------------------------------------------------------------
+
+
+def checkpoints(directory: Path) -> list[str]:
+    return sorted(it.name for it in directory.iterdir())
+
+
+def test_the_newest_checkpoints_of_a_task_are_kept(tmp_path):
+    place = tmp_path / "checkpoints"
+    numbers = [add_checkpoint(place, {"work_summary": str(it)}) for it in range(KEPT + 3)]
+
+    assert numbers == list(range(1, KEPT + 4))
+    assert checkpoints(place) == [f"{it:03}.json" for it in range(4, KEPT + 4)]
+    assert (last_checkpoint(place) or {})["work_summary"] == str(KEPT + 2)
+
+
+def test_the_checkpoints_of_a_task_have_a_bounded_size_together(tmp_path):
+    place = tmp_path / "checkpoints"
+    for _ in range(40):
+        add_checkpoint(place, {"files_modified": ["x" * 1000] * 900})
+
+    assert sum(it.stat().st_size for it in place.iterdir()) <= KEPT_BYTES
+    assert checkpoints(place)[-1] == "040.json"
+
+
+def test_one_checkpoint_that_is_too_large_is_cut_short_and_says_so(tmp_path):
+    place = tmp_path / "checkpoints"
+    add_checkpoint(place, {"work_summary": "y" * 5_000_000, "files_modified": ["z" * 500] * 50_000})
+
+    found = last_checkpoint(place) or {}
+    assert (place / "001.json").stat().st_size <= ONE_BYTES
+    assert "left out" in str(found["work_summary"])
+    assert found["files_left_out"]

@@ -14,6 +14,7 @@ from lockgate.core.events import (
     AttemptFailed,
     SessionEnded,
     SessionInterrupted,
+    StatusChanged,
     UsageLimited,
 )
 from lockgate.core.limits import ESCALATION_THRESHOLD, RetryConfig, Strategy
@@ -115,6 +116,25 @@ def test_a_session_that_was_ended_on_somebodys_word_is_only_marked_dead(status) 
     assert decision.task.dead
     assert decision.effects == (MirrorTask(),)
     assert kinds(decision) == [SessionEnded]
+
+
+@pytest.mark.parametrize("ending", [Ending.MEMORY, Ending.DISK])
+@pytest.mark.parametrize("status", OWNERS)
+def test_a_session_that_used_up_memory_or_disk_needs_a_human_and_is_no_crash(
+    status, ending
+) -> None:
+    task = a_task(status, failed_attempts=4, review_round=1)
+    seen = evidence(task, session=a_session(OWNERS[status], round=task.review_round))
+    why = "its workspace and HOME hold more than [sandbox] session_disk_mb = 8 allows"
+
+    decision = taken(session_ended(seen, End(Exit(ending=ending, why=why))))
+
+    assert (decision.task.status, decision.task.cause) == (S.STUCK, Cause.BUDGET)
+    assert counters(decision.task)[:2] == (0, 4)
+    [moved] = [it for it in decision.events if isinstance(it, StatusChanged)]
+    assert moved.reason == f"its session was ended: {why}"
+    assert not {AgentCrashed, AttemptFailed} & set(kinds(decision))
+    assert not any(isinstance(it, SpawnAgent) for it in decision.effects)
 
 
 @pytest.mark.req("R88", "R90", "R91")

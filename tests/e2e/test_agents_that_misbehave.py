@@ -13,11 +13,13 @@ import pytest
 from lockgate.core.model import Cause, Role, Status
 from lockgate.core.turns import Move
 from lockgate.services.callers import HUMAN
+from lockgate.services.views import needs_human
 from tests.e2e.orchestra import COMPLETE, CONFIG, REVIEWER, Orchestra, hands_off, worker, writes
 from tests.scenarios.world import git
 
 S = Status
 GOOD = (writes("good"), hands_off("good"), COMPLETE)
+DISK = "[sandbox]\nsession_disk_mb = 20\n"
 Make = Callable[..., Orchestra]
 
 
@@ -54,6 +56,19 @@ def test_an_agent_that_floods_its_output_costs_neither_disk_nor_its_task(make) -
 
     logs = sum(path.stat().st_size for path in (it.home / "sessions").rglob("*.log*"))
     assert logs < 64 << 20
+
+
+def test_an_agent_that_fills_the_disk_is_ended_and_its_task_waits_for_a_human(make) -> None:
+    fills = '{ shell = "head -c 40000000 /dev/urandom > big" }'
+    it = make(worker(fills, "{ hang = true }"), CONFIG + DISK)
+    id = it.create("work")
+    it.up()
+
+    task = it.until_status(id, S.STUCK)
+
+    assert task.cause is Cause.BUDGET
+    assert "agent.crashed" not in it.types(id)
+    assert "session_disk_mb = 20" in needs_human(task)
 
 
 def test_a_daemon_that_an_agent_leaves_behind_does_not_survive_it(make) -> None:

@@ -21,7 +21,7 @@ from hypothesis.stateful import (
     rule,
 )
 
-from lockgate.core.agents import End, Ending, Exit, Report, Usage
+from lockgate.core.agents import USED_UP, End, Ending, Exit, Report, Usage
 from lockgate.core.model import Role, Status
 from lockgate.errors import Refused, TurnDeclined
 from lockgate.services.callers import HUMAN, Caller
@@ -161,6 +161,8 @@ class Model:
             return
         if self.need_met("agent-review"):
             self.take("agent-review", "orchestrator", by_artifact=True)
+        elif how in USED_UP:
+            self.arrives("stuck")
         elif how is Ending.INTERRUPTED or (limited and how is not Ending.ENDED):
             self.may_have_a_worker()
         elif how is not Ending.ENDED:
@@ -185,6 +187,9 @@ class Model:
             if self.need_met(target):
                 self.take(target, "orchestrator", by_artifact=True)
                 return
+        if how in USED_UP:
+            self.arrives("stuck")
+            return
         self.reviewer_wanted = how is not Ending.ENDED
         if how in {Ending.INTERRUPTED, Ending.ENDED} or limited:
             return

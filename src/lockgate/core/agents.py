@@ -65,6 +65,8 @@ class Ending(StrEnum):
     ENDED = "ended"  # by us, on somebody's word
     WALL_CLOCK = "wall-clock"
     SILENT = "silent"
+    MEMORY = "memory"  # it used more than it may
+    DISK = "disk"  # as above
     LOST = "lost"  # its runner is gone and left no word
     INTERRUPTED = "interrupted"  # the machine went down
 
@@ -76,6 +78,10 @@ class Exit:
     ending: Ending
     code: int | None = None
     seconds: float = 0.0  # awake, not counting sleep
+    why: str = ""  # in words, where it used up more than it may
+
+
+USED_UP = frozenset({Ending.MEMORY, Ending.DISK})
 
 
 @dataclass(frozen=True, slots=True)

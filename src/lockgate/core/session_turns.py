@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from lockgate.core.agents import End, Ending
+from lockgate.core.agents import USED_UP, End, Ending
 from lockgate.core.arrival import Arrival, also, arrive, charge, crashed, session_id, stay
 from lockgate.core.charging import within_budget
 from lockgate.core.decision import Decision, Declined, Evidence, Refusal
@@ -189,6 +189,9 @@ def _without_artifact(seen: Evidence, end: End, missing: str) -> Decision:
         return also(_again(seen, seen.task), SessionInterrupted(session))
     if end.exit.ending is Ending.ENDED:
         return stay(seen, replace(seen.task, dead=True))
+    if end.exit.ending in USED_UP:
+        why = f"its session was ended: {end.exit.why}"
+        return arrive(seen, seen.task, Arrival(S.STUCK, why, Cause.BUDGET))
     until = end.report.limited_until
     if until is not None:
         until = until if until > seen.now else seen.now + LIMIT_WAIT

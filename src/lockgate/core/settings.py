@@ -95,6 +95,7 @@ class SandboxSettings:
     read: tuple[str, ...] = ()
     memory_mb: int = 4096
     scratch_mb: int = 8192
+    session_disk_mb: int = 20480  # of an agent's workspace and HOME together
     pids: int = 4096
 
 

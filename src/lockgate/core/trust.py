@@ -50,7 +50,7 @@ KEYS: Mapping[str, Mark] = {
     **{f"limits.{it}": H for it in ("call_backoff", "crashes", "review_rounds")},
     "limits.escalation_threshold": H,
     **{f"sandbox.{it}": A for it in ("level", "network", "allow", "read")},
-    **{f"sandbox.{it}": H for it in ("memory_mb", "scratch_mb", "pids")},
+    **{f"sandbox.{it}": H for it in ("memory_mb", "scratch_mb", "session_disk_mb", "pids")},
     "protect.paths": H,
     **{f"merge.{it}": A for it in ("mode", "target")},
     **{f"merge.{it}": H for it in ("strategy", "window", "batch")},

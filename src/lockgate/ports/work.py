@@ -147,6 +147,8 @@ class Start:
     wall_seconds: float = 7200.0
     silent_seconds: float = 900.0
     secrets: tuple[Secret, ...] = ()  # what its logs must not show
+    memory_mb: int = 0  # no limit; nor in the next one
+    disk_mb: int = 0  # of its desk and its home together
 
 
 class Sessions(Protocol):

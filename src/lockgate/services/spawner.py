@@ -195,6 +195,8 @@ class Spawner:
             wall_seconds=NO_LIMIT if spawn.interactive else self._seconds_left(task),
             silent_seconds=NO_LIMIT if spawn.interactive else SILENCE,
             secrets=self.secrets.of(self.store.project(task.project), task),
+            memory_mb=settings.sandbox.memory_mb,
+            disk_mb=settings.sandbox.session_disk_mb,
         )
 
     def _seconds_left(self, task: Task) -> float:

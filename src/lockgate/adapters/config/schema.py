@@ -143,6 +143,7 @@ class Sandbox(Table):
     read: Strings = ()
     memory_mb: Annotated[int, Field(ge=16, le=100 * MANY)] = 4096
     scratch_mb: Annotated[int, Field(ge=1, le=100 * MANY)] = 8192
+    session_disk_mb: Annotated[int, Field(ge=1, le=100 * MANY)] = 20480
     pids: Annotated[int, Field(ge=16, le=4 * MANY)] = 4096
 
 

@@ -5,7 +5,7 @@ import secrets
 import sys
 from pathlib import Path
 
-from lockgate.adapters.sandbox import owner
+from lockgate.adapters.sandbox import cgroup, owner
 from lockgate.adapters.sessions.agent_home import AgentHome
 from lockgate.adapters.sessions.enclosure import make_door, program_of
 from lockgate.adapters.sessions.files import write_once
@@ -37,6 +37,10 @@ def _spec(start: Start, directory: Path, state: Path) -> Spec:
         "stdin": start.launch.stdin,
         "wall_seconds": start.wall_seconds,
         "silent_seconds": start.silent_seconds,
+        "memory_mb": start.memory_mb,
+        "disk_mb": start.disk_mb,
+        "places": [str(start.desk.directory), str(start.home)],
+        "group": str(cgroup.where() or "") if start.sandboxed and start.memory_mb else "",
         "log_bytes": LOG_BYTES,
         "interactive": start.interactive,
         "secrets": [[it.name, it.value] for it in start.secrets],

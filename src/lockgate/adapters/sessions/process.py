@@ -125,6 +125,7 @@ class ProcessSessions:
             ending=Ending(str(exit["ending"])),
             code=code if isinstance(code, int) else None,
             seconds=float(str(exit.get("seconds", 0.0))),
+            why=str(exit.get("why", "")),
         )
 
     def _never_to_start(self, id: SessionId) -> bool:

@@ -12,13 +12,14 @@ import signal
 import sys
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 
 # Run by path and without site-packages; ours come last, so that they hide nothing.
 sys.path.append(os.path.abspath(os.path.join(os.path.dirname(__file__), *[os.pardir] * 3)))  # noqa: PTH100, PTH118, PTH120 - pathlib is slow to load
 
 from lockgate.adapters.sessions import proc
 from lockgate.adapters.sessions.door import Door
+from lockgate.adapters.sessions.limits import LOOK_EVERY, Limits
 from lockgate.adapters.sessions.logs import Log
 from lockgate.adapters.sessions.relay import Relay
 from lockgate.adapters.sessions.spec import Spec
@@ -27,6 +28,7 @@ from lockgate.core.secrets import Secret
 
 HELD, TAKEN = "held", "taken"
 AT_ONCE = 8
+PROCESSES, SCRATCH_MB = 4096, 1280  # what a session's box may have, beside its memory
 ANSWER_WITHIN = 60.0  # seconds, for what was asked before the program ended
 NOT_FOUND = 127
 
@@ -95,18 +97,18 @@ def _keep(directory: str, spec: Spec, tell: Tell) -> int:
         return 1
     tell(HELD)
     begin = time.monotonic()
+    exit: dict[str, object] = {"ending": "exited", "code": NOT_FOUND}
     try:
-        ending, code = _run(directory, spec, signals)
+        exit = _run(directory, spec, signals)
     except OSError as error:
         traceback.print_exc()
         _complain(directory, f"{error}\n")
-        ending, code = "exited", NOT_FOUND
-    seconds = time.monotonic() - begin
-    _put_down(directory, reserved, {"ending": ending, "code": code, "seconds": seconds})
+    _put_down(directory, reserved, exit | {"seconds": time.monotonic() - begin})
     return 0
 
 
-def _run(directory: str, spec: Spec, signals: "Signals") -> tuple[str, int | None]:
+def _run(directory: str, spec: Spec, signals: "Signals") -> dict[str, object]:
+    """How it ended."""
     longest = spec["log_bytes"]
     known = [Secret(name, value) for name, value in spec.get("secrets", ())]
     logs = (
@@ -115,23 +117,46 @@ def _run(directory: str, spec: Spec, signals: "Signals") -> tuple[str, int | Non
     )
     relay = Relay(home=spec["home"], token=spec["token"], python=spec["python"])
     door = Door(f"{directory}/door/socket", relay.answer, at_once=AT_ONCE, mode=0o666)
-    child = Child(spec, logs, lambda: _helpers(relay))
-    _forget_secrets(directory, spec)
-    ending = ""
-    try:
-        child.wake_by(signals.descriptor)
-        door.serve()
-        ending = _follow(child, door, Limits(spec), signals)
-    finally:
-        child.kill()
-        child.sweep(spec["mark"], grace=1.0 if ending == "exited" else 0.0)
+    with _grouped(spec) as (group, was_full):
+        child = Child(spec, logs, lambda: _helpers(relay), group)
+        limits = Limits(spec, child.first_inside)
+        _forget_secrets(directory, spec)
+        ending, why = "", ""
+        try:
+            child.wake_by(signals.descriptor)
+            door.serve()
+            ending, why = _follow(child, door, limits, signals)
+        finally:
+            child.kill()
+            child.sweep(spec["mark"], grace=1.0 if ending == "exited" else 0.0)
+        if was_full():
+            ending, why = "memory", limits.out_of_memory
     _answer_the_rest(door, signals)
     child.close()
-    if child.unproved():
-        logs[1].write(f"the sandbox was not proved: {child.unproved()}\n".encode())
+    _close(logs, why or child.unproved())
+    return {"ending": ending, "code": child.code() if ending == "exited" else None, "why": why}
+
+
+def _close(logs: tuple[Log, Log], complaint: str) -> None:
+    if complaint:
+        logs[1].write(f"{complaint}\n".encode())
     for log in logs:
         log.close()
-    return ending, child.code() if ending == "exited" else None
+
+
+@contextlib.contextmanager
+def _grouped(spec: Spec) -> Generator[tuple[str, Callable[[], bool]]]:
+    """A control group where one can be made, and whether the kernel found it full."""
+    if not spec["group"]:
+        yield "", lambda: False
+        return
+    from pathlib import Path  # noqa: PLC0415 - slow to load
+
+    from lockgate.adapters.sandbox import cgroup  # noqa: PLC0415 - as above
+
+    memory = (spec["memory_mb"] + SCRATCH_MB) << 20
+    with cgroup.group(Path(spec["group"]), memory, PROCESSES) as made:
+        yield str(made or ""), lambda: made is not None and cgroup.ran_out_of_memory(made)
 
 
 def _answer_the_rest(door: Door, signals: "Signals") -> None:
@@ -145,20 +170,6 @@ def _answer_the_rest(door: Door, signals: "Signals") -> None:
 def _helpers(relay: Relay) -> tuple[int, ...]:
     with relay.starting:
         return tuple(relay.helpers)
-
-
-class Limits:
-    """When it must have ended, and how long it may be silent; by a clock that stops in sleep."""
-
-    def __init__(self, spec: Spec) -> None:
-        self._until = time.monotonic() + spec["wall_seconds"]
-        self._silence = float("inf") if spec["interactive"] else spec["silent_seconds"]
-
-    def passed(self, last_output: float) -> str | None:
-        now = time.monotonic()
-        if now > self._until:
-            return "wall-clock"
-        return "silent" if now - last_output > self._silence else None
 
 
 class Signals:
@@ -183,15 +194,15 @@ def _only_wake(_number: int, _frame: object) -> None:
     """The write to the wakeup descriptor is all that is wanted."""
 
 
-def _follow(child: Child, door: Door, limits: Limits, signals: Signals) -> str:
-    """Until the program ends or must end; the word for it."""
+def _follow(child: Child, door: Door, limits: Limits, signals: Signals) -> tuple[str, str]:
+    """Until the program ends or must end; the word for it, and why."""
     ending = None
-    while ending is None and child.pump(1.0):
+    while ending is None and child.pump(LOOK_EVERY):
         if door.busy:
             child.last_output = time.monotonic()
-        ending = "ended" if signals.asked else limits.passed(child.last_output)
+        ending = ("ended", "") if signals.asked else limits.passed(child.last_output)
     if ending is None:
-        return "exited"
+        return "exited", ""
     until, heard = time.monotonic() + GRACE, False
     while child.pump(0.1) and time.monotonic() < until and signals.asked < 2:  # noqa: PLR2004 - asked twice
         heard = heard or child.ask_to_end()

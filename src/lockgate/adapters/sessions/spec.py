@@ -26,6 +26,10 @@ class Spec(TypedDict):
     stdin: str | None
     wall_seconds: float
     silent_seconds: float
+    memory_mb: int  # 0 is no limit; also in the next one
+    disk_mb: int
+    places: list[str]  # what it may fill
+    group: str  # the control group in which its own is made; empty where none can be made
     log_bytes: int
     interactive: bool
     secrets: list[list[str]]  # names and values that the logs must not show

@@ -27,9 +27,14 @@ class Child:
     """The running program. Made and followed by the main thread, with which bwrap dies."""
 
     def __init__(
-        self, spec: Spec, logs: tuple[Log, Log], spared: Callable[[], Collection[int]]
+        self,
+        spec: Spec,
+        logs: tuple[Log, Log],
+        spared: Callable[[], Collection[int]],
+        group: str = "",
     ) -> None:
-        """`spared` are children of ours that are not the program's."""
+        """`spared` are children of ours that are not the program's; `group` is its own one."""
+        self._group = group
         self.last_output = time.monotonic()
         self._logs, self._spared = logs, spared
         self._selector = selectors.DefaultSelector()
@@ -62,14 +67,14 @@ class Child:
 
     def ask_to_end(self) -> bool:
         """Whether there was somebody to ask: what starts just now can be asked a little later."""
-        first = self._first_inside()
+        first = self.first_inside()
         asked = proc.children_of(first) if first else (self._process.pid,)
         proc.send(asked, signal.SIGTERM)
         return bool(asked)
 
     def kill(self) -> None:
         """Killing a namespace's first process kills all of it before bwrap returns."""
-        first = self._first_inside()
+        first = self.first_inside()
         if first is not None and self._process.poll() is None:
             proc.send((first,), signal.SIGKILL)
             with contextlib.suppress(subprocess.TimeoutExpired):
@@ -94,7 +99,9 @@ class Child:
     def unproved(self) -> str:
         """Why it is no sandbox, though it told how it ended; empty where it is, or told nothing."""
         told = self._proof.answered or b'"exit-code"' in self._status
-        return self._proof.fault if self._boxed and told and not self._proof.holds else ""
+        if not self._boxed or not told or self._proof.holds:
+            return ""
+        return f"the sandbox was not proved: {self._proof.fault}"
 
     def code(self) -> int | None:
         """None where a signal ended it; 125 where the sandbox could not be made, or is none."""
@@ -155,25 +162,35 @@ class Child:
 
     def _note(self, key: selectors.SelectorKey) -> None:
         chunk = os.read(key.fd, CHUNK)
-        known = self._first_inside()
+        known = self.first_inside()
         self._status += chunk
         if not chunk:
             self._selector.unregister(key.fileobj)
-        if known is None and self._first_inside() is not None:
+        if known is None and self.first_inside() is not None:
             self._handed.say(self._proof.word)
 
     def _hear(self, key: selectors.SelectorKey) -> None:
         """The program starts, and gets its input, once the box has shown that it is one."""
         chunk = os.read(key.fd, CHUNK)
-        self._proof.hear(chunk, self._first_inside() or 0)
+        self._proof.hear(chunk, self.first_inside() or 0)
         if self._proof.holds:
+            self._enter_group()
             self._handed.say(b"go\n")
             self._give_input()
         if self._proof.answered or not chunk:
             self._selector.unregister(key.fileobj)
             self._handed.hang_up()
 
-    def _first_inside(self) -> int | None:
+    def _enter_group(self) -> None:
+        """All that runs by now, which waits; the program is started by one of them."""
+        first = self.first_inside()
+        if not self._group or first is None:
+            return
+        for pid in (self._process.pid, first, *proc.children_of(first)):
+            with open(f"{self._group}/cgroup.procs", "w", encoding="ascii") as file:  # noqa: PTH123 - no pathlib
+                file.write(str(pid))
+
+    def first_inside(self) -> int | None:
         """The pid, as we see it, of the box's first process: `{ "child-pid": 42, … }`."""
         digits = self._status.partition(b'"child-pid":')[2].split(b",")[0].strip(b" }\n")
         return int(digits) if digits.isdigit() else None
