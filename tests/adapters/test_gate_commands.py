@@ -6,6 +6,7 @@ import shlex
 import socket
 import statistics
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Generator
@@ -19,6 +20,7 @@ from lockgate.adapters.reports import read_reports
 from lockgate.adapters.run import run as run_plainly
 from lockgate.adapters.sandbox import attempt as attempts
 from lockgate.adapters.sandbox import leavings, probe, trouble
+from lockgate.adapters.sandbox.ports import let_through
 from lockgate.core.model import AgentPhase
 from lockgate.core.retry import ToolCall, ToolResult
 from lockgate.core.settings import SandboxLevel, Service
@@ -462,6 +464,16 @@ def test_one_port_of_the_host_is_let_through_and_no_other(house) -> None:
 
     assert done.out == "True\n" * 3
     assert done.level.endswith(f"+127.0.0.1:{port}")
+
+
+def test_nobody_else_reaches_the_sockets_of_the_ports_that_are_let_through() -> None:
+    with let_through(("127.0.0.1:5432",)) as (mount,):
+        private = mount.source.parent
+
+        assert private.stat().st_mode & 0o777 == 0o700
+        assert private.parent == Path(tempfile.gettempdir())
+
+    assert not private.exists()
 
 
 def test_a_port_that_leads_nowhere_closes_what_comes(house) -> None:

@@ -75,6 +75,40 @@ def test_where_there_is_no_home_none_is_made(
     assert not (tmp_path / "home").exists()
 
 
+def test_nobody_else_can_list_or_read_what_lies_in_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with tempfile.TemporaryDirectory() as everybodys:
+        Path(everybodys).chmod(0o777)
+        monkeypatch.setattr(tempfile, "tempdir", everybodys)
+        with throw_away_home(tmp_path / "home") as home:
+            (home / "checkout").mkdir()
+            (home / "checkout").chmod(0o755)
+            (home / "checkout" / "file").write_text("secret\n")
+            mode = home.stat().st_mode & 0o777
+            seen = as_nobody(f"ls -a {everybodys}")
+            got = [as_nobody(f"{it} {home}{what}") for it, what in TRIED]
+        monkeypatch.undo()
+
+    assert mode == 0o700
+    assert home.name in seen or os.geteuid() != 0
+    assert got == [""] * len(TRIED)
+
+
+TRIED = (("ls -a", ""), ("ls", "/checkout"), ("cat", "/checkout/file"))
+
+
+def as_nobody(command: str) -> str:
+    """What another user gets out of it, where we can become one; a user's modes say it alone."""
+    if os.geteuid() != 0:
+        return ""
+    who = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--")
+    done = subprocess.run(
+        [*who, "sh", "-c", f"cd / && {command}"], capture_output=True, check=False
+    )
+    return done.stdout.decode()
+
+
 def test_what_a_killed_one_left_goes_with_the_next(tmp_path: Path) -> None:
     script = (
         "import os, sys, pathlib\n"

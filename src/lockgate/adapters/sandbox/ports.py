@@ -24,7 +24,8 @@ def let_through(allowed: Sequence[str]) -> Generator[tuple[Mount, ...]]:
         yield ()
         return
     with tempfile.TemporaryDirectory(prefix="lockgate-ports-") as name:
-        directory = Path(name)
+        directory = Path(name) / "ports"  # seen in the box by others than us; here only through us
+        directory.mkdir()
         directory.chmod(0o755)
         stop, stopping = os.pipe()
         doors = [(_listening(directory, port), relay.to_tcp(host, port)) for host, port in ends]

@@ -17,14 +17,16 @@ YOUNG = 60.0  # seconds in which one may not have taken its lock yet
 
 @contextmanager
 def throw_away_home(home: Path) -> Generator[Path]:
-    """In the real home where there is one, else where temporary files are."""
+    """In the real home where there is one, else where temporary files are.
+
+    For its owner alone: a box is shown what lies in it by mounts, also as root.
+    """
     beside = home if home.is_dir() else Path(tempfile.gettempdir())
     _clear(beside)
     place = Path(tempfile.mkdtemp(prefix=PREFIX, dir=beside)).resolve()
     handle = os.open(place, os.O_RDONLY | os.O_DIRECTORY)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX)
-        place.chmod(0o755)  # as root another user is shown what lies in it
         for name in KEPT if beside == home else ():
             (home / name).mkdir(exist_ok=True)
             (place / name).symlink_to(place.parent / name)
