@@ -69,6 +69,17 @@ class StaleTask(Unavailable):
         )
 
 
+class Overtaken(Unavailable):
+    """A newer orchestrator has started on the same database; what it lands is its own affair."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "nothing lands from here",
+            why="a newer orchestrator serves this database, and it alone lands changes",
+            fix="stop this one: lockgate down",
+        )
+
+
 class SandboxRetryExhaustedError(LockgateError):
     """A sandboxed call failed in every attempt it was given (S1)."""
 

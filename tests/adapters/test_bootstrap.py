@@ -2,11 +2,14 @@
 
 import sys
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 from lockgate.bootstrap import config_schema, home_of, open_app
-from lockgate.errors import Refused
+from lockgate.bootstrap.train import merge_queue
+from lockgate.errors import Overtaken, Refused
+from lockgate.services.gate_runner import GateRunner
 
 
 def test_the_home_is_the_one_that_was_named(tmp_path) -> None:
@@ -31,6 +34,18 @@ def test_on_a_mac_it_is_application_support(tmp_path, monkeypatch) -> None:
 def test_a_token_that_no_session_has_is_not_taken_for_a_human(tmp_path) -> None:
     with pytest.raises(Refused, match="belongs to no session"):
         open_app({"LOCKGATE_HOME": str(tmp_path), "LOCKGATE_TOKEN": "made-up"})
+
+
+def test_each_orchestrator_that_starts_raises_the_epoch(tmp_path) -> None:
+    app = open_app({"LOCKGATE_HOME": str(tmp_path)})
+    runner = cast("GateRunner", None)
+
+    first, second = (merge_queue(app, runner, lambda: False, {}) for _ in range(2))
+
+    assert (first.lander.term.epoch, second.lander.term.epoch) == (1, 2)
+    with pytest.raises(Overtaken):
+        first.view.log.check_epoch(first.lander.term.epoch)
+    app.store.close()
 
 
 def test_the_schema_of_the_configuration_is_json_schema() -> None:

@@ -30,6 +30,7 @@ from lockgate.core.settings import (
     Commands,
     EnvSettings,
     Expect,
+    MergeFence,
     MergeSettings,
     ProjectSettings,
     SandboxSettings,
@@ -129,6 +130,7 @@ paths = [".github/**", "tests/conftest.py"]
 mode = "manual"
 target = "local"
 strategy = "merge"
+fence = "wait"
 window = 4
 batch = 1
 
@@ -217,7 +219,7 @@ retry = {strategy = "fresh", fresh_after_failures = 5, max_iterations = 6}
 limits.crashes = 9
 limits.call_backoff = 3
 sandbox = {level = "none", network = true, read = ["/opt"], memory_mb = 64}
-merge = {mode = "auto", target = "remote", strategy = "squash", window = 2, batch = 8}
+merge = {mode = "auto", target = "remote", strategy = "squash", fence = "ref", batch = 8}
 budget = {task_usd = 1, day_usd = 2.5, task_minutes = 3}
 notify.urls = ["ntfy://x"]
 agents.mine.command = ["x"]
@@ -233,6 +235,7 @@ gates.formula = "none"
     assert settings.limits == Limits(crashes=9, call_backoff=3.0)
     assert settings.sandbox.read == ("/opt",)
     assert settings.merge.batch == 8
+    assert settings.merge.fence is MergeFence.REF
     assert settings.budget == BudgetSettings(task_usd=1.0, day_usd=2.5, task_minutes=3)
     assert settings.notify_urls == ("ntfy://x",)
     assert settings.agents == (AgentSettings(name="mine", command=("x",)),)

@@ -9,8 +9,8 @@ import pytest
 
 from lockgate.adapters.train import GitYard
 from lockgate.core.train_model import Built, Commit
-from lockgate.errors import Refused, Unavailable
-from lockgate.ports.train import Arrived, Elsewhere, InTheWay
+from lockgate.errors import Overtaken, Refused, Unavailable
+from lockgate.ports.train import Arrived, Elsewhere, InTheWay, Leave
 from tests.adapters.sidings import Siding, told, write
 from tests.adapters.workshop import asked, git
 
@@ -71,6 +71,43 @@ def test_a_commit_that_is_not_there_is_not_lent(siding) -> None:
 
     with pytest.raises(Unavailable, match="was not shown to agents"):
         siding.yard.lend(siding.target, Commit("1" * 40))
+
+
+def test_an_orchestrator_that_was_overtaken_leaves_the_branch_where_it_is(siding) -> None:
+    was, built = siding.main, ready(siding)
+
+    def overtaken() -> None:
+        raise Overtaken
+
+    with pytest.raises(Overtaken):
+        siding.yard.land(siding.target, was, built.commit, Leave(1, 1, overtaken))
+
+    assert siding.main == was
+    assert siding.yard.land(siding.target, was, built.commit) == ARRIVED
+
+
+def test_whoever_takes_over_looks_only_when_the_one_before_has_moved_the_branch(siding) -> None:
+    """The last look at the epoch and the move are made under one lock, which is waited for."""
+    was, built = siding.main, ready(siding)
+    shut_out, order = threading.Event(), list[str]()
+
+    def takes_over() -> None:
+        GitYard(siding.home).shut_out(siding.target, Leave(2))
+        order.append("shut out")
+        shut_out.set()
+
+    newer = threading.Thread(target=takes_over)
+
+    def looks() -> None:
+        newer.start()
+        assert not shut_out.wait(0.5)
+        order.append("looked")
+
+    assert siding.yard.land(siding.target, was, built.commit, Leave(1, 1, looks)) == ARRIVED
+    newer.join(10)
+
+    assert order == ["looked", "shut out"]
+    assert siding.main == built.commit
 
 
 def test_a_landing_that_is_repeated_has_arrived(siding) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 from lockgate.adapters.store.train_log import SqlTrainLog
 from lockgate.core import gates
+from lockgate.core.epochs import Term
 from lockgate.core.gates import CommandGate
 from lockgate.core.model import Pinned, ProjectId, Status, Task, TaskId
 from lockgate.core.settings import MergeStrategy, Settings
@@ -25,10 +26,12 @@ from lockgate.ports import (
     Elsewhere,
     GateRun,
     InTheWay,
+    Leave,
     Load,
     Project,
     Target,
 )
+from lockgate.ports.train import ANYBODY
 from lockgate.services.configuration import BaseConfiguration
 from lockgate.services.gate_runner import GateRunner
 from lockgate.services.landing import Lander
@@ -40,6 +43,7 @@ from tests.given import HANDOFF
 from tests.scenarios.stage import FakeWorkspaces, Stage
 
 START = Commit("start")
+FIRST = Term()
 CONFIG = """\
 [project]
 agent = "scripted"
@@ -81,6 +85,7 @@ class FakeYard:
     in_the_way: InTheWay | None = None
     at_landing: Callable[[], None] = nothing
     kept: Sequence[Commit] = ()
+    shuts_out: bool = True  # as a branch of this machine does, or a fence
     adds_nothing: bool = False  # as a change that is squashed onto what has it already
 
     def tree(self, commit: str) -> Tree:
@@ -116,15 +121,19 @@ class FakeYard:
         return Built(front, self.tree(front))
 
     def land(
-        self, target: Target, expected: Commit, commit: Commit
+        self, target: Target, expected: Commit, commit: Commit, leave: Leave = ANYBODY
     ) -> Arrived | Elsewhere | InTheWay:
         self.at_landing()
+        leave.check()
         if self.in_the_way:
             return self.in_the_way
         if self.history[-1] != expected:
             return Elsewhere()
         self.history.append(commit)
         return Arrived()
+
+    def shut_out(self, target: Target, leave: Leave) -> bool:
+        return self.shuts_out
 
     def has(self, target: Target, commit: Commit) -> bool:
         return commit in self.history
@@ -268,7 +277,9 @@ class Railway:
     def park(self) -> None:
         self.stage.loop.trains = self.trains if self.open else Parked()  # type: ignore[assignment]  # only asked what is due
 
-    def made(self, log: Any = None, coordinator: Any = None, yard: Any = None) -> MergeQueue:
+    def made(
+        self, log: Any = None, coordinator: Any = None, yard: Any = None, term: Term = FIRST
+    ) -> MergeQueue:
         app, now = self.stage.app, self.stage.time.now
         view = self.view(log, yard)
         runner = GateRunner(
@@ -281,7 +292,7 @@ class Railway:
         )
         return MergeQueue(
             view=view,
-            lander=Lander(view, coordinator or app.coordinator, now),
+            lander=Lander(view, coordinator or app.coordinator, now, term),
             tests=TrainTests(self.stage.workspaces, runner),
             now=now,
             stopping=lambda: False,

@@ -11,13 +11,14 @@ import pytest
 
 from lockgate.core.arrival import stay
 from lockgate.core.effects import ReleaseWorkspace
+from lockgate.core.epochs import Term
 from lockgate.core.model import GatesPassed, Status, TaskId
-from lockgate.errors import Refused
-from lockgate.ports import InTheWay
+from lockgate.errors import Overtaken, Refused
+from lockgate.ports import InTheWay, Landing
 from lockgate.services import merge_queue
 from lockgate.services.callers import HUMAN
-from lockgate.services.merge_queue import LOOK, LOOK_AGAIN
-from tests.scenarios.fake_yard import Content, Railway, opened
+from lockgate.services.merge_queue import LOOK, LOOK_AGAIN, MAY_STILL_PUSH, MergeQueue
+from tests.scenarios.fake_yard import Content, Railway, nothing, opened
 from tests.scenarios.world import git
 
 S = Status
@@ -453,6 +454,98 @@ def test_a_forecast_names_who_would_conflict_where(manual) -> None:
     assert ({clash.one, clash.other}, clash.files) == ({a, c}, ("ac.txt",))
 
 
+# --- another orchestrator -----------------------------------------------------------------------
+
+
+def to_its_end(it: Railway, trains: MergeQueue) -> None:
+    trains.turn(it.project, at_once)
+    while trains.due():
+        trains.turn(it.project, at_once)
+
+
+def overtaken(it: Railway, id: TaskId) -> tuple[MergeQueue, int]:
+    """A train that is overtaken between its intent and its landing, and the newer epoch."""
+    first = it.made(term=Term(it.log.raise_epoch(), it.stage.time.now()))
+    raised = list[int]()
+    it.yard.at_landing = lambda: raised.append(it.log.raise_epoch())
+    with pytest.raises(Overtaken, match="nothing lands from here"):
+        to_its_end(it, first)
+    it.yard.at_landing = nothing
+    assert it.task(id).landed
+    return first, raised[-1]
+
+
+def test_an_orchestrator_that_was_overtaken_moves_nothing_and_settles_nothing(auto) -> None:
+    id = auto.ready("a")
+    name = auto.view().target(auto.project)[0].name
+
+    first, newer = overtaken(auto, id)
+
+    assert auto.contents() == [set()]
+    assert len(auto.log.open_landings(name)) == 1
+    with pytest.raises(Overtaken):
+        first.turn(auto.project, at_once)
+    assert auto.contents() == [set()]
+    assert len(auto.log.open_landings(name)) == 1
+
+    second = auto.made(term=Term(newer, auto.stage.time.now()))
+    to_its_end(auto, second)
+
+    assert auto.contents() == [set(), {"a"}]
+    assert auto.task(id).status is S.DONE
+    assert auto.log.open_landings(name) == ()
+
+
+@pytest.mark.parametrize("arrives", [False, True], ids=["it does not come", "it comes late"])
+def test_what_an_earlier_orchestrator_may_still_push_is_waited_for(auto, arrives) -> None:
+    id = auto.ready("a")
+    _, newer = overtaken(auto, id)
+    auto.yard.shuts_out = False
+    name = auto.view().target(auto.project)[0].name
+    [landing] = auto.log.open_landings(name)
+    begun = auto.stage.time.now()
+    second = auto.made(term=Term(newer, begun, lost_after=60.0))
+
+    again = second.turn(auto.project, at_once)
+
+    assert again == begun + 60.0
+    assert auto.held == {"queue of repo": MAY_STILL_PUSH}
+    assert auto.contents() == [set()]
+    assert auto.log.open_landings(name) == (landing,)
+
+    if arrives:
+        auto.yard.history.append(landing.commit)
+    else:
+        auto.stage.time.at = again
+    to_its_end(auto, second)
+
+    assert auto.contents() == [set(), {"a"}]
+    assert auto.task(id).status is S.DONE
+    assert auto.held == {}
+    assert auto.log.landed(name, float("inf")) == 1
+
+
+def test_what_a_newer_orchestrator_is_about_to_land_is_left_to_it(auto) -> None:
+    id = auto.ready("a")
+    older = auto.made(term=Term(0, 0.0))
+    name = auto.view().target(auto.project)[0].name
+    landing = Landing(
+        expected=auto.yard.history[-1],
+        commit=auto.yard.change("z"),
+        tree=auto.yard.tree("start"),
+        tasks=(id,),
+        epoch=auto.log.raise_epoch(),
+    )
+    meant = auto.log.intend(name, landing, 1.0)
+    revision = auto.task(id).rev
+
+    with pytest.raises(Overtaken):
+        older.turn(auto.project, at_once)
+
+    assert auto.log.open_landings(name) == (meant,)
+    assert auto.task(id).rev == revision
+
+
 # --- killed between any two steps ---------------------------------------------------------------
 
 
@@ -503,11 +596,10 @@ def killed_at(it: Railway, at: int) -> bool:
         counted.wrap(it.log),
         counted.wrap(it.stage.app.coordinator),
         counted.wrap(it.yard),
+        Term(it.log.raise_epoch(), it.stage.time.now()),
     )
     try:
-        trains.turn(it.project, at_once)
-        while trains.due():
-            trains.turn(it.project, at_once)
+        to_its_end(it, trains)
     except Killed:
         return True
     return False

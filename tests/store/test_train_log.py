@@ -1,9 +1,13 @@
 """What the train remembers, on both databases: candidates, results, and what was meant to land."""
 
+from dataclasses import replace
+from threading import Event, Thread
 from typing import Any
 
 import pytest
 
+from lockgate.adapters.store import sql
+from lockgate.adapters.store.database import Run
 from lockgate.adapters.store.train_log import SqlTrainLog
 from lockgate.core.model import TaskId
 from lockgate.core.train_model import (
@@ -17,6 +21,7 @@ from lockgate.core.train_model import (
     Red,
     Tree,
 )
+from lockgate.errors import Overtaken
 from lockgate.ports import Landing
 
 ONE, TWO = Change(TaskId("a"), Commit("1" * 40)), Change(TaskId("é '"), Commit("2" * 40))
@@ -72,6 +77,63 @@ def test_results_of_trees_that_nobody_needs_are_let_go(log) -> None:
     log.drop_results("p main", [Tree("u")])
 
     assert set(log.results("p main", "rules")) == {"u"}
+
+
+def test_an_epoch_is_raised_with_each_start(log) -> None:
+    log.check_epoch(0)
+
+    assert [log.raise_epoch(), log.raise_epoch()] == [1, 2]
+
+    log.check_epoch(2)
+    for older in (0, 1):
+        with pytest.raises(Overtaken):
+            log.check_epoch(older)
+
+
+def test_an_orchestrator_of_an_older_epoch_neither_intends_nor_settles(log) -> None:
+    old = log.raise_epoch()
+    mine = log.intend("p main", replace(LANDING, epoch=old), 10.0)
+    new = log.raise_epoch()
+
+    with pytest.raises(Overtaken):
+        log.intend("p main", replace(LANDING, epoch=old), 11.0)
+    with pytest.raises(Overtaken):
+        log.settle("p main", mine.number, landed=True, epoch=old)
+
+    assert log.open_landings("p main") == (mine,)
+    assert log.landed("p main", 99.0) == 0
+    theirs = log.intend("p main", replace(LANDING, epoch=new), 12.0)
+    log.settle("p main", mine.number, landed=False, epoch=new)
+    assert log.open_landings("p main") == (theirs,)
+    assert (theirs.epoch, theirs.number) == (new, 2)
+
+
+def test_nobody_raises_the_epoch_while_a_landing_is_settled(place, store) -> None:
+    """The check and the settling are one transaction."""
+    log, other = SqlTrainLog(store.database), place.open()
+    old = log.raise_epoch()
+    mine = log.intend("p main", replace(LANDING, epoch=old), 10.0)
+    raised, order = Event(), list[str]()
+
+    def raises() -> None:
+        SqlTrainLog(other.database).raise_epoch()
+        order.append("raised")
+        raised.set()
+
+    thread = Thread(target=raises)
+
+    def settles(run: Run) -> None:
+        assert run(sql.HOLD_EPOCH, {"epoch": old}).fetchone()
+        thread.start()
+        assert not raised.wait(0.5)
+        run(sql.SETTLE_LANDING, {"target": "p main", "number": mine.number, "landed": 1})
+        order.append("settled")
+
+    store.database.write(settles)
+    thread.join(10)
+    other.close()
+    assert order == ["settled", "raised"]
+    assert log.open_landings("p main") == ()
 
 
 def test_what_was_meant_to_land_is_open_until_it_is_known(log) -> None:

@@ -6,7 +6,7 @@ import select
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,13 +40,19 @@ def run(
     deadline: float = DEADLINE,
     environment: Mapping[str, str] | None = None,
     given: Path | None = None,
+    first: Callable[[], None] | None = None,
 ) -> Finished:
     """Run it to its end, with these variables besides ours, and this file for it to read.
 
-    Unavailable where it cannot be started or does not end in time.
+    `first` is called once it runs; then it is given a line. Unavailable where it cannot be started
+    or does not end in time.
     """
-    with _started(argv, cwd, _environment() | dict(environment or {}), given) as process:
+    waits = None if first is None else subprocess.PIPE
+    with _started(argv, cwd, _environment() | dict(environment or {}), given, waits) as process:
         try:
+            if first:
+                first()
+                _tell(process)
             out, err = _heard(process, argv[0], deadline)
         except BaseException:
             process.kill()
@@ -120,8 +126,19 @@ def becomes_readable(descriptor: int, seconds: float) -> bool:
     return bool(waiting.poll(seconds * 1000))
 
 
+def _tell(process: Process) -> None:
+    with suppress(BrokenPipeError):
+        if process.stdin:
+            process.stdin.write(b"go\n")
+            process.stdin.close()
+
+
 def _started(
-    argv: Sequence[str], cwd: Path | None, environment: Mapping[str, str], given: Path | None
+    argv: Sequence[str],
+    cwd: Path | None,
+    environment: Mapping[str, str],
+    given: Path | None,
+    waits: int | None,
 ) -> Process:
     file = given.open("rb") if given else None
     try:
@@ -129,7 +146,7 @@ def _started(
             argv,
             cwd=cwd,
             env=environment,
-            stdin=file or subprocess.DEVNULL,
+            stdin=file or waits or subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             bufsize=0,

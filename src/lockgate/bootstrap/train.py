@@ -6,6 +6,7 @@ from lockgate.adapters.clock import SystemClock
 from lockgate.adapters.store.train_log import SqlTrainLog
 from lockgate.adapters.train import GitYard
 from lockgate.bootstrap.app import App
+from lockgate.core.epochs import Term
 from lockgate.core.trouble import Trouble
 from lockgate.services.gate_runner import GateRunner
 from lockgate.services.landing import Lander
@@ -28,9 +29,10 @@ def merge_queue(
 ) -> MergeQueue:
     """The train for the orchestrator, which alone acts."""
     view, now = _view(it), SystemClock().now
+    term = Term(view.log.raise_epoch(), now())
     return MergeQueue(
         view=view,
-        lander=Lander(view, it.coordinator, now),
+        lander=Lander(view, it.coordinator, now, term),
         tests=TrainTests(it.workspaces, runner),
         now=now,
         stopping=stopping,

@@ -37,6 +37,13 @@ class MergeTarget(StrEnum):
     REMOTE = "remote"
 
 
+class MergeFence(StrEnum):
+    """What keeps the push of an orchestrator that was frozen from a remote branch."""
+
+    WAIT = "wait"  # pushes end within a time limit; the next orchestrator waits longer than that
+    REF = "ref"  # a second ref of the remote moves with each landing, atomically
+
+
 class MergeStrategy(StrEnum):
     MERGE = "merge"
     SQUASH = "squash"
@@ -104,6 +111,7 @@ class MergeSettings:
     mode: MergeMode = MergeMode.MANUAL
     target: MergeTarget = MergeTarget.LOCAL
     strategy: MergeStrategy = MergeStrategy.MERGE
+    fence: MergeFence = MergeFence.WAIT
     window: int = 4
     batch: int = 1
 

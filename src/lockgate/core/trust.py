@@ -53,7 +53,7 @@ KEYS: Mapping[str, Mark] = {
     **{f"sandbox.{it}": H for it in ("memory_mb", "scratch_mb", "session_disk_mb", "pids")},
     "protect.paths": H,
     **{f"merge.{it}": A for it in ("mode", "target")},
-    **{f"merge.{it}": H for it in ("strategy", "window", "batch")},
+    **{f"merge.{it}": H for it in ("strategy", "fence", "window", "batch")},
     **{f"budget.{it}": H for it in ("task_usd", "task_tokens", "task_minutes", "day_usd")},
     "notify.urls": H,
     **{f"agents.{it}": A for it in ("command", "resume", "env")},

@@ -1,11 +1,11 @@
 """The doors of the merge train: candidates in git, the branch they land on, what it remembers."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from lockgate.core.model import TaskId
-from lockgate.core.settings import MergeStrategy
+from lockgate.core.settings import MergeFence, MergeStrategy
 from lockgate.core.train_model import Built, Candidate, Commit, Conflict, Result, Tree
 from lockgate.ports.truth import Project
 
@@ -17,6 +17,7 @@ class Target:
     project: Project
     branch: str
     remote: str = ""
+    fence: MergeFence = MergeFence.WAIT  # what keeps an earlier orchestrator's push out
 
     @property
     def name(self) -> str:
@@ -30,6 +31,19 @@ class Load:
     task: TaskId
     commit: Commit
     message: str  # subject, empty line, what is worth saying
+
+
+def _unchecked() -> None:
+    """Where no other orchestrator can be."""
+
+
+@dataclass(frozen=True, slots=True)
+class Leave:
+    """Who lands: an epoch, the landing's number, and a last look that raises Overtaken."""
+
+    epoch: int = 0
+    number: int = 0
+    check: Callable[[], None] = _unchecked
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +64,9 @@ class InTheWay:
     files: tuple[str, ...] = ()
 
 
+ANYBODY = Leave()
+
+
 class Yard(Protocol):
     """Puts candidates together in judge.git, without a work tree, and moves the target."""
 
@@ -67,9 +84,16 @@ class Yard(Protocol):
         ...
 
     def land(
-        self, target: Target, expected: Commit, commit: Commit
+        self, target: Target, expected: Commit, commit: Commit, leave: Leave = ANYBODY
     ) -> Arrived | Elsewhere | InTheWay:
-        """Compare-and-swap: from `expected` to `commit`, or not at all."""
+        """Compare-and-swap: from `expected` to `commit`, or not at all.
+
+        A push is ended within so many seconds of the last look, whatever becomes of us meanwhile.
+        """
+        ...
+
+    def shut_out(self, target: Target, leave: Leave) -> bool:
+        """Whether nothing that an earlier orchestrator began can move the target from now on."""
         ...
 
     def has(self, target: Target, commit: Commit) -> bool:
@@ -106,6 +130,7 @@ class Landing:
     tree: Tree
     tasks: tuple[TaskId, ...]
     number: int = 0
+    epoch: int = 0  # of the orchestrator that meant it
 
 
 class TrainLog(Protocol):
@@ -133,11 +158,22 @@ class TrainLog(Protocol):
         ...
 
     def drop_results(self, target: str, keep: Sequence[Tree]) -> None: ...
-    def intend(self, target: str, it: Landing, time: float) -> Landing:
-        """Before the target is moved; with its number."""
+    def raise_epoch(self) -> int:
+        """For an orchestrator that starts. From then on no earlier one intends or settles."""
         ...
 
-    def settle(self, target: str, number: int, *, landed: bool) -> None: ...
+    def check_epoch(self, epoch: int) -> None:
+        """Overtaken where it is not the newest."""
+        ...
+
+    def intend(self, target: str, it: Landing, time: float) -> Landing:
+        """Before the target is moved; with its number. Overtaken where its epoch is old."""
+        ...
+
+    def settle(self, target: str, number: int, *, landed: bool, epoch: int = 0) -> None:
+        """Overtaken where the epoch is not the newest; then nothing is settled."""
+        ...
+
     def open_landings(self, target: str) -> tuple[Landing, ...]:
         """Those of which it is not known whether they came to be."""
         ...

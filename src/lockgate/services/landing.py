@@ -2,11 +2,12 @@
 
 import json
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import cast
 
 from lockgate.core import train_turns
 from lockgate.core.decision import Decision, Declined, Evidence
+from lockgate.core.epochs import Fate, Term, fate
 from lockgate.core.event_log import canonical
 from lockgate.core.model import Task, TaskId
 from lockgate.core.train_model import (
@@ -18,7 +19,7 @@ from lockgate.core.train_model import (
     SetAside,
 )
 from lockgate.errors import TurnDeclined
-from lockgate.ports import Arrived, Elsewhere, InTheWay, Landing
+from lockgate.ports import Arrived, Elsewhere, InTheWay, Landing, Leave
 from lockgate.services.coordinator import Coordinator
 from lockgate.services.train_view import Train, TrainView
 
@@ -32,25 +33,51 @@ class Lander:
     view: TrainView
     coordinator: Coordinator
     now: Callable[[], float]
+    term: Term = field(default_factory=Term)
 
-    def recover(self, train: Train) -> None:
-        """What a crash left open: the target tells whether it landed."""
-        for landing in self.view.log.open_landings(train.name):
-            if self.view.yard.has(train.target, landing.commit):
+    def recover(self, train: Train) -> float:
+        """What was left open: the target tells whether it landed. When to look again, or 0."""
+        found = self.view.log.open_landings(train.name)
+        if not found:
+            return 0.0
+        self.view.log.check_epoch(self.term.epoch)
+        fates = [self._settled(train, it) for it in found]
+        return self.term.alone_from if Fate.UNKNOWN in fates else 0.0
+
+    def _settled(self, train: Train, landing: Landing) -> Fate:
+        shut_out = landing.epoch < self.term.epoch and self.view.yard.shut_out(
+            train.target, self._leave(landing)
+        )
+        there = self.view.yard.has(train.target, landing.commit)
+        seen = fate(landing.epoch, self.term, there=there, shut_out=shut_out, now=self.now())
+        match seen:
+            case Fate.LANDED:
                 self._arrived(train, landing)
-            else:
+            case Fate.LOST:
                 self._gave_up(train, landing)
+            case Fate.UNKNOWN | Fate.NOT_OURS:
+                pass
+        return seen
+
+    def _leave(self, landing: Landing) -> Leave:
+        epoch = self.term.epoch
+        return Leave(epoch, landing.number, lambda: self.view.log.check_epoch(epoch))
 
     def land(self, train: Train, step: Land) -> str:
         """Why it did not land and is to be tried again; nothing where it did, or never will so."""
         meant = Landing(
-            expected=step.expected, commit=step.commit, tree=step.tree, tasks=step.tasks
+            expected=step.expected,
+            commit=step.commit,
+            tree=step.tree,
+            tasks=step.tasks,
+            epoch=self.term.epoch,
         )
         landing = self.view.log.intend(train.name, meant, self.now())
         if not self._departs(train, landing):
             self._gave_up(train, landing)
             return ""
-        match self.view.yard.land(train.target, step.expected, step.commit):
+        leave = self._leave(landing)
+        match self.view.yard.land(train.target, step.expected, step.commit, leave):
             case Arrived():
                 self._arrived(train, landing)
                 return ""
@@ -105,12 +132,13 @@ class Lander:
             self.view.yard.note(train.target.project, landing.commit, evidence)
         for id in landing.tasks:
             self._turn(id, _landing(landing.commit, changes.get(id, "")))
-        self.view.log.settle(train.name, landing.number, landed=True)
+        self.view.log.settle(train.name, landing.number, landed=True, epoch=self.term.epoch)
 
     def _gave_up(self, train: Train, landing: Landing) -> None:
+        self.view.log.check_epoch(self.term.epoch)
         for id in landing.tasks:
             self._turn(id, lambda seen: train_turns.stays_here(seen, landing.commit))
-        self.view.log.settle(train.name, landing.number, landed=False)
+        self.view.log.settle(train.name, landing.number, landed=False, epoch=self.term.epoch)
 
     def _turn(self, id: TaskId, decide: Decide) -> bool:
         """False where the task has gone another way meanwhile."""

@@ -38,6 +38,8 @@ ROUNDS = 200  # plans in one go; whatever is left then is planned at the next
 LOOK = 30.0  # seconds after which the target is looked at, though nothing has happened here
 LOOK_AGAIN = 5.0  # seconds, where the user's checkout is in the way
 
+MAY_STILL_PUSH = "the orchestrator before this one may still push what it was about to land"
+
 Submit = Callable[[str, Callable[[], float]], bool]  # a lane of the loop, and its work
 
 
@@ -85,8 +87,10 @@ class MergeQueue:
 
     def _planned(self, train: Train, submit: Submit) -> float:
         """Plan, do, and plan again, until nothing is left but what others must do."""
-        self.lander.recover(train)
-        project = train.target.project
+        project, again = train.target.project, self.lander.recover(train)
+        if again:
+            self._tell(project, MAY_STILL_PUSH)
+            return again
         for _ in range(ROUNDS):
             queue = self.view.queue(train, self._trees(train.name), self._blocked(project))
             steps = plan(queue)

@@ -50,7 +50,8 @@ class TrainView:
         merge = self.configuration.settings_of(project).merge
         branch = self.configuration.rules_of(project).base
         remote = REMOTE if merge.target is MergeTarget.REMOTE else ""
-        return Target(project=project, branch=branch, remote=remote), merge.mode
+        target = Target(project=project, branch=branch, remote=remote, fence=merge.fence)
+        return target, merge.mode
 
     def train(self, target: Target) -> Train:
         """Its rules are those of the commit that the target is at."""

@@ -11,6 +11,7 @@ from lockgate.core.limits import Strategy
 from lockgate.core.model import AgentPhase, GateKind
 from lockgate.core.settings import (
     Expect,
+    MergeFence,
     MergeMode,
     MergeStrategy,
     MergeTarget,
@@ -155,6 +156,7 @@ class Merge(Table):
     mode: Annotated[MergeMode, Loose] = MergeMode.MANUAL
     target: Annotated[MergeTarget, Loose] = MergeTarget.LOCAL
     strategy: Annotated[MergeStrategy, Loose] = MergeStrategy.MERGE
+    fence: Annotated[MergeFence, Loose] = MergeFence.WAIT
     window: Annotated[int, Field(ge=1, le=100)] = 4
     batch: Annotated[int, Field(ge=1, le=100)] = 1
 

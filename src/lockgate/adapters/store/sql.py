@@ -150,10 +150,16 @@ ON CONFLICT (target, rules, tree) DO UPDATE SET result = :result, said = :said, 
 """
 DROP_TRAIN_RESULTS = "DELETE FROM train_results WHERE target = :target AND tree = :tree"
 FORGET_UNJUDGED = "DELETE FROM train_results WHERE target = :target AND result = 'broken'"
+EPOCH = "SELECT epoch FROM orchestration"
+RAISE_EPOCH = "UPDATE orchestration SET epoch = epoch + 1 RETURNING epoch"
+# Nobody raises it until the transaction ends.
+HOLD_EPOCH = "UPDATE orchestration SET epoch = epoch WHERE epoch = :epoch RETURNING epoch"
 INSERT_LANDING = """
-INSERT INTO landings (target, number, time, expected, commit_id, tree, tasks, changes, landed)
+INSERT INTO landings (
+    target, number, time, expected, commit_id, tree, tasks, changes, landed, epoch
+)
 SELECT :target, coalesce(max(number), 0) + 1, :time, :expected, :commit_id, :tree, :tasks,
-    :changes, NULL
+    :changes, NULL, :epoch
 FROM landings WHERE target = :target RETURNING number
 """
 SETTLE_LANDING = """

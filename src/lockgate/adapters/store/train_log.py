@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import cast
 
 from lockgate.adapters.store import sql
@@ -22,6 +23,7 @@ from lockgate.core.train_model import (
     Result,
     Tree,
 )
+from lockgate.errors import Overtaken
 from lockgate.ports import Landing
 
 
@@ -72,6 +74,20 @@ class SqlTrainLog:
         ]
         self._write(*((sql.DROP_TRAIN_RESULTS, row) for row in gone))
 
+    def raise_epoch(self) -> int:
+        raised = list[int]()
+
+        def work(run: Run) -> None:
+            raised.append(_whole(run(sql.RAISE_EPOCH, {}).fetchone(), "epoch"))
+
+        self._database.write(work)
+        return raised[-1]
+
+    def check_epoch(self, epoch: int) -> None:
+        [row] = self._rows(sql.EPOCH)
+        if _whole(row, "epoch") != epoch:
+            raise Overtaken
+
     def intend(self, target: str, it: Landing, time: float) -> Landing:
         row: Values = storable(
             {
@@ -82,14 +98,26 @@ class SqlTrainLog:
                 "tree": it.tree,
                 "tasks": canonical(it.tasks),
                 "changes": len(it.tasks),
+                "epoch": it.epoch,
             }
         )
-        self._write((sql.INSERT_LANDING, row))
-        return self.open_landings(target)[-1]
+        numbers = list[int]()
 
-    def settle(self, target: str, number: int, *, landed: bool) -> None:
+        def work(run: Run) -> None:
+            _hold_epoch(run, it.epoch)
+            numbers.append(_whole(run(sql.INSERT_LANDING, row).fetchone(), "number"))
+
+        self._database.write(work)
+        return replace(it, number=numbers[-1])
+
+    def settle(self, target: str, number: int, *, landed: bool, epoch: int = 0) -> None:
         row: Values = {"target": target, "number": number, "landed": int(landed)}
-        self._write((sql.SETTLE_LANDING, row))
+
+        def work(run: Run) -> None:
+            _hold_epoch(run, epoch)
+            run(sql.SETTLE_LANDING, row)
+
+        self._database.write(work)
 
     def open_landings(self, target: str) -> tuple[Landing, ...]:
         return tuple(_landing(row) for row in self._rows(sql.OPEN_LANDINGS, target=target))
@@ -111,6 +139,15 @@ class SqlTrainLog:
 
         if statements:
             self._database.write(work)
+
+
+def _hold_epoch(run: Run, epoch: int) -> None:
+    if run(sql.HOLD_EPOCH, {"epoch": epoch}).fetchone() is None:
+        raise Overtaken
+
+
+def _whole(row: Row | None, name: str) -> int:
+    return Fields("the train", row or {}).whole(name)
 
 
 def _fields(row: Row) -> Fields:
@@ -177,4 +214,5 @@ def _landing(row: Row) -> Landing:
         commit=Commit(it.text("commit_id")),
         tree=Tree(it.text("tree")),
         tasks=tuple(TaskId(task) for task in tasks),
+        epoch=it.whole("epoch"),
     )

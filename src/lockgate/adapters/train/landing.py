@@ -3,6 +3,8 @@
 Hooks do not run. After a push the user's own branch of that name is left alone.
 """
 
+from dataclasses import dataclass
+
 from lockgate.adapters.run import Finished
 from lockgate.adapters.train.asking import scripted
 from lockgate.adapters.train.checkouts import (
@@ -11,13 +13,14 @@ from lockgate.adapters.train.checkouts import (
     claimed,
     moved_forward,
 )
+from lockgate.adapters.train.pushes import Pushes
 from lockgate.adapters.train.targets import ask_remote, look_here, ref_of, shown
-from lockgate.adapters.train.user_git import alone, with_remote
+from lockgate.adapters.train.user_git import alone
 from lockgate.adapters.workspaces.hardened_git import is_ancestor, words_of
 from lockgate.adapters.workspaces.repositories import Repositories
 from lockgate.core.train_model import Commit
 from lockgate.errors import Refused, Unavailable
-from lockgate.ports.train import Arrived, Elsewhere, InTheWay, Target
+from lockgate.ports.train import Arrived, Elsewhere, InTheWay, Leave, Target
 
 # What the second commit does not have of the first, from one repository to the other, then the rest
 # of the line. A copy that was killed is simply made again.
@@ -26,19 +29,25 @@ printf '%s\\n^%s\\n' "$1" "$2" |
 git --git-dir="$3" pack-objects --quiet --revs --sparse --window=0 --threads=1 --stdout |
 git --git-dir="$4" unpack-objects -q && shift 4 && exec "$@"
 """
-_PUSH = (
-    *("push", "--porcelain", "--no-verify", "--no-follow-tags", "--no-signed"),
-    "--recurse-submodules=no",
-)
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """From one commit to the other, by whom."""
+
+    expected: Commit
+    commit: Commit
+    leave: Leave
 
 
 def land(
-    repos: Repositories, target: Target, expected: Commit, commit: Commit
+    repos: Repositories, target: Target, move: Move, pushes: Pushes
 ) -> Arrived | Elsewhere | InTheWay:
     with alone(target.project):
         if target.remote:
-            return _push(repos, target, expected, commit)
-        return _land_here(repos, target, expected, commit)
+            return _push(repos, target, move, pushes)
+        move.leave.check()
+        return _land_here(repos, target, move.expected, move.commit)
 
 
 def refuse_loss(repos: Repositories, target: Target, expected: Commit, commit: Commit) -> None:
@@ -89,18 +98,16 @@ def _follow(
     return _found_at(target, expected, commit, _said(done))
 
 
-def _push(
-    repos: Repositories, target: Target, expected: Commit, commit: Commit
-) -> Arrived | Elsewhere:
+def _push(repos: Repositories, target: Target, move: Move, pushes: Pushes) -> Arrived | Elsewhere:
+    expected, commit = move.expected, move.commit
     done = _copied(repos, target, expected, commit, "true")
     if done.code == 0:
-        branch = f"refs/heads/{target.branch}"
-        lease = f"--force-with-lease={branch}:{expected}"
-        asked = (*_PUSH, lease, "--", target.remote, f"{commit}:{branch}")
-        done = with_remote(target.project, *asked)
+        done = pushes.push(target, expected, commit, move.leave)
     if done.code == 0:
         return Arrived()
     ask_remote(target)
+    if look_here(target) == expected and pushes.moved_by_another(target):
+        return Elsewhere()
     return _found_at(target, expected, commit, _said(done))
 
 

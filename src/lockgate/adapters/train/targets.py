@@ -17,7 +17,7 @@ from lockgate.core.train_model import Commit
 from lockgate.errors import Unavailable
 from lockgate.ports.train import Target
 
-_FETCH = (
+FETCH = (
     "fetch",
     "--quiet",
     "--no-tags",
@@ -61,7 +61,7 @@ def seen(target: Target) -> tuple[Commit, ...]:
 def ask_remote(target: Target) -> None:
     """Under `alone`. A branch that was rewritten there is simply at another commit."""
     refspec = f"+refs/heads/{target.branch}:{ref_of(target)}"
-    done = with_remote(target.project, *_FETCH, "--", target.remote, refspec)
+    done = with_remote(target.project, *FETCH, "--", target.remote, refspec)
     if done.code == 0:
         return
     if "couldn't find remote ref" in done.err:
@@ -119,7 +119,7 @@ def lend(repos: Repositories, target: Target, commit: Commit) -> None:
 
 def _deepened(base: Path, source: Path, refspec: str) -> Finished:
     other_end = "--upload-pack=git -c 'safe.directory=*' upload-pack"
-    return git(base, *_FETCH, "--unshallow", other_end, "--", str(source), refspec)
+    return git(base, *FETCH, "--unshallow", other_end, "--", str(source), refspec)
 
 
 def _written(ref: Path) -> Commit | None:

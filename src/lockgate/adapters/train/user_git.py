@@ -1,7 +1,7 @@
 """The user's own repository: git as they have configured it, and our lock on it."""
 
 import os
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -13,6 +13,8 @@ from lockgate.ports import Project
 
 LOCK = "lockgate-landing"
 REMOTE_SECONDS = 180.0
+SLACK = 30.0  # seconds for what was killed to be gone
+_WHEN_TOLD = 'read -r go && exec "$@"'
 # Hooks are for what the user does; what lands here was judged by gates.
 _OPTIONS = (
     "core.hooksPath=/dev/null",
@@ -49,6 +51,15 @@ def with_remote(project: Project, *argv: str) -> Finished:
     return _run(_place(project), argv, REMOTE_SECONDS)
 
 
+def push_within(
+    project: Project, first: Callable[[], None], seconds: float, *argv: str
+) -> Finished:
+    """As with_remote. Its time counts from before `first` is called, also while we are stopped."""
+    git = _git(_place(project), argv)
+    limited = ("timeout", "-s", "KILL", f"{seconds:g}", "sh", "-c", _WHEN_TOLD, "sh", *git)
+    return run(limited, deadline=seconds + SLACK, first=first)
+
+
 def _place(project: Project) -> Path:
     root = Path(project.root)
     return root if root.is_dir() else Path(project.common_dir)
@@ -60,6 +71,9 @@ def _run(
     deadline: float,
     environment: Mapping[str, str] | None = None,
 ) -> Finished:
+    return run(_git(where, argv), deadline=deadline, environment=environment)
+
+
+def _git(where: Path, argv: tuple[str, ...]) -> tuple[str, ...]:
     options = (part for it in _OPTIONS for part in ("-c", it))
-    git = ("git", "-C", os.fspath(where), *options, *argv)
-    return run(git, deadline=deadline, environment=environment)
+    return ("git", "-C", os.fspath(where), *options, *argv)

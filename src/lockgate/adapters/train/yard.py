@@ -6,10 +6,12 @@ from pathlib import Path
 from lockgate.adapters.train import landing, notes, targets
 from lockgate.adapters.train.candidates import Front, clash, put_all
 from lockgate.adapters.train.marks import Facts, facts_of, mark, unmark
+from lockgate.adapters.train.pushes import Pushes
 from lockgate.adapters.workspaces.repositories import Repositories, repositories_of, writing
 from lockgate.core.settings import MergeStrategy
 from lockgate.core.train_model import Built, Commit, Conflict
-from lockgate.ports import Arrived, Elsewhere, InTheWay, Load, Project, Target
+from lockgate.ports import Arrived, Elsewhere, InTheWay, Leave, Load, Project, Target
+from lockgate.ports.train import ANYBODY
 
 MOST_KNOWN = 10_000
 
@@ -20,8 +22,8 @@ class GitYard:
     What it has seen of a commit it does not ask for again: that never changes.
     """
 
-    def __init__(self, home: Path) -> None:
-        self.home = home
+    def __init__(self, home: Path, pushes: Pushes | None = None) -> None:
+        self.home, self._pushes = home, pushes or Pushes()
         self._known: dict[Commit, Facts] = {}  # those that judge.git has whole
         self._built_on: dict[Commit, Commit] = {}
 
@@ -47,12 +49,15 @@ class GitYard:
         return Built(front.commit, front.facts.tree)
 
     def land(
-        self, target: Target, expected: Commit, commit: Commit
+        self, target: Target, expected: Commit, commit: Commit, leave: Leave = ANYBODY
     ) -> Arrived | Elsewhere | InTheWay:
         repos = self._of(target.project)
         if not self._was_built_on(commit, expected):
             landing.refuse_loss(repos, target, expected, commit)
-        return landing.land(repos, target, expected, commit)
+        return landing.land(repos, target, landing.Move(expected, commit, leave), self._pushes)
+
+    def shut_out(self, target: Target, leave: Leave) -> bool:
+        return self._pushes.shut_out(target, leave)
 
     def has(self, target: Target, commit: Commit) -> bool:
         if target.remote:
