@@ -5,7 +5,11 @@ import time
 
 import pytest
 
+from lockgate.adapters.store.train_log import SqlTrainLog
 from lockgate.core.model import Role, Status
+from lockgate.core.train_model import Commit, Tree
+from lockgate.ports import Landing
+from tests.adapters.workshop import asked, git
 from tests.faces.shell import CONFIG, Shell, commit_config
 
 TESTS = CONFIG.replace(
@@ -161,3 +165,57 @@ def test_evidence_that_is_nested_too_deeply_is_no_evidence(shell, tmp_path):
     shell.git("notes", "--ref=refs/notes/lockgate", "add", "--file", str(tmp_path / "note"), "main")
 
     assert "another commit's, or damaged" in shell.run("verify", "main").why
+
+
+# --- lockgate verify ----------------------------------------------------------------------------
+
+
+def noted(shell: Shell) -> tuple[str, str]:
+    """HEAD and its tree, with a note that fits and that anybody could have written."""
+    commit, tree = (asked(shell.repo, "rev-parse", it) for it in ("HEAD", "HEAD^{tree}"))
+    proof = {"gate": "tests", "proof": {"tree": tree, "ran": ["true"]}}
+    evidence = {"commit": commit, "tree": tree, "train": [proof], "changes": []}
+    git(shell.repo, "notes", "--ref=refs/notes/lockgate", "add", "-m", json.dumps(evidence))
+    return commit, tree
+
+
+def lands(shell: Shell, commit: str, tree: str, *, landed: bool) -> None:
+    """What the log of this home has of a landing."""
+    app = shell.app()
+    log = SqlTrainLog(app.store.database)
+    meant = Landing(expected=Commit("0" * 40), commit=Commit(commit), tree=Tree(tree), tasks=())
+    log.settle("p  main", log.intend("p  main", meant, 1.0).number, landed=landed)
+    app.store.close()
+
+
+def test_verify_says_that_a_note_alone_vouches_for_a_landing(shell):
+    commit, tree = noted(shell)
+    lands(shell, commit, tree, landed=False)
+
+    said, facts = shell.did("verify", "HEAD"), shell.run("verify", "HEAD", "--json").facts
+
+    assert "not in this home's log; the note alone says so" in said
+    assert (facts["commit"], facts["in_log"]) == (commit, False)
+
+
+def test_verify_says_that_this_homes_log_knows_the_landing(shell):
+    commit, tree = noted(shell)
+    lands(shell, commit, tree, landed=True)
+
+    said, facts = shell.did("verify", "HEAD"), shell.run("verify", "HEAD", "--json").facts
+
+    assert "in this home's log" in said
+    assert "the note alone" not in said
+    assert facts["in_log"] is True
+
+
+@pytest.mark.parametrize("landed", [False, True], ids=["unknown", "in the log"])
+def test_verify_says_of_a_commit_without_a_note_whether_the_log_knows_it(shell, landed):
+    commit, tree = (asked(shell.repo, "rev-parse", it) for it in ("HEAD", "HEAD^{tree}"))
+    lands(shell, commit, tree, landed=landed)
+
+    answer = shell.run("verify", "HEAD")
+
+    assert answer.code == 1
+    assert ("this home's log has its landing" in answer.why) is landed
+    assert ("it did not come through the queue" in answer.why) is not landed

@@ -13,6 +13,7 @@ from lockgate.core.arrival import stay
 from lockgate.core.effects import ReleaseWorkspace
 from lockgate.core.epochs import Term
 from lockgate.core.model import GatesPassed, Status, TaskId
+from lockgate.core.trouble import Trouble
 from lockgate.errors import Overtaken, Refused
 from lockgate.ports import InTheWay, Landing
 from lockgate.services import merge_queue
@@ -509,7 +510,7 @@ def test_what_an_earlier_orchestrator_may_still_push_is_waited_for(auto, arrives
     again = second.turn(auto.project, at_once)
 
     assert again == begun + 60.0
-    assert auto.held == {"queue of repo": MAY_STILL_PUSH}
+    assert auto.held == {"queue of repo": Trouble(why=MAY_STILL_PUSH)}
     assert auto.contents() == [set()]
     assert auto.log.open_landings(name) == (landing,)
 

@@ -7,11 +7,13 @@ from typing import cast
 from lockgate.core.model import Status, Task
 from lockgate.core.steering import steering, told_of
 from lockgate.faces.words import SHORT, one_line, queued, table
-from lockgate.services.queueing import Clash, Forecast, Listing, Row
+from lockgate.services.queueing import Clash, Forecast, Listing, Row, Verified
 from lockgate.services.views import large_change
 
 LANDING = "landing"
 RAN = 90  # characters of what a gate ran
+IN_LOG = "in this home's log"
+NOT_IN_LOG = "not in this home's log; the note alone says so"
 
 Facts = Mapping[str, object]
 
@@ -94,11 +96,13 @@ def queue_lines_of(task: Task, forecast: Sequence[Forecast]) -> list[tuple[str, 
     ]
 
 
-def evidence_text(commit: str, evidence: Facts) -> str:
+def evidence_text(found: Verified) -> str:
+    evidence = found.evidence
     rows = [
-        ("commit", commit),
+        ("commit", found.commit),
         ("tree", _said(evidence, "tree")),
         ("onto", f"{_said(evidence, 'onto')} of {_said(evidence, 'target')}"),
+        ("landing", IN_LOG if found.in_log else NOT_IN_LOG),
         ("rules", f"configuration {_said(evidence, 'config_hash')[:SHORT]}"),
         *(("tested by", _gate(it)) for it in _listed(evidence, "train")),
     ]

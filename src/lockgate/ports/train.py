@@ -181,3 +181,7 @@ class TrainLog(Protocol):
     def landed(self, target: str, before: float) -> int:
         """How many changes had landed by then."""
         ...
+
+    def knows(self, commit: Commit) -> bool:
+        """Whether this very commit has landed, on whichever target."""
+        ...

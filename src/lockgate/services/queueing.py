@@ -20,6 +20,10 @@ from lockgate.services.train_view import Train, TrainView
 LIVE = frozenset({Status.WORKING, Status.AGENT_REVIEW, Status.REVIEWING, Status.STUCK})
 MOST = 50  # live changes that a forecast looks at
 FIRST = 8  # of the queue, each of which is tried with each
+ANOTHER_WAY = "it did not come through the queue: it has no evidence"
+MISSING = "this home's log has its landing, but its note in refs/notes/lockgate is gone"
+DAMAGED = "its evidence is another commit's, or damaged"
+OF_ANOTHER_TREE = "its evidence is of another tree than the commit's"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +62,14 @@ class Listing:
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """What the note of a commit says; `problem` is why it is not to be believed, if it is not."""
+    """What the note of a commit says; `problem` is why it is not to be believed, if it is not.
+
+    `in_log`: the landing is in this home's own log, which does not need the note to know it.
+    """
 
     commit: Commit
     evidence: dict[str, object]
+    in_log: bool
     problem: str = ""
 
 
@@ -132,14 +140,15 @@ class Queueing:
         if found is None:
             return None
         commit, text = found
+        in_log = self.view.log.knows(commit)
         if text is None:
-            return Verified(commit, {}, "it did not come through the queue: it has no evidence")
+            return Verified(commit, {}, in_log, MISSING if in_log else ANOTHER_WAY)
         evidence = _object(text)
         if evidence is None or evidence.get("commit") != commit:
-            return Verified(commit, evidence or {}, "its evidence is another commit's, or damaged")
+            return Verified(commit, evidence or {}, in_log, DAMAGED)
         if not _judges(evidence, self.repository.tree_of(project, commit)):
-            return Verified(commit, evidence, "its evidence is of another tree than the commit's")
-        return Verified(commit, evidence)
+            return Verified(commit, evidence, in_log, OF_ANOTHER_TREE)
+        return Verified(commit, evidence, in_log)
 
     def _clashes(self, project: Project, tasks: Sequence[Task]) -> tuple[Clash, ...]:
         pairs = ((a, b, self._overlap(project, a, b)) for a, b in combinations(tasks, 2))

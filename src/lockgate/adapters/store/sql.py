@@ -168,6 +168,7 @@ UPDATE landings SET landed = :landed WHERE target = :target AND number = :number
 OPEN_LANDINGS = """
 SELECT * FROM landings WHERE target = :target AND landed IS NULL ORDER BY number
 """
+LANDED_COMMIT = "SELECT target FROM landings WHERE commit_id = :commit_id AND landed = 1 LIMIT 1"
 LANDED = """
 SELECT coalesce(sum(changes), 0) AS n FROM landings
 WHERE target = :target AND landed = 1 AND time < :before

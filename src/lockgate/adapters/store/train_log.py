@@ -126,6 +126,9 @@ class SqlTrainLog:
         [row] = self._rows(sql.LANDED, target=target, before=before)
         return int(str(row["n"]))
 
+    def knows(self, commit: Commit) -> bool:
+        return bool(self._rows(sql.LANDED_COMMIT, commit_id=commit))
+
     def _results(self, target: str, rules: str) -> Sequence[Row]:
         return self._rows(sql.TRAIN_RESULTS, target=target, rules=rules)
 

@@ -31,8 +31,9 @@ def list_queue(*, as_json: bool) -> None:
 def verify(*, commit: str, as_json: bool) -> None:
     """Show which gates judged a landed commit, on which tree, by which rules.
 
-    The evidence is the commit's note in refs/notes/lockgate. Exits 1 where the commit did not come
-    through the queue, and where its evidence does not fit it.
+    The evidence is the commit's note in refs/notes/lockgate; whether this home's own log has the
+    landing too is said with it. Exits 1 where the commit did not come through the queue, and where
+    its evidence does not fit it.
     """
     it = app()
     must_be_human(it.caller, "nothing was verified")
@@ -49,8 +50,8 @@ def verify(*, commit: str, as_json: bool) -> None:
             why=found.problem,
             fix=f"see what it is: git show {found.commit[:12]}",
         )
-    facts = {"commit": found.commit, "evidence": found.evidence}
-    show(facts, queue_words.evidence_text(found.commit, found.evidence), as_json=as_json)
+    facts = {"commit": found.commit, "in_log": found.in_log, "evidence": found.evidence}
+    show(facts, queue_words.evidence_text(found), as_json=as_json)
 
 
 def _told(it: App, project: Project) -> tuple[str, ...]:
