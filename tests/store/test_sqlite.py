@@ -453,6 +453,7 @@ def test_a_kill_loses_nothing_acknowledged_and_doubles_nothing(path: Path) -> No
         sql.PAGE_OF_PROJECT_AND_STATUS,
         sql.TASK,
         sql.TASKS_NAMED,
+        sql.TASKS_ON_BRANCH,
         sql.EVENTS,
         sql.EVENTS_OF_TASK,
         sql.EFFECTS_OF_TASK,
