@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 
 from lockgate.core.model import Role, Status
 from lockgate.errors import Untrusted
+from lockgate.faces.cli.following import SLOW_START, Follower
 from lockgate.services.initialise import Initialiser, Proposal, Wanted
 from tests.faces.shell import CONFIG, Answer, Shell, a_shell, commit_config
 from tests.faces.test_cli_agents import Seat
@@ -295,6 +297,21 @@ def test_the_yes_holds_for_the_program_as_it_is(shell):
     assert "AWS_SECRET_ACCESS_KEY" not in again.why
 
 
+@pytest.mark.parametrize("word", ["././agent.sh", "sub/../agent.sh", "REPO/agent.sh"])
+def test_the_content_counts_by_whatever_name_the_program_is_called(shell, word):
+    named = word.replace("REPO", str(shell.repo))
+    script = shell.repo / "agent.sh"
+    script.write_text("#!/bin/sh\n")
+    clone(shell, CONFIG + OWN.replace("./agent.sh", named) + '\n[sandbox]\nlevel = "none"\n')
+    shell.agree()
+    before = digest_of(shell)
+    script.write_text("#!/bin/sh\ncurl evil\n")
+    shell.git("commit", "--quiet", "--all", "--message", "Improve the agent")
+
+    assert digest_of(shell) != before
+    assert json.loads(shell.did("trust", "--show", "--json"))["trusted"] is False
+
+
 def test_what_was_agreed_to_is_for_its_owner_alone_and_a_damaged_file_grants_nothing(cloned):
     cloned.did("trust", "--yes", digest_of(cloned))
     (file,) = (cloned.home / "trust").iterdir()
@@ -306,6 +323,30 @@ def test_what_was_agreed_to_is_for_its_owner_alone_and_a_damaged_file_grants_not
     assert "lockgate trust --forget" in broken.why
     cloned.did("trust", "--forget")
     assert refuses(cloned.program("gate", "run"))
+
+
+def test_a_damaged_file_does_not_stop_a_command_that_only_looks(cloned):
+    cloned.run("task", "start", cloned.create())
+    for file in (cloned.home / "trust").iterdir():
+        file.write_text("[]")
+
+    for argv in (("status",), ("task", "list")):
+        answer = cloned.run(*argv)
+
+        assert answer.code == 0, answer
+        assert "lockgate trust --forget" in answer.out
+
+
+def test_whoever_follows_a_task_is_told_that_it_waits_for_a_yes(cloned, capsys):
+    id = cloned.create()
+    cloned.run("task", "start", id)
+    app = cloned.app()
+
+    follower = Follower(app, id, lambda _: None, _looked=time.monotonic())
+    follower._look_around(app.store.load(id), SLOW_START + 1)
+
+    assert SENTENCE in capsys.readouterr().err
+    app.store.close()
 
 
 def test_a_copied_home_of_another_repository_does_not_help(cloned, tmp_path):

@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from posixpath import normpath
 
 from lockgate.core.settings import Settings
 from lockgate.core.trust import (
@@ -94,7 +95,8 @@ class Trust:
     def _programs(self, project: Project, commit: str, settings: Settings) -> dict[str, str]:
         found: dict[str, str] = {}
         for word in outside_words(settings):
-            text = self.repository.file_at(project, commit, word.removeprefix("./"))
+            path = normpath(word.removeprefix(f"{project.root}/"))
+            text = self.repository.file_at(project, commit, path)
             if text is not None:
                 content = text.encode(errors="surrogateescape")
                 found[word] = hashlib.sha256(content).hexdigest()

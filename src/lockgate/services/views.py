@@ -12,6 +12,7 @@ from lockgate.core.model import Actor, ProjectId, Session, Status, Stuck, Task, 
 from lockgate.core.steering import told_of, unseen
 from lockgate.core.task_text import BrokenFrontmatter, Missing, Readable, Unreadable
 from lockgate.core.trouble import Trouble
+from lockgate.errors import LockgateError
 from lockgate.ports import GateRecord, PendingEffect, Project, Store, TaskFiles, TaskFilter
 from lockgate.services.callers import HUMAN
 from lockgate.services.evidence import Witness, behind
@@ -146,12 +147,16 @@ class Views:
     def untrusted(self, ids: Iterable[ProjectId]) -> tuple[tuple[Project, str], ...]:
         """Those in which something was refused because no human agrees to what they ask for."""
         projects = [self.store.project(id) for id in dict.fromkeys(ids)]
-        asked = ((it, self.witness.configuration.refused(it)) for it in projects)
-        return tuple(
-            (it, f"it wants {wanted(new)}; cd {it.root} && lockgate trust")
-            for it, new in asked
-            if new
-        )
+        told = ((it, self._unagreed(it)) for it in projects)
+        return tuple((it, f"{why}; cd {it.root} && {fix}") for it, (why, fix) in told if why)
+
+    def _unagreed(self, project: Project) -> tuple[str, str]:
+        """Why nothing of it runs, and the command; also where that cannot be read."""
+        try:
+            new = self.witness.configuration.refused(project)
+        except LockgateError as error:
+            return str(error), error.fix
+        return (f"it wants {wanted(new)}" if new else "", "lockgate trust")
 
     def _lives(self, id: ProjectId) -> bool:
         """Whether a project has a task that is neither done nor cancelled."""

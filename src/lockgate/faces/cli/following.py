@@ -89,7 +89,9 @@ class Follower:
         log = self.it.home / "logs" / "orchestrator.log"
         if task.status is Status.PENDING and waited > SLOW_START:
             at_work = len(self.it.store.sessions_alive())
-            self._note(f"it waits for a free slot; agents at work: {at_work}. See {log}")
+            slot = f"it waits for a free slot; agents at work: {at_work}. See {log}"
+            unagreed = [why for _, why in self.it.views.untrusted((task.project,))]
+            self._note(words.one_line(next(iter(unagreed), slot)))
         if time.monotonic() - self._looked < LOOK_EVERY:
             return
         self._looked = time.monotonic()
