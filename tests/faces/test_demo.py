@@ -203,6 +203,8 @@ SAMPLE = {
     "why": "no bwrap",
     "feedback": {"findings": [{"issue": "exited 1\nfile.py:1: error: no\nat the end"}]},
     "summary": "Fix it",
+    "goal": "Fix it",
+    "branch": "fix-login",
     "role": "worker",
     "crash_count": 1,
     "iteration": 2,
