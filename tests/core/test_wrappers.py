@@ -136,6 +136,7 @@ def put(path: str, old: str, new: str) -> dict[str, str]:
         ("make test", "Makefile", "\truff check\n", "\ttrue\n", []),
         ("make test", "Makefile", "VERSION", "new: test\n\ttrue\nVERSION", []),
         ("make test", "Makefile", "VERSION", ".IGNORE:\nVERSION", ["adds make .IGNORE"]),
+        ("make test", "Makefile", ".PHONY: test", ".PHONY:", ["edits make test"]),
         ("just test", "justfile", "pytest {{flags}}", "true", ["edits just test"]),
         ("just test", "justfile", "  x\n", "  y\n", []),
         ("npm test", "package.json", "tsc", "true", ["edits package.json scripts.pretest"]),
@@ -180,6 +181,16 @@ def test_a_file_that_comes_before_another_is_an_edit_and_the_other_is_none():
 
     assert made == ["adds make test", "adds pytest.py"]
     assert run == ["adds pytest.py"]
+
+
+def test_a_file_that_keeps_make_from_a_target_of_its_name_is_an_edit():
+    phony = {**FILES, "test": "", "build": "", "build/": ""}
+
+    found = edits("make test", reading(FILES), reading(phony))
+
+    assert [it.said for it in found] == ["adds build", "adds build/"], "test is phony"
+    assert laid(found, reading(FILES), reading(phony)).drop == ("build", "build/")
+    assert edits("make test", reading(phony), reading(FILES)) == ()
 
 
 def test_what_only_bases_wrapper_leads_to_is_an_edit_too():

@@ -132,6 +132,19 @@ def test_a_make_target_that_lets_a_red_change_pass_fails_it(shell: Shell, makefi
 
 
 @pytest.mark.skipif(MAKE, reason="needs make")
+@pytest.mark.parametrize("name", ["test", "test/a.txt"])
+def test_a_file_that_keeps_make_from_the_target_fails_the_gate(shell: Shell, name) -> None:
+    a_repository(shell, "make test", {"Makefile": "test:\n\tgrep -q hello app.py\n"})
+    edit(shell, "app.py", RED)
+    edit(shell, name, "x\n")
+
+    answer, result = judged(shell)
+
+    assert result == "failed"
+    assert f"runs: {name.removesuffix('a.txt')}" in said(answer)
+
+
+@pytest.mark.skipif(MAKE, reason="needs make")
 def test_a_new_make_target_asks_nobody(shell: Shell) -> None:
     a_repository(shell, "make test", {"Makefile": MAKEFILE})
     edit(shell, "Makefile", f"{MAKEFILE}new: test\n\ttrue\n")

@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-Read = Callable[[str], str | None]
+Read = Callable[[str], str | None]  # a path's text; of one that ends with `/`, if it is there
 
 FILES = 100  # that include each other
 PARTS = 3000  # targets and variables; more are not told apart
@@ -59,6 +59,12 @@ class Book:
     @property
     def too_big(self) -> bool:
         return len(self.parts) + len(self.variables) > PARTS or len(self.files) > FILES
+
+    @property
+    def phony(self) -> frozenset[str]:
+        """The targets that are made though a file has their name."""
+        said = (expanded(it.needs, self.values) for it in self.parts if it.name == ".PHONY")
+        return frozenset(name for it in said for name in it.split())
 
     def sets(self, it: Part) -> None:
         self.variables.append(it)

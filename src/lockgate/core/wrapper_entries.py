@@ -31,6 +31,7 @@ from lockgate.core.wrapper_tools import (
 )
 
 MOST = 300  # entries
+THERE = "it is there"
 DEEPEST = 12  # that name each other
 CHARACTERS = 2_000_000  # of shell that are read
 _TAKE_VALUE = frozenset(
@@ -47,6 +48,7 @@ class Kind(StrEnum):
     SCRIPT = "script"  # of a package.json
     KEY = "key"  # of a package.json
     SECTION = "section"  # of an ini or TOML file
+    PLACE = "place"  # a file or directory that keeps make from a target of its name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -211,15 +213,24 @@ class _Walk:
             self._whole(book.files)
             return
         targets, variables = book.reached(goals)
+        phony = book.phony
         for it in variables:
             self._joined(Kind.TARGET, f"{tool} variable {it.name}", it.path, it.text)
         for it in targets:
-            self._joined(Kind.TARGET, f"{tool} {it.name}", it.path, it.text)
+            how = "phony: " if it.name in phony else ""
+            self._joined(Kind.TARGET, f"{tool} {it.name}", it.path, f"{how}{it.text}")
+            if tool == "make" and not how:
+                self._place(_joined(where[0], it.name))
             script = it.recipe[:1] and it.recipe[0].startswith("#!")
             lines = ("\n".join(it.recipe),) if script else it.recipe
             for line in lines:
                 told = expanded(line.lstrip("@-+ "), {"MAKE": "make", **book.values})
                 self.shell(told, where, depth + 1)
+
+    def _place(self, path: str) -> None:
+        for it in (path, f"{path}/"):
+            if path and self.read(it) is not None:
+                self._add(Kind.PLACE, it, it, THERE)
 
     def _joined(self, kind: Kind, name: str, path: str, text: str) -> None:
         """A target or variable that is written in several places is one entry."""

@@ -34,6 +34,7 @@ FILES = {
     "karma": ("karma.conf.*",),
     "mocha": (".mocharc.*", ".mocharc"),
     "nox": ("noxfile.py",),
+    "pre-commit": (".pre-commit-config.yaml",),
     "playwright": ("playwright.config.*",),
     "rake": ("Rakefile", "rakefile"),
     "task": ("Taskfile.yml", "Taskfile.yaml", "taskfile.yml", "taskfile.yaml"),

@@ -10,7 +10,7 @@ from lockgate.core import config_sections as sections
 from lockgate.core.evaluation import Broken, Failed, Passed, SingleGateResult, Waiting
 from lockgate.core.findings import Finding, Location, Priority
 from lockgate.core.makefiles import Read
-from lockgate.core.wrapper_entries import Entry, Kind, entries
+from lockgate.core.wrapper_entries import THERE, Entry, Kind, entries
 
 AGAIN = 5  # times that wrappers behind wrappers are looked for
 SHOWN = 20  # tests, or edits, that a text names
@@ -49,9 +49,10 @@ def edits(command: str, base: Read, change: Read) -> tuple[Edit, ...]:
 
 def mixed(it: "Laid", base: Read, change: Read) -> Read:
     """Reads the change's tree with base's wrappers in it."""
+    directories = tuple(path for path in it.drop if path.endswith("/"))
 
     def read(path: str) -> str | None:
-        if path in it.drop:
+        if path in it.drop or path.startswith(directories):
             return None
         return it.written.get(path) or (base if path in it.take else change)(path)
 
@@ -68,7 +69,8 @@ def _edits(command: str, base: Read, change: Read) -> tuple[Edit, ...]:
     new = {(it.path, it.name): it for it in entries(command, change)}
     both = [new[it] for it in sorted(old.keys() & new.keys()) if old[it].text != new[it].text]
     edited = {it.path for it in both if it.kind is Kind.TARGET}
-    left = [(old[it], change, "removes") for it in sorted(old.keys() - new.keys())]
+    gone = (old[it] for it in sorted(old.keys() - new.keys()))
+    left = [(it, change, "removes") for it in gone if it.kind is not Kind.PLACE]
     left += [(new[it], base, "adds") for it in sorted(new.keys() - old.keys())]
     found = [Edit(it, "edits") for it in both]
     for entry, read, how in left:
@@ -84,6 +86,8 @@ def _text_at(entry: Entry, read: Read) -> str | None:
     text = read(entry.path)
     if text is None or entry.kind is Kind.FILE:
         return text
+    if entry.kind is Kind.PLACE:
+        return THERE
     if entry.kind in {Kind.SCRIPT, Kind.KEY}:
         package = sections.package_of(text)
         return next(iter(_parts(entry, package)), None)
@@ -104,7 +108,10 @@ def _parts(entry: Entry, package: Mapping[str, object]) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Laid:
-    """How base's wrappers come into the change's tree: files taken, taken out, written."""
+    """How base's wrappers come into the change's tree: files taken, taken out, written.
+
+    What is taken out may be a directory, with a `/` at its end.
+    """
 
     take: tuple[str, ...]
     drop: tuple[str, ...]

@@ -41,16 +41,29 @@ class Sides:
     def change(self, path: str) -> str | None:
         return self._read(self.it.task.candidate, path)
 
+    def files_in(self, paths: tuple[str, ...]) -> tuple[str, ...]:
+        """These files of the change, and those in the directories among them."""
+        folders = tuple(it for it in paths if it.endswith("/"))
+        here = self._files(self.it.task.candidate)
+        return tuple(it for it in here if it in paths or it.startswith(folders))
+
     def _read(self, commit: str, path: str) -> str | None:
+        listed = self._files(commit)
+        if path.endswith("/"):
+            return path if any(it.startswith(path) for it in listed) else None
+        blob = listed.get(path)
+        if blob is not None and blob not in self._texts:
+            self._take((blob,))
+        return None if blob is None else self._texts[blob]
+
+    def _files(self, commit: str) -> Mapping[str, str]:
+        """Path to blob."""
         if not self._listed:
             both = (self.fork, self.it.task.candidate)
             self._listed = {it: self.trees.blobs(self.it.project, it) for it in both}
             found = (side.get(it) for side in self._listed.values() for it in self.likely)
             self._take(tuple(sorted({it for it in found if it})))
-        blob = self._listed[commit].get(path)
-        if blob is not None and blob not in self._texts:
-            self._take((blob,))
-        return None if blob is None else self._texts[blob]
+        return self._listed[commit]
 
     def _take(self, blobs: tuple[str, ...]) -> None:
         if blobs:
@@ -101,7 +114,7 @@ class WrappedCommands:
         blend = Blend(
             commit=task.candidate,
             other=sides.fork,
-            mixed=Mixed(put.take, put.drop),
+            mixed=Mixed(put.take, sides.files_in(put.drop)),
             planted=put.written,
         )
         self.workspaces.discard(place)
