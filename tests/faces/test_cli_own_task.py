@@ -57,7 +57,7 @@ ABOUT_ALL = (
 )
 # Commands that tell nothing of a task that is there.
 ABOUT_NONE = {
-    *(("auth",), ("demo",), ("doctor",), ("down",), ("init",), ("run",), ("up",)),
+    *(("auth",), ("demo",), ("doctor",), ("down",), ("init",), ("run",), ("trust",), ("up",)),
     *(("gate", "check"), ("gate", "explain"), ("gate", "run"), ("queue", "simulate")),
     *(("task", "create"), ("task", "import")),
 }
