@@ -103,7 +103,8 @@ def test_10_no_link_leads_outside(house, tmp_path) -> None:
 
     assert "secret" not in done.out
     assert outside.read_text() == "secret"
-    assert not (house.place / "reports").exists()
+    left = {it.name: it.read_bytes() for it in everything(house) if it.parent.name == "reports"}
+    assert left == {"report.xml": b""}, "a report that is a link is there, and empty"
     for name in ("link", "up"):
         (house.checkout / name).unlink()
 
