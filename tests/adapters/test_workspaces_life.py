@@ -162,7 +162,7 @@ def test_a_branch_of_the_users_is_adopted_as_the_change(shop) -> None:
 
     change = shop.workspaces.adopt(shop.project, task)
 
-    assert change == Change(tip, ("mine.txt",), change.patch)
+    assert change == Change(tip, ("mine.txt",), change.patch, added=len("x\n"))
     assert asked(shop.judge, "rev-parse", f"refs/lockgate/changes/{task.id}") == tip
 
 
