@@ -254,7 +254,10 @@ def test_every_event_is_told_in_one_line_or_not_at_all(type):
         ("change.landed", {}, "the target is at cccccccccccc now: exactly what was tested"),
         ("step.passed", {}, "step red passed"),
         ("GATE_FAILED", {"reason": "exit 1"}, "step red failed (exit 1), 2 in a row"),
-        ("USER_ESCALATION", {}, "the steps escalated; a fresh worker goes on"),
+        ("USER_ESCALATION", {}, "the steps escalated: this needs a human; a fresh worker goes on"),
+        ("publish.skipped", {}, "branch fix-login in your repository was left as it is: no bwrap"),
+        ("task.troubled", {}, "cannot go on, and needs a human: no bwrap"),
+        ("task.recovered", {}, "goes on: what had failed is done"),
     ],
 )
 def test_what_an_event_says(type, data, story):
