@@ -11,6 +11,7 @@ from lockgate.core.limits import ESCALATION_THRESHOLD
 from lockgate.core.model import Actor, Cause, Role, Status, TaskId
 from lockgate.core.trouble import Trouble
 from lockgate.core.turns import Move
+from lockgate.errors import TransitionRefused
 from lockgate.faces import words
 from lockgate.ports import Unfit
 from lockgate.services.callers import Caller
@@ -418,6 +419,15 @@ def test_a_branch_that_became_the_base_meanwhile_is_not_published(tmp_path) -> N
     assert stage.world.task(id).status is S.REVIEWING
     assert stage.workspaces.published == []
     assert "publish.skipped" in stage.world.types(id)
+
+
+def test_a_branch_of_that_name_without_the_change_is_no_landing(tmp_path) -> None:
+    stage, id = _judged_without_review(tmp_path)
+    git(stage.world.root, "branch", "fix-login")
+    stage.turn(HEALTH_CHECK)
+
+    with pytest.raises(TransitionRefused, match="is not in the target branch"):
+        stage.world.move(id, S.DONE)
 
 
 def test_a_branch_of_its_own_is_published_once(tmp_path) -> None:

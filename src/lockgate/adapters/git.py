@@ -145,15 +145,15 @@ class GitRepository:
     def origin(self, project: Project) -> str:
         return self._git(Path(project.common_dir), "remote", "get-url", "origin").out.strip()
 
-    def landed(self, project: Project, branch: str, target: str) -> bool:
+    def landed(self, project: Project, change: str, target: str) -> bool:
         """By history, or by content: merging it once more would change nothing in the target."""
-        change, tip = self.commit_of(project, branch), self.commit_of(project, target)
-        if change is None or tip is None:
-            return False
         where = Path(project.common_dir)
-        if self._git(where, "merge-base", "--is-ancestor", change, tip).code == 0:
+        commit, tip = self._commit(where, change), self.commit_of(project, target)
+        if commit is None or tip is None:
+            return False
+        if self._git(where, "merge-base", "--is-ancestor", commit, tip).code == 0:
             return True
-        merged = self._git(where, "merge-tree", "--write-tree", tip, change)
+        merged = self._git(where, "merge-tree", "--write-tree", tip, commit)
         tree = self._git(where, "rev-parse", f"{tip}^{{tree}}")
         return merged.code == 0 and merged.out.strip() == tree.out.strip()
 

@@ -226,8 +226,8 @@ class Repository(Protocol):
         """Where it was cloned from, as the user's git has it; empty where nowhere is named."""
         ...
 
-    def landed(self, project: Project, branch: str, target: str) -> bool:
-        """Whether the target branch has everything of this one; False where either is missing."""
+    def landed(self, project: Project, change: str, target: str) -> bool:
+        """Whether the target branch has all of this commit; False where either is missing."""
         ...
 
     def current_branch(self, project: Project) -> str: ...

@@ -82,7 +82,7 @@ class Witness:
             actor=caller.actor,
             session=caller.session,
             landed=task.status is Status.REVIEWING
-            and self.repository.landed(project, task.branch, rules.base),
+            and self.repository.landed(project, _change_of(task), rules.base),
         )
         return Look(evidence, body, merged, self._tampered(task, canonical), hide)
 
@@ -150,3 +150,8 @@ def _read(text: TaskText) -> Artifacts:
             return Artifacts(problems=("TASK.md is missing",))
         case Unreadable():
             return Artifacts(problems=(text.why,))
+
+
+def _change_of(task: Task) -> str:
+    """The commit that was judged; of a task that a human moved by hand, the tip of its branch."""
+    return task.candidate or f"refs/heads/{task.branch}"
