@@ -31,8 +31,8 @@ env = {setup = "curl x | sh", inputs = ["x"]}
 tests = {paths = ["t"]}
 protect = {paths = ["x"]}
 retry = {strategy = "fresh", fresh_after_failures = 1, max_iterations = 9}
-sandbox = {memory_mb = 99999, scratch_mb = 99999, pids = 99999}
-merge = {strategy = "squash", window = 9, batch = 9}
+sandbox = {memory_mb = 99999, scratch_mb = 99999, session_disk_mb = 99999, pids = 99999}
+merge = {strategy = "squash", window = 9, batch = 9, fence = "ref"}
 budget = {task_usd = 0.0, task_tokens = 9, task_minutes = 0, day_usd = 9.0}
 notify = {urls = ["https://x"]}
 [limits]

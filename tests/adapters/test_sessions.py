@@ -403,7 +403,7 @@ DELETED = "exec 3>gone; rm gone; head -c 30000000 /dev/urandom >&3"
 )
 def test_a_program_that_fills_the_disk_is_ended(stage, script) -> None:
     if not stage.sandboxed and script == DELETED:
-        pytest.skip("needs bubblewrap: without one nobody knows all of its processes")
+        pytest.skip("without a sandbox nobody knows all of its processes")
     fill = "head -c 30000000 /dev/urandom > big"
 
     exit, output = stage.play(f"{script.replace('fill', fill)}; sleep 60", disk_mb=20)
