@@ -15,7 +15,8 @@ from lockgate.core.evaluation import Failed
 from lockgate.core.findings import Finding, Location, Priority
 from lockgate.core.gate_events import GateCompleted
 from lockgate.core.model import Status
-from lockgate.core.secrets import Secret, hiding, redacted, secrets_in, secrets_in_file
+from lockgate.core.redaction import redacted
+from lockgate.core.secrets import Secret, hiding, secrets_in, secrets_in_file
 from tests.given import ID, a_task
 
 KEY = 'sk-ant/api03+"A b\\C=Zü9876'

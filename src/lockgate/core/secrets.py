@@ -5,10 +5,8 @@ The runner of a session loads this too, so it takes nothing that is slow to load
 
 import re
 from binascii import b2a_base64
-from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, fields, is_dataclass, replace
-from enum import Enum
-from typing import TypeVar, cast
+from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple
 
 LEAST = 16  # characters: a shorter value would be found where it is no secret
 # A variable whose name says that its value is one; an agent's model or its address is none.
@@ -21,13 +19,10 @@ _ASSIGNED = re.compile(r"\s*(?:export\s+)?([A-Za-z_][A-Za-z0-9_.]*)\s*[=:]\s*(.*
 _PLAIN = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 _ESCAPES = {'"': '\\"', "\\": "\\\\", "\t": "\\t"}
 
-T = TypeVar("T")
-_SEVERAL: tuple[type[Collection[object]], ...] = (tuple, list, frozenset, set)
 Hide = Callable[[str], str]
 
 
-@dataclass(frozen=True, slots=True)
-class Secret:
+class Secret(NamedTuple):
     name: str
     value: str
 
@@ -104,34 +99,6 @@ def hiding_bytes(secrets: Iterable[Secret]) -> Callable[[bytes], bytes]:
         return text
 
     return hidden
-
-
-def redacted(it: T, hide: Hide) -> T:
-    """The same value with every text in it hidden, however deep it lies."""
-    return _redacted(it, hide)  # type: ignore[return-value]  # of the type that it was given
-
-
-def _redacted(it: object, hide: Hide) -> object:
-    if isinstance(it, str):
-        return it if isinstance(it, Enum) else hide(it)
-    if isinstance(it, dict):
-        pairs = cast("dict[object, object]", it)
-        return {key: _redacted(value, hide) for key, value in pairs.items()}
-    for kind in _SEVERAL:
-        if isinstance(it, kind):
-            make = cast("Callable[[Iterable[object]], object]", kind)
-            return make(_redacted(part, hide) for part in cast("Iterable[object]", it))
-    if is_dataclass(it) and not isinstance(it, type):
-        return _redacted_fields(it, hide)
-    return it
-
-
-def _redacted_fields(it: object, hide: Hide) -> object:
-    """The very object where nothing in it changes."""
-    before = {field.name: getattr(it, field.name) for field in fields(it)}  # type: ignore[arg-type]  # a dataclass
-    after = {name: _redacted(value, hide) for name, value in before.items()}
-    changed = {name: value for name, value in after.items() if value != before[name]}
-    return replace(it, **changed) if changed else it  # type: ignore[type-var]  # a dataclass
 
 
 def _lines(found: Iterable[Secret]) -> tuple[Secret, ...]:

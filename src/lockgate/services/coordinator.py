@@ -7,7 +7,7 @@ from lockgate.core import records, turns
 from lockgate.core.decision import Decision, Declined, Evidence, Refusal
 from lockgate.core.effects import MirrorTask
 from lockgate.core.model import Actor, Task, TaskId
-from lockgate.core.secrets import redacted
+from lockgate.core.redaction import redacted
 from lockgate.errors import StaleTask, TransitionRefused, TurnDeclined
 from lockgate.ports import Store
 from lockgate.services.callers import Caller

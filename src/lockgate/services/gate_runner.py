@@ -20,7 +20,8 @@ from lockgate.core.gates import (
     with_protected,
 )
 from lockgate.core.model import REVIEWS, Task
-from lockgate.core.secrets import hiding, redacted
+from lockgate.core.redaction import redacted
+from lockgate.core.secrets import hiding
 from lockgate.core.settings import Settings
 from lockgate.core.steering import asked_of
 from lockgate.core.wrappers import Edit, asking, question
