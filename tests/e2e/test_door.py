@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
@@ -19,6 +20,7 @@ GATE = (
     '[[gates.list]]\nname = "{}"\ntype = "command"\ncommand = "{}"\nserial = true\nattempts = 1\n'
 )
 WAITS = "touch {0}/waits; until test -e {0}/go; do sleep 0.02; done"
+IDLE = 4  # seconds, which a client has to come
 LASTS = "echo $$ > {0}/pid; exec sleep 600"
 
 
@@ -50,6 +52,16 @@ def gate_run(it: Orchestra, *argv: str) -> subprocess.Popen[str]:
     )
 
 
+@contextmanager
+def judging(it: Orchestra) -> Generator[subprocess.Popen[str]]:
+    """A `gate run` that is ended where its test fails: nobody waits for its gates then."""
+    with gate_run(it) as client:
+        try:
+            yield client
+        finally:
+            client.kill()
+
+
 def first_line(client: subprocess.Popen[str]) -> str:
     out: IO[str] | None = client.stdout
     assert out is not None
@@ -74,7 +86,7 @@ def test_a_gates_line_comes_while_the_next_gate_is_still_at_work(it, place) -> N
 
 @pytest.mark.parametrize("it", [LASTS], indirect=True)
 def test_what_it_runs_ends_with_whoever_asked(it, place) -> None:
-    with gate_run(it) as client:
+    with judging(it) as client:
         it.until(lambda: (place / "pid").exists() and bool((place / "pid").read_text()))
         client.send_signal(signal.SIGINT)
         assert client.wait(PATIENCE) == 130
@@ -86,7 +98,7 @@ def test_what_it_runs_ends_with_whoever_asked(it, place) -> None:
 
 @pytest.mark.parametrize("it", [LASTS], indirect=True)
 def test_an_orchestrator_that_stops_takes_what_it_runs_along(it, place) -> None:
-    with gate_run(it) as client:
+    with judging(it) as client:
         it.until(lambda: (place / "pid").exists() and bool((place / "pid").read_text()))
         begin = time.monotonic()
         it.down()
@@ -99,7 +111,7 @@ def test_an_orchestrator_that_stops_takes_what_it_runs_along(it, place) -> None:
 
 
 def test_an_orchestrator_that_dies_is_no_verdict(it, place) -> None:
-    with gate_run(it) as client:
+    with judging(it) as client:
         first_line(client)
         it.until((place / "waits").exists)
         it.kill()
@@ -139,7 +151,7 @@ def test_each_commit_is_judged_by_itself_whatever_came_before(it) -> None:
     for text in ("bad", "good", "good again", "worse", "good"):
         (it.root / "answer.txt").write_text(f"{text}\n")
         git(it.root, "commit", "--all", "--quiet", "--message", text)
-        with gate_run(it) as client:
+        with judging(it) as client:
             client.communicate(timeout=PATIENCE)
         verdicts.append(client.returncode)
 
@@ -157,7 +169,7 @@ def test_whoever_finds_other_programs_judges_with_those(it, place) -> None:
     (it.root / ".lockgate" / "config.toml").write_text(HEAD + GATE.format("first", "env true"))
     git(it.root, "commit", "--all", "--quiet", "--message", "two")
 
-    with gate_run(it) as client:
+    with judging(it) as client:
         out, err = client.communicate(timeout=PATIENCE)
 
     assert client.returncode == 1, (out, err)
@@ -166,12 +178,12 @@ def test_whoever_finds_other_programs_judges_with_those(it, place) -> None:
 
 def test_an_idle_orchestrator_does_not_leave_while_somebody_waits(it, place) -> None:
     it.down()
-    it.up("--idle", "0.2")
+    it.up("--idle", str(IDLE))
     it.until((it.home / "door.sock").exists)
-    with gate_run(it) as client:
+    with judging(it) as client:
         it.until((place / "waits").exists)
         it.wake()
-        time.sleep(1)
+        time.sleep(IDLE + 0.5)
         assert it.process is not None
         assert it.process.poll() is None
         (place / "go").touch()
