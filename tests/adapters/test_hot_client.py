@@ -516,6 +516,19 @@ def test_clients_that_do_not_finish_their_request_hold_up_nobody(
     assert turned_away(silent) == 0
 
 
+def test_an_end_whose_queue_is_full_is_there_and_is_waited_for(tmp_path) -> None:
+    path = str(tmp_path / "door.sock")
+    with socket.socket(socket.AF_UNIX) as listening, socket.socket(socket.AF_UNIX) as first:
+        listening.bind(path)
+        listening.listen(0)
+        first.connect(path)
+
+        answer = ask(path, asking("x"), patience=0.3)
+
+    assert answer is not None
+    assert "no answer within" in answer.err
+
+
 def test_of_many_that_wait_the_oldest_are_turned_away(tmp_path, opened, knocking) -> None:
     path = tmp_path / "door.sock"
     opened(path, echo)

@@ -272,7 +272,7 @@ def ask(path: str, request: Request, *, patience: float) -> Answer | None:
     try:
         with socket.socket(socket.AF_UNIX) as connection, short(path) as name:
             connection.settimeout(patience)
-            connection.connect(name)
+            _connect(connection, name, time.monotonic() + patience)
             connection.sendall(packed_request(request))
             connection.shutdown(socket.SHUT_WR)
             raw = received(connection)
@@ -281,6 +281,17 @@ def ask(path: str, request: Request, *, patience: float) -> Answer | None:
     except OSError:
         return None
     return parsed_answer(raw)
+
+
+def _connect(connection: socket.socket, name: str, last: float) -> None:
+    """Try again while the other end has more callers than its queue takes; TimeoutError then."""
+    while True:
+        try:
+            return connection.connect(name)
+        except BlockingIOError:
+            if time.monotonic() > last:
+                raise TimeoutError from None
+            time.sleep(0.02)
 
 
 @contextlib.contextmanager
