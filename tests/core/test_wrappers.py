@@ -11,7 +11,7 @@ from lockgate.core.evaluation import Broken, Failed, Passed, Proof
 from lockgate.core.findings import Finding, Priority
 from lockgate.core.makefiles import Read
 from lockgate.core.wrapper_entries import MOST, entries
-from lockgate.core.wrappers import agreed, edits, laid, question
+from lockgate.core.wrappers import agreed, asking, edits, laid, question
 
 FILES = {
     "test.sh": "#!/bin/sh\nset -e\n. scripts/env.sh\npython tools/run.py\n",
@@ -369,3 +369,134 @@ def test_what_is_the_same_on_both_sides_is_never_an_edit(command, other):
 @given(commands, st.dictionaries(st.sampled_from(["a.py", "src/b.js", "docs/c.md"]), texts))
 def test_a_change_of_other_files_is_never_an_edit(command, other):
     assert edits(command, reading(FILES), reading({**FILES, **other})) == ()
+
+
+# --- odd wrappers -------------------------------------------------------------------------------
+
+DEFINES = (
+    "define RUN =\n\tsh a.sh\nendef\nexport OTHER\nOTHER = 1\n"
+    "all: one.x two.x\n\t$(RUN)\n%.x:\n\tsh b.sh\n"
+)
+JUST = (
+    "set shell := ['sh', '-c']\n  stray\nimport 'more.just'\nimport 'gone.just'\n"
+    "export A := 'x'\n[private]\ntest: sub\n    pytest {{A}}\n"
+)
+SEVERAL = "a: b\na: c\nb: ; sh a.sh\nc: ; true\na: ; true\n"
+
+
+@pytest.mark.parametrize(
+    ("command", "files", "found"),
+    [
+        (
+            "make all",
+            {"Makefile": DEFINES, "a.sh": "1", "b.sh": "2"},
+            {"a.sh", "b.sh", "make %.x", "make all", "make variable OTHER", "make variable RUN"},
+        ),
+        (
+            "make",
+            {"Makefile": ".EXPORT_ALL_VARIABLES:\nA = 1\nall: ; true\n"},
+            {"make .EXPORT_ALL_VARIABLES", "make all", "make variable A"},
+        ),
+        (
+            "make",
+            {"Makefile": "export\nA = 1\nall: ; true\n"},
+            {"make all", "make variable A"},
+        ),
+        (
+            "make a",
+            {"Makefile": SEVERAL, "a.sh": ""},
+            {"a.sh", "make a", "make b", "make c"},
+        ),
+        (
+            "make -Csub a; make --directory=sub a",
+            {"sub/Makefile": "a: ; sh x.sh\n", "sub/x.sh": ""},
+            {"make a", "sub/x.sh"},
+        ),
+        (
+            "make a",
+            {"Makefile": f"A = {'x' * 21_000}\na: ; echo $(A){'y' * 21_000}\n"},
+            {"make a", "make variable A"},
+        ),
+        (
+            "just test",
+            {"justfile": JUST, "more.just": "import 'justfile'\nsub:\n    sh a.sh\n", "a.sh": ""},
+            {"a.sh", "just settings", "just sub", "just test", "just variable A"},
+        ),
+        ("make test", {}, set()),
+        ("just test", {}, set()),
+        ("npm run", FILES, set()),
+        ("npm exec jest", FILES, {"jest.config.js", "package.json jest"}),
+        ("npm test && npm test", FILES, NPM),
+        ("pytest -c own.ini", {"own.ini": "[pytest]\n"}, {"own.ini"}),
+        ("eval 'sh test.sh'", FILES, SCRIPT),
+        ("; ".join(["sh test.sh"] * 9_000), FILES, SCRIPT),
+    ],
+)
+def test_an_odd_wrapper_is_followed_too(command, files, found):
+    assert names(command, files) == found
+
+
+@pytest.mark.parametrize(
+    ("command", "before", "after", "said"),
+    [
+        (
+            "npm test",
+            '{"scripts": {"test": "jest"}}',
+            FILES["package.json"],
+            ["adds package.json jest", "adds package.json scripts.pretest"],
+        ),
+        (
+            "npm test",
+            FILES["package.json"],
+            "[]",
+            ["removes package.json jest", "removes package.json scripts.pretest"],
+        ),
+        (
+            "npm test",
+            FILES["package.json"],
+            "{",
+            ["removes package.json jest", "removes package.json scripts.pretest"],
+        ),
+    ],
+)
+def test_scripts_that_come_or_go_are_told_one_by_one(command, before, after, said):
+    old, new = ({**FILES, "package.json": text} for text in (before, after))
+
+    found = [it.said for it in edits(command, reading(old), reading(new))]
+
+    assert found[:2] == said
+
+
+def test_settings_that_cannot_be_read_and_values_of_several_lines_are_edits():
+    several = "[tool:pytest]\n# c\naddopts =\n  -q\n  --co\n\n[metadata]\nname = a\n"
+    new = {**FILES, "pyproject.toml": "a = [", "setup.cfg": several}
+
+    found = [it.said for it in edits("pytest", reading(FILES), reading(new))]
+
+    assert found == ["edits pyproject.toml [tool.pytest]", "edits setup.cfg [tool:pytest]"]
+
+
+def test_a_file_that_both_sides_have_in_the_way_of_make_is_no_edit():
+    change = {**FILES, "build": ""}
+    base = {**change, "Makefile": FILES["Makefile"].replace("test: build", "test:")}
+
+    found = [it.said for it in edits("make test", reading(base), reading(change))]
+
+    assert found == ["edits make test"]
+
+
+def test_settings_that_take_too_long_to_read_are_an_edit():
+    new = {**FILES, "pyproject.toml": f"{'a.' * 60}b = 1\n"}
+
+    found = [it.said for it in edits("pytest", reading(FILES), reading(new))]
+
+    assert found == ["edits pyproject.toml [tool.pytest]"]
+
+
+def test_only_a_pass_with_an_edit_asks_a_human():
+    [edit] = edits("sh test.sh", reading(FILES), reading({**FILES, "test.sh": "exit 0\n"}))[:1]
+    broken = Broken("tests", "no sandbox")
+
+    assert asking(broken, (edit,)) == broken
+    assert asking(passed(), ()) == passed()
+    assert asking(passed(), (edit,)) == replace(passed(), asks=("test.sh",))

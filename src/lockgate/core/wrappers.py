@@ -37,11 +37,10 @@ def edits(command: str, base: Read, change: Read) -> tuple[Edit, ...]:
     to what it does on base.
     """
     found: dict[tuple[str, str], Edit] = {}
-    read = change
-    for _ in range(AGAIN):
+    read, left = change, AGAIN
+    while left:
         more = {(it.entry.path, it.entry.name): it for it in _edits(command, base, read)}
-        if more.keys() <= found.keys():
-            break
+        left = 0 if more.keys() <= found.keys() else left - 1
         found = {**more, **found}
         read = mixed(laid(tuple(found.values()), base, change), base, change)
     return tuple(found[it] for it in sorted(found))
