@@ -226,6 +226,12 @@ class TipRules:
     def allowed_at(self, project: Project, commit: str) -> Settings:
         return self.allowed_of(project)
 
+    def settings_for(self, task: Task, project: Project) -> Settings:
+        return self.settings_of(project)
+
+    def allowed_for(self, task: Task, project: Project) -> Settings:
+        return self.allowed_of(project)
+
     def refused(self, project: Project) -> tuple[Request, ...]:
         return self.real.refused(project)
 

@@ -357,7 +357,7 @@ class Stage:
             coordinator=app.coordinator,
             workspaces=self.workspaces,
             runner=runner,
-            spawner=self.spawner,
+            configuration=app.configuration,
             signals=self.signals,
         )
         return Loop(
@@ -375,10 +375,13 @@ class Stage:
                 workspaces=self.workspaces,
                 sessions=self.sessions,
                 spawner=self.spawner,
+                configuration=app.configuration,
                 judge=judge,
             ),
             judge=judge,
-            monitor=Monitor(app.store, app.attendance, self.sessions, self.harnesses, self.spawner),
+            monitor=Monitor(
+                app.store, app.attendance, self.sessions, self.harnesses, app.configuration
+            ),
             housekeeper=Housekeeper(app.store, self.workspaces, 0),
             trains=self._trains(runner),
             sessions=self.sessions,

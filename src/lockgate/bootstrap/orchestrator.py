@@ -93,7 +93,7 @@ def _loop(it: App, watch: Watch, pool: ThreadPoolExecutor, report: Callable[[str
         coordinator=it.coordinator,
         workspaces=it.workspaces,
         runner=runner,
-        spawner=spawner,
+        configuration=it.configuration,
         signals=it.signals,
     )
     return Loop(
@@ -111,10 +111,11 @@ def _loop(it: App, watch: Watch, pool: ThreadPoolExecutor, report: Callable[[str
             workspaces=it.workspaces,
             sessions=it.sessions,
             spawner=spawner,
+            configuration=it.configuration,
             judge=judge,
         ),
         judge=judge,
-        monitor=Monitor(it.store, it.attendance, it.sessions, it.harnesses, spawner),
+        monitor=Monitor(it.store, it.attendance, it.sessions, it.harnesses, it.configuration),
         housekeeper=Housekeeper(
             it.store, it.workspaces, int(number_said(os.environ, "LOCKGATE_POOL_GB", 20) * 10**9)
         ),

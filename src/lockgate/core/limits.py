@@ -15,6 +15,7 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
+PRIORITIES = range(1, 6)  # of tasks; the first is the most urgent
 ESCALATION_THRESHOLD = 5
 MAX_CRASHES = 2
 MAX_REVIEW_ROUNDS = 2

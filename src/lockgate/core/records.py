@@ -18,13 +18,13 @@ from lockgate.core.events import (
     TaskTroubled,
 )
 from lockgate.core.gate_events import PublishSkipped
+from lockgate.core.limits import PRIORITIES
 from lockgate.core.markdown import sections
 from lockgate.core.mirror import RESERVED
 from lockgate.core.model import Actor, Status, Task, TaskId
 
 MAX_SUMMARY = 200
 MAX_CONTEXT = 500_000
-PRIORITIES = range(1, 6)
 ENDED = frozenset({Status.DONE, Status.CANCELLED})
 DELETABLE = frozenset({Status.PENDING, Status.DONE, Status.CANCELLED})
 _SLUG = re.compile(r"[^a-z0-9]+")

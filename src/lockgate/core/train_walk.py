@@ -14,8 +14,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice, takewhile
 
+from lockgate.core.limits import PRIORITIES
 from lockgate.core.model import TaskId
-from lockgate.core.records import PRIORITIES
 from lockgate.core.train_model import (
     Broken,
     Build,

@@ -52,6 +52,16 @@ class BaseConfiguration:
     def allowed_of(self, project: Project) -> Settings:
         return self.allowed_at(project, self.base_of(project).commit)
 
+    def settings_for(self, task: Task, project: Project) -> Settings:
+        if task.pinned is None:
+            return self.settings_of(project)
+        return self.settings_at(project, task.pinned.base_commit)
+
+    def allowed_for(self, task: Task, project: Project) -> Settings:
+        if task.pinned is None:
+            return self.allowed_of(project)
+        return self.allowed_at(project, task.pinned.base_commit)
+
     def refused(self, project: Project) -> tuple[Request, ...]:
         return self.trust.refused(project).new
 

@@ -18,7 +18,7 @@ from lockgate.core.effects import (
 )
 from lockgate.core.model import Role, Task, TaskId
 from lockgate.core.records import publish_skipped
-from lockgate.ports import PendingEffect, Project, Sessions, Store, Workspaces
+from lockgate.ports import Configuration, PendingEffect, Project, Sessions, Store, Workspaces
 from lockgate.services.coordinator import Coordinator
 from lockgate.services.judge import Judge
 from lockgate.services.projects import Branches
@@ -36,6 +36,7 @@ class Hands:
     workspaces: Workspaces
     sessions: Sessions
     spawner: Spawner
+    configuration: Configuration
     judge: Judge
 
     def carry_out(self, id: TaskId) -> float:
@@ -65,7 +66,7 @@ class Hands:
         project = self.store.project(task.project)
         match effect:
             case PrepareWorkspace():
-                settings = self.spawner.allowed_to(task, project)
+                settings = self.configuration.allowed_for(task, project)
                 self.workspaces.prepare(project, task)
                 self.workspaces.set_up(project, task, settings)
             case SpawnAgent():
@@ -84,13 +85,13 @@ class Hands:
 
     def _spawn(self, spawn: SpawnAgent, task: Task) -> float:
         if spawn.role is Role.REVIEWER:
-            self.spawner.allowed_to(task, self.store.project(task.project))
+            self.configuration.allowed_for(task, self.store.project(task.project))
         with_change = self.judge.with_change(task) if spawn.role is Role.REVIEWER else task
         return self.spawner.spawn(with_change, spawn) if with_change else 0.0
 
     def _publish(self, project: Project, task: Task) -> None:
         """Where the branch is not ours to set it stays, which is recorded; the task goes on."""
-        self.spawner.allowed_to(task, project)
+        self.configuration.allowed_for(task, project)
         problem = self.branches.problem(project, task.branch, task.id)
         why = problem.why if problem else self.workspaces.publish(project, task, task.candidate)
         if why:

@@ -7,11 +7,10 @@ from functools import partial
 from lockgate.core import handing_on, judging
 from lockgate.core.decision import Decision, Declined, Evidence
 from lockgate.core.model import Task, TaskId
-from lockgate.ports import Change, Project, Store, Unfit, Workspaces
+from lockgate.ports import Change, Configuration, Project, Store, Unfit, Workspaces
 from lockgate.services.coordinator import Coordinator
 from lockgate.services.gate_runner import Evaluation, GateRunner
 from lockgate.services.signals import NOTHING, Signals
-from lockgate.services.spawner import Spawner
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,14 +19,14 @@ class Judge:
     coordinator: Coordinator
     workspaces: Workspaces
     runner: GateRunner
-    spawner: Spawner
+    configuration: Configuration
     signals: Signals
 
     def evaluate(self, id: TaskId, cancelled: Callable[[], bool]) -> None:
         """All gates up to the next review; nothing is said of an evaluation that was called off."""
         known = self.store.load(id)
         project = self.store.project(known.project)
-        settings = self.spawner.allowed_to(known, project)
+        settings = self.configuration.allowed_for(known, project)
         task = self.with_change(known)
         if task is None:
             return

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from lockgate.core.agents import End, Ending, Exit, Report, Usage
 from lockgate.core.model import Session, SessionId
 from lockgate.errors import LockgateError, TurnDeclined
-from lockgate.ports import Harnesses, Sessions, Store
+from lockgate.ports import Configuration, Harnesses, Sessions, Store
 from lockgate.services.attendance import Attendance
-from lockgate.services.spawner import Spawner
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +16,7 @@ class Monitor:
     attendance: Attendance
     sessions: Sessions
     harnesses: Harnesses
-    spawner: Spawner
+    configuration: Configuration
 
     def finish(self, id: SessionId) -> bool:
         """Record the end of a session that is over; False while it lives."""
@@ -37,7 +36,7 @@ class Monitor:
 
     def _report(self, session: Session, exit: Exit) -> Report:
         task = self.store.load(session.task)
-        settings = self.spawner.settings_of(task, self.store.project(task.project))
+        settings = self.configuration.settings_for(task, self.store.project(task.project))
         output = self.sessions.output(session.id)
         try:
             return self.harnesses.read(session.agent or task.agent, settings, output, exit)

@@ -18,7 +18,6 @@ from lockgate.ports import (
     Credentials,
     Desk,
     Harnesses,
-    Project,
     Secrets,
     Sessions,
     Start,
@@ -65,7 +64,7 @@ class Spawner:
         if again:
             return again
         project = self.store.project(task.project)
-        settings = self.allowed_to(task, project)
+        settings = self.configuration.allowed_for(task, project)
         self._must_be_there(_agent(task, spawn), settings)
         if self._ended_older(task, spawn):
             return self.clock.now() + MOMENT
@@ -84,17 +83,6 @@ class Spawner:
         self.sessions.start(start)
         return 0.0
 
-    def allowed_to(self, task: Task, project: Project) -> Settings:
-        """To act by: Untrusted where they ask for what no human has agreed to."""
-        if task.pinned is None:
-            return self.configuration.allowed_of(project)
-        return self.configuration.allowed_at(project, task.pinned.base_commit)
-
-    def settings_of(self, task: Task, project: Project) -> Settings:
-        if task.pinned is None:
-            return self.configuration.settings_of(project)
-        return self.configuration.settings_at(project, task.pinned.base_commit)
-
     def _wait_until(self, task: Task, spawn: SpawnAgent) -> float:
         now = self.clock.now()
         if spawn.interactive:
@@ -109,7 +97,7 @@ class Spawner:
 
     def _has_slot(self, task: Task) -> bool:
         project = self.store.project(task.project)
-        slots = self.settings_of(task, project).project.slots
+        slots = self.configuration.settings_for(task, project).project.slots
         alive = [it for it in self.store.sessions_alive() if it.task != task.id]
         of_project = [it for it in alive if self.store.load(it.task).project == task.project]
         return len(of_project) < slots

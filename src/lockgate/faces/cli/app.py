@@ -1,6 +1,5 @@
 """The root command. Each command's module is imported only when that command is called."""
 
-import os
 import sys
 
 import click
@@ -63,26 +62,14 @@ ACTING = frozenset(
     | {f"task {it}" for it in ("cancel", "complete", "create", "repin", "respawn", "start")}
     | {"task update", "queue approve", "queue hold", "queue drop"}
 )
-IDLE_SECONDS = 60.0
 
 
 def main(argv: list[str] | None = None) -> None:
     words = sys.argv[1:] if argv is None else argv
     code = run(words)
     if code == 0 and not ACTING.isdisjoint({words[0], " ".join(words[:2])} if words else ()):
-        wake()
+        output.wake()
     sys.exit(code)
-
-
-def wake() -> None:
-    """Tell the orchestrator that there is news; where none runs, start one that ends when idle."""
-    alone = "LOCKGATE_NO_ORCHESTRATOR" in os.environ or "--help" in sys.argv
-    from lockgate.bootstrap import home_of
-    from lockgate.bootstrap.background import start_orchestrator
-    from lockgate.faces import hot
-
-    if hot.call(["wake"]) is None and not alone:
-        start_orchestrator(home_of(os.environ), IDLE_SECONDS)
 
 
 def run(argv: list[str], to: output.Terminal | None = None) -> int:

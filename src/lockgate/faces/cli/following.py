@@ -13,7 +13,7 @@ from lockgate.core.model import Status, Task, TaskId
 from lockgate.core.train_entries import lands_alone
 from lockgate.errors import LockgateError
 from lockgate.faces import words
-from lockgate.faces.cli.output import INTERRUPTED, echo
+from lockgate.faces.cli.output import INTERRUPTED, echo, wake
 from lockgate.services.views import at_rest
 
 PAUSE = 0.2
@@ -31,13 +31,6 @@ def follow(it: App, id: TaskId, *, quietly: bool) -> Task:
         echo(f"\n{id} goes on, unwatched: lockgate events {id} --follow", err=True)
         echo(f"  to stop it: lockgate task cancel {id}", err=True)
         raise click.exceptions.Exit(INTERRUPTED) from None
-
-
-def wake() -> None:
-    """See to it that an orchestrator has heard of the news."""
-    from lockgate.faces.cli.app import wake as wake_orchestrator
-
-    wake_orchestrator()
 
 
 def lands_by_itself(it: App, task: Task) -> bool:

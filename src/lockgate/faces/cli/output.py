@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 BUG = 3
 INTERRUPTED = 130
+IDLE_SECONDS = 60.0  # after which an orchestrator that a command started ends
 USAGE = 2
 
 Command = Callable[..., None]
@@ -127,6 +128,17 @@ def named(it: "App", name: str | None) -> "TaskId":
     if name is None:
         return it.store.load(it.projects.task_here(here(), it.caller)).id
     return it.tasks.find(name, it.caller)
+
+
+def wake() -> None:
+    """Tell the orchestrator that there is news; where none runs, start one that ends when idle."""
+    alone = "LOCKGATE_NO_ORCHESTRATOR" in os.environ or "--help" in sys.argv
+    from lockgate.bootstrap import home_of
+    from lockgate.bootstrap.background import start_orchestrator
+    from lockgate.faces import hot
+
+    if hot.call(["wake"]) is None and not alone:
+        start_orchestrator(home_of(os.environ), IDLE_SECONDS)
 
 
 def here() -> Path:

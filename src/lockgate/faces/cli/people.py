@@ -14,8 +14,16 @@ from lockgate.bootstrap import App
 from lockgate.core.model import Session, Task, TaskId
 from lockgate.errors import Refused, Unavailable
 from lockgate.faces import words
-from lockgate.faces.cli.following import wake
-from lockgate.faces.cli.output import app, echo, json_option, named, show, show_moved, terminal
+from lockgate.faces.cli.output import (
+    app,
+    echo,
+    json_option,
+    named,
+    show,
+    show_moved,
+    terminal,
+    wake,
+)
 from lockgate.faces.cli.task_agents import must_be_at_terminal, sit_at
 from lockgate.services.callers import must_be_human
 

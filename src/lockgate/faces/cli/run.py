@@ -6,8 +6,8 @@ from lockgate.bootstrap import sandbox_trouble
 from lockgate.core.model import Status
 from lockgate.faces import words
 from lockgate.faces.cli.ending import ending_text
-from lockgate.faces.cli.following import follow, wake
-from lockgate.faces.cli.output import app, echo, here, json_option, note_idle, show
+from lockgate.faces.cli.following import follow
+from lockgate.faces.cli.output import app, echo, here, json_option, note_idle, show, wake
 from lockgate.faces.cli.task_write import read_context
 from lockgate.services.readiness import Readiness
 from lockgate.services.tasks import NewTask

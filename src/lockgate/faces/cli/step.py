@@ -8,8 +8,7 @@ from lockgate.core.gate_orchestrator import Escalate
 from lockgate.core.model import TaskId
 from lockgate.errors import NoSuchTask, Refused
 from lockgate.faces import words
-from lockgate.faces.cli.following import wake
-from lockgate.faces.cli.output import app, json_option, named, show
+from lockgate.faces.cli.output import app, json_option, named, show, wake
 from lockgate.faces.cli.step_words import step_facts, step_text
 
 

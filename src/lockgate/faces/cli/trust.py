@@ -9,9 +9,8 @@ from lockgate.bootstrap.rulebook import rulebook
 from lockgate.core.trust import Question
 from lockgate.errors import Refused
 from lockgate.faces import words
-from lockgate.faces.cli.following import wake
 from lockgate.faces.cli.gate_asking import asked
-from lockgate.faces.cli.output import app, echo, here, json_option, show
+from lockgate.faces.cli.output import app, echo, here, json_option, show, wake
 from lockgate.ports import Project
 from lockgate.services.callers import must_be_human
 
