@@ -15,10 +15,10 @@ from lockgate.adapters.sandbox import trouble
 from lockgate.adapters.workspaces import GitWorkspaces
 from lockgate.bootstrap import App
 from lockgate.bootstrap.judging import gate_runner
-from lockgate.core.evaluation import Passed
-from lockgate.core.gates import CommandGate, Placement, Where
-from lockgate.core.model import Task, TaskId
-from lockgate.core.settings import SandboxLevel, Settings
+from lockgate.core.config.settings import SandboxLevel, Settings
+from lockgate.core.model.gates import CommandGate, Placement, Where
+from lockgate.core.model.results import Passed
+from lockgate.core.model.task import Task, TaskId
 from lockgate.ports import Project
 from lockgate.services.gate_runner import Evaluation, GateRunner
 from lockgate.services.rulebook import nobodys_task

@@ -4,8 +4,8 @@ import subprocess
 from pathlib import Path
 
 from lockgate.bootstrap import App, open_app
-from lockgate.core.model import Status, Task, TaskId
-from lockgate.core.turns import Move
+from lockgate.core.lifecycle.moves import Move
+from lockgate.core.model.task import Status, Task, TaskId
 from lockgate.ports import Project
 from lockgate.services.callers import HUMAN
 from lockgate.services.tasks import NewTask

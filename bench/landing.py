@@ -13,9 +13,9 @@ from lockgate.adapters.git import GitRepository
 from lockgate.adapters.train import GitYard
 from lockgate.adapters.workspaces.hardened_git import fetched
 from lockgate.adapters.workspaces.repositories import repositories_of
-from lockgate.core.model import TaskId
-from lockgate.core.settings import MergeStrategy
-from lockgate.core.train_model import Built, Commit
+from lockgate.core.config.settings import MergeStrategy
+from lockgate.core.model.task import TaskId
+from lockgate.core.train.model import Built, Commit
 from lockgate.ports.train import Arrived, Load, Target
 
 FILES = 5_000

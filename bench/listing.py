@@ -9,8 +9,8 @@ from bench.harness import AtMost, Measure, Work, clocked, interleave, main, say
 from bench.home import add_task, make_home
 from lockgate.adapters.store import rows, sql, task_rows
 from lockgate.bootstrap import App
-from lockgate.core.mirror import frontmatter
-from lockgate.core.model import Status, Task, TaskId
+from lockgate.core.model.task import Status, Task, TaskId
+from lockgate.core.text.task_file import frontmatter
 from lockgate.ports import TaskFilter
 from lockgate.services.views import PAGE
 

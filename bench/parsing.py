@@ -6,7 +6,7 @@ from itertools import count, cycle
 from pathlib import Path
 
 from bench.harness import AtMost, Faster, Measure, Work, clocked, interleave, main, say
-from lockgate.core.artifacts import Verdict, parse_task_artifacts
+from lockgate.core.text.task_file import Verdict, parse_task_artifacts
 
 ROUNDS = 30
 # Bytes, and how often each is read for one time.

@@ -17,7 +17,7 @@ from bench.harness import AtMost, Measure, Work, clocked, interleave, main, say
 from bench.home import add_task, make_home, move
 from bench.transition import appending
 from lockgate.bootstrap import App
-from lockgate.core.model import Session, SessionId, Status, Task
+from lockgate.core.model.task import Session, SessionId, Status, Task
 from lockgate.services.callers import HUMAN
 from lockgate.services.tasks import NewTask
 

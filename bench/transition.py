@@ -27,10 +27,10 @@ from bench.harness import (
 )
 from bench.home import add_task, make_home, move
 from lockgate.bootstrap import App
-from lockgate.core import turns
-from lockgate.core.decision import Decision
-from lockgate.core.mirror import frontmatter
-from lockgate.core.model import Status, Task
+from lockgate.core.lifecycle import moves
+from lockgate.core.lifecycle.decision import Decision
+from lockgate.core.model.task import Status, Task
+from lockgate.core.text.task_file import frontmatter
 from lockgate.ports import Project
 from lockgate.services.callers import HUMAN
 
@@ -59,13 +59,13 @@ class Walker:
     def decide(self) -> float:
         """The rules alone, on evidence that is there."""
         seen = self.app.coordinator.witness.look(self.task.id, HUMAN).evidence
-        asked = turns.Move(self._target())
-        return clocked(lambda: turns.move(seen, asked), repeat=20)()
+        asked = moves.Move(self._target())
+        return clocked(lambda: moves.move(seen, asked), repeat=20)()
 
     def commit(self) -> float:
         """The store's part: task, events and outbox. What else a turn does is not counted."""
         seen = self.app.coordinator.witness.look(self.task.id, HUMAN).evidence
-        decision = turns.move(seen, turns.Move(self._target()))
+        decision = moves.move(seen, moves.Move(self._target()))
         assert isinstance(decision, Decision)  # noqa: S101  a human may always go there
         begin = time.perf_counter()
         self.app.store.commit(decision)

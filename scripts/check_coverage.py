@@ -9,7 +9,13 @@ ALL_FLOOR = 95.0
 CORE = "src/lockgate/core/"
 CORE_FLOOR = 100.0
 MODULE_FLOOR = 90.0
-MODULES = ("binary_gate", "gate_orchestrator", "retry", "exits", "escalation")
+MODULES = (
+    "lifecycle/binary_gate",
+    "lifecycle/gate_orchestrator",
+    "model/retry",
+    "model/exits",
+    "model/escalation",
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,8 @@ from pathlib import Path
 import click
 
 from lockgate.adapters.config.schema import json_schema
-from lockgate.core.lifecycle import RULES, Rule
-from lockgate.core.model import Status
+from lockgate.core.lifecycle.map import RULES, Rule
+from lockgate.core.model.task import Status
 from lockgate.faces.cli.app import root
 from lockgate.faces.cli.simulating import picture
 from lockgate.services.train_world import Scenario
@@ -43,7 +43,7 @@ def _same(path: Path, text: str) -> bool:
 
 
 def map_page() -> str:
-    opening = "Every status and every arrow, as `core/lifecycle.py` has them."
+    opening = "Every status and every arrow, as `core/lifecycle/map.py` has them."
     lines = ["# The map", "", GENERATED, "", opening, "", *_diagram(), "", *_arrows()]
     return "\n".join(lines) + "\n"
 

@@ -7,9 +7,9 @@ from contextlib import closing
 from pathlib import Path
 
 from lockgate.bootstrap import make_demo_repository, open_app
-from lockgate.core.limits import ESCALATION_THRESHOLD
-from lockgate.core.model import Status
-from lockgate.core.turns import Move
+from lockgate.core.lifecycle.moves import Move
+from lockgate.core.model.limits import ESCALATION_THRESHOLD
+from lockgate.core.model.task import Status
 from lockgate.services.callers import HUMAN
 from lockgate.services.tasks import NewTask
 

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, Phase, settings
 
 from lockgate.adapters.store.database import Database
 from lockgate.adapters.store.sql_store import SqlStore
-from lockgate.core.ci import TARGETS
+from lockgate.core.config.ci import TARGETS
 
 NOWHERE = "/dev/null/no-test-may-use-the-default-data-folder"
 

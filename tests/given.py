@@ -2,11 +2,11 @@
 
 from dataclasses import replace
 
-from lockgate.core.artifacts import Artifacts, parse_task_artifacts
-from lockgate.core.decision import Decision, Declined, Evidence, Refusal
-from lockgate.core.evaluation import Proof
-from lockgate.core.findings import Finding, GateFeedback, Priority
-from lockgate.core.model import (
+from lockgate.core.lifecycle.decision import Decision, Declined, Evidence, Refusal
+from lockgate.core.lifecycle.transition import next_reviews, opening
+from lockgate.core.model.findings import Finding, GateFeedback, Priority
+from lockgate.core.model.results import Proof
+from lockgate.core.model.task import (
     Actor,
     GateKind,
     GateRef,
@@ -19,7 +19,7 @@ from lockgate.core.model import (
     Task,
     TaskId,
 )
-from lockgate.core.seating import next_reviews, opening
+from lockgate.core.text.task_file import Artifacts, parse_task_artifacts
 
 NOW = 1_800_000_000.0
 ID = TaskId("fix-login-3f9a")

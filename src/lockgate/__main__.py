@@ -3,7 +3,7 @@
 import os
 import sys
 
-from lockgate.core.ci import TARGETS
+from lockgate.core.config.ci import TARGETS
 from lockgate.faces import hot
 
 HOT = (

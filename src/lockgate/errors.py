@@ -1,6 +1,6 @@
 """Every error a person must act on, in three parts: what did not happen, why, what to do."""
 
-from lockgate.core.model import AgentPhase
+from lockgate.core.model.task import AgentPhase
 
 
 class LockgateError(Exception):

@@ -10,8 +10,8 @@ import pytest
 
 from lockgate.adapters.gate_commands import CommandGates
 from lockgate.adapters.sandbox import trouble
-from lockgate.core.gates import CommandGate, Placement, Where
-from lockgate.core.settings import SandboxLevel, SandboxSettings, Service
+from lockgate.core.config.settings import SandboxLevel, SandboxSettings, Service
+from lockgate.core.model.gates import CommandGate, Placement, Where
 from lockgate.ports import Attempt, GateRun
 
 WHY_NOT = trouble()

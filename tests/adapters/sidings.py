@@ -10,9 +10,9 @@ from lockgate.adapters.git import GitRepository
 from lockgate.adapters.train import GitYard
 from lockgate.adapters.workspaces.hardened_git import fetched
 from lockgate.adapters.workspaces.repositories import Repositories, repositories_of
-from lockgate.core.model import TaskId
-from lockgate.core.settings import MergeStrategy
-from lockgate.core.train_model import Built, Commit, Conflict
+from lockgate.core.config.settings import MergeStrategy
+from lockgate.core.model.task import TaskId
+from lockgate.core.train.model import Built, Commit, Conflict
 from lockgate.ports import Project
 from lockgate.ports.train import Load, Target
 from tests.adapters.workshop import asked, git

@@ -8,9 +8,9 @@ import pytest
 
 from lockgate.adapters.workspaces.blending import GitTrees
 from lockgate.adapters.workspaces.listing import TEXT
-from lockgate.core.differential_plan import Mixed
-from lockgate.core.model import Task
-from lockgate.core.settings import EnvSettings, Settings
+from lockgate.core.config.settings import EnvSettings, Settings
+from lockgate.core.differential.plan import Mixed
+from lockgate.core.model.task import Task
 from lockgate.errors import Unavailable
 from lockgate.ports.comparing import Blend
 from tests.adapters.workshop import BARE, BOXED, Workshop, asked, git

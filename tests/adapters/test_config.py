@@ -14,17 +14,7 @@ from hypothesis import strategies as st
 
 from lockgate.adapters.config.layout import TooCostly, lines_of, nearest_line
 from lockgate.adapters.config.load import config_hash, json_schema, load_config
-from lockgate.core.gates import (
-    CommandGate,
-    DifferentialGate,
-    Dimension,
-    HumanGate,
-    ParallelReviewGate,
-    Report,
-    Where,
-)
-from lockgate.core.limits import Limits, RetryConfig, Strategy
-from lockgate.core.settings import (
+from lockgate.core.config.settings import (
     AgentSettings,
     BudgetSettings,
     Commands,
@@ -37,6 +27,16 @@ from lockgate.core.settings import (
     Service,
     Settings,
 )
+from lockgate.core.model.gates import (
+    CommandGate,
+    DifferentialGate,
+    Dimension,
+    HumanGate,
+    ParallelReviewGate,
+    Report,
+    Where,
+)
+from lockgate.core.model.limits import Limits, RetryConfig, Strategy
 from lockgate.errors import BadConfig
 
 # The interface page's example, with every key at the value shown there.

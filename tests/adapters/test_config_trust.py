@@ -9,7 +9,7 @@ from pydantic import BaseModel
 
 from lockgate.adapters.config.load import load_config
 from lockgate.adapters.config.schema import Config
-from lockgate.core.trust import KEYS, Mark, Surroundings, requests
+from lockgate.core.config.trust import KEYS, Mark, Surroundings, requests
 from lockgate.errors import BadConfig
 
 ASKING = {

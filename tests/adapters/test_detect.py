@@ -11,8 +11,8 @@ from lockgate.adapters.config.detect import Detected, Seen, detect
 from lockgate.adapters.config.formulas import GATE_FORMULAS
 from lockgate.adapters.config.load import load_config
 from lockgate.adapters.config.write import quoted, render_config
-from lockgate.core.gates import CommandGate, DifferentialGate
-from lockgate.core.settings import HARNESSES, MergeMode
+from lockgate.core.config.settings import HARNESSES, MergeMode
+from lockgate.core.model.gates import CommandGate, DifferentialGate
 from lockgate.errors import BadConfig
 
 PYTEST = "pytest -q --junitxml=$OUT/junit.xml"

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from lockgate.core.findings import Location, Priority
+from lockgate.core.model.findings import Location, Priority
 from lockgate.ports import Change, Unfit
 from tests.adapters.workshop import BARE, BOXED, Workshop, asked, git
 

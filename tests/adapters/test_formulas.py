@@ -10,10 +10,10 @@ from lockgate.adapters.config.formulas import (
     formula_text,
 )
 from lockgate.adapters.config.load import load_config
-from lockgate.core.config_checks import problems
-from lockgate.core.gates import DIMENSIONS, Gate, ParallelReviewGate, kind_of, waves
-from lockgate.core.model import AgentPhase
-from lockgate.core.settings import Expect, Settings
+from lockgate.core.config.checks import problems
+from lockgate.core.config.settings import Expect, Settings
+from lockgate.core.model.gates import DIMENSIONS, Gate, ParallelReviewGate, kind_of, waves
+from lockgate.core.model.task import AgentPhase
 
 COMMANDS = '[commands]\ntest = "pytest"\ntypecheck = "mypy"\n'
 

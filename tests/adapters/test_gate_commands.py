@@ -21,10 +21,10 @@ from lockgate.adapters.run import run as run_plainly
 from lockgate.adapters.sandbox import attempt as attempts
 from lockgate.adapters.sandbox import leavings, probe, trouble
 from lockgate.adapters.sandbox.ports import let_through
-from lockgate.core.model import AgentPhase
-from lockgate.core.retry import ToolCall, ToolResult
-from lockgate.core.settings import SandboxLevel, Service
-from lockgate.core.test_results import Good, believed
+from lockgate.core.config.settings import SandboxLevel, Service
+from lockgate.core.model.reports import Good, believed
+from lockgate.core.model.retry import ToolCall, ToolResult
+from lockgate.core.model.task import AgentPhase
 from lockgate.errors import SandboxRetryExhaustedError
 from lockgate.ports import Cut
 from lockgate.services.patience import SandboxRetryProtocol, ToolProxy

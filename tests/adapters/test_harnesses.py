@@ -12,9 +12,9 @@ import pytest
 
 from lockgate.adapters.harnesses import Registry
 from lockgate.adapters.harnesses.registry import MODULES
-from lockgate.core.agents import Ending, Exit, Job, Launch
-from lockgate.core.model import Role
-from lockgate.core.settings import HARNESSES, AgentSettings, Settings
+from lockgate.core.config.settings import HARNESSES, AgentSettings, Settings
+from lockgate.core.model.agents import Ending, Exit, Job, Launch
+from lockgate.core.model.task import Role
 from lockgate.errors import BadConfig, Unavailable
 
 NONE = Settings(formula="none", gates=())

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from lockgate.adapters.harnesses import Registry
-from lockgate.core.agents import Ending, Exit, Job, Report
-from lockgate.core.model import Role
-from lockgate.core.settings import Settings
+from lockgate.core.config.settings import Settings
+from lockgate.core.model.agents import Ending, Exit, Job, Report
+from lockgate.core.model.task import Role
 from lockgate.errors import Unavailable
 from tests.adapters.measuring import measured
 

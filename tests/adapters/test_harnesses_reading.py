@@ -8,8 +8,8 @@ import pytest
 
 from lockgate.adapters.harnesses import Registry
 from lockgate.adapters.harnesses.limits import UNKNOWN, limited_until
-from lockgate.core.agents import Ending, Exit, Report, Usage
-from lockgate.core.settings import Settings
+from lockgate.core.config.settings import Settings
+from lockgate.core.model.agents import Ending, Exit, Report, Usage
 
 NONE = Settings(formula="none", gates=())
 NOW = datetime(2026, 11, 16, 14, 30, tzinfo=UTC).timestamp()

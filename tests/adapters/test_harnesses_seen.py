@@ -5,8 +5,8 @@ from collections.abc import Mapping
 
 from lockgate.adapters.harnesses import gemini, opencode
 from lockgate.adapters.harnesses.harness import Found
-from lockgate.core.agents import Ending, Exit, Job
-from lockgate.core.model import Role
+from lockgate.core.model.agents import Ending, Exit, Job
+from lockgate.core.model.task import Role
 
 NOW = 1_800_000_000.0
 INIT = {"type": "init", "session_id": "g-1"}

@@ -10,7 +10,7 @@ import pytest
 from lockgate.adapters.gate_commands import CommandGates
 from lockgate.adapters.sandbox import sameness
 from lockgate.adapters.workspaces.trees import remove
-from lockgate.core.settings import SandboxLevel, Service
+from lockgate.core.config.settings import SandboxLevel, Service
 from lockgate.errors import Unavailable
 from lockgate.ports import Attempt, Upkeep
 from tests.adapters.gatehouse import Gatehouse, a_gatehouse, gate, unread

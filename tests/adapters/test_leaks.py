@@ -8,8 +8,8 @@ from urllib.parse import quote
 
 import pytest
 
-from lockgate.core.findings import Location, Priority
-from lockgate.core.secrets import Secret, forms_of
+from lockgate.core.model.findings import Location, Priority
+from lockgate.core.model.secrets import Secret, forms_of
 from lockgate.ports import Unfit
 from tests.adapters.workshop import BARE, BOXED, Workshop, asked
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from lockgate.core.settings import EnvSettings, Settings
+from lockgate.core.config.settings import EnvSettings, Settings
 from tests.adapters.workshop import BARE, BOXED, NEEDS_BOX, Workshop
 
 MANY = "mkdir gen && for i in $(seq 1801); do echo $i > gen/$i.txt; done"

@@ -3,7 +3,7 @@
 import pytest
 
 from lockgate.adapters.sessions.logs import Log, written
-from lockgate.core.secrets import Secret, forms_of
+from lockgate.core.model.secrets import Secret, forms_of
 
 SECRET = Secret("A_TOKEN", "sk-0123456789/abc+def=")
 

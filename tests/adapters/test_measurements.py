@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lockgate.adapters.measurements import DAY, FileMeasurements
-from lockgate.core.findings import Location
-from lockgate.core.test_results import Outcome, TestResult
-from lockgate.core.test_runs import Canaries, Run
+from lockgate.core.differential.runs import Canaries, Run
+from lockgate.core.model.findings import Location
+from lockgate.core.model.reports import Outcome, TestResult
 
 KEY = ("p1", "tree", "rules", "pytest \udcff", "")
 BASE = Run(

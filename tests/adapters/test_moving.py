@@ -12,7 +12,7 @@ import pytest
 from lockgate.adapters.workspaces import GitWorkspaces
 from lockgate.adapters.workspaces.lending import lend
 from lockgate.adapters.workspaces.moving import Checkouts
-from lockgate.core.model import Task
+from lockgate.core.model.task import Task
 from tests.adapters.workshop import BARE, BOXED, Workshop, asked, git
 
 STEPS = {

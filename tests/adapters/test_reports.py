@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from lockgate.adapters.reports import read_reports
-from lockgate.core.findings import Finding, Location, Priority
-from lockgate.core.gates import Report
-from lockgate.core.test_results import Outcome, ReportRead, Unreadable
+from lockgate.core.model.findings import Finding, Location, Priority
+from lockgate.core.model.gates import Report
+from lockgate.core.model.reports import Outcome, ReportRead, Unreadable
 
 SAMPLES = Path(__file__).parent / "reports"
 P0, P1, P2, P3 = Priority

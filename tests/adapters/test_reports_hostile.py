@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lockgate.adapters.reports import files, read_reports
-from lockgate.core.findings import Priority
-from lockgate.core.gates import Report
-from lockgate.core.test_results import NoJudgement, Outcome, ReportRead, Unreadable, believed
+from lockgate.core.model.findings import Priority
+from lockgate.core.model.gates import Report
+from lockgate.core.model.reports import NoJudgement, Outcome, ReportRead, Unreadable, believed
 
 SAMPLES = Path(__file__).parent / "reports"
 MB = 1_000_000

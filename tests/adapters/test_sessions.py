@@ -26,8 +26,8 @@ from lockgate.adapters.sessions.layout import LOG_BYTES, lay_out
 from lockgate.adapters.sessions.process import RUNNER, ProcessSessions
 from lockgate.adapters.sessions.relay import Relay
 from lockgate.adapters.sessions.watch import Watch
-from lockgate.core.agents import Ending, Exit, Launch
-from lockgate.core.model import SessionId
+from lockgate.core.model.agents import Ending, Exit, Launch
+from lockgate.core.model.task import SessionId
 from lockgate.errors import Refused, Unavailable
 from lockgate.ports import Desk, Start
 

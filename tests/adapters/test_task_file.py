@@ -29,8 +29,8 @@ from lockgate.adapters.task_file.checkpoints import (
     last_checkpoint,
 )
 from lockgate.adapters.task_file.files import HISTORY, LARGEST
-from lockgate.core.model import TaskId
-from lockgate.core.task_text import BrokenFrontmatter, Missing, Readable, TaskText, Unreadable
+from lockgate.core.model.task import TaskId
+from lockgate.core.text.task_file import BrokenFrontmatter, Missing, Readable, TaskText, Unreadable
 from lockgate.errors import Unavailable
 
 T1 = TaskId("t1")

@@ -5,7 +5,7 @@ import time
 import pytest
 
 from lockgate.adapters.test_sources import FileTestSources, changed_files, source_tests
-from lockgate.core.test_rows import ChangedFiles
+from lockgate.core.differential.table import ChangedFiles
 
 PYTHON = '''\
 """Tests."""

@@ -11,7 +11,7 @@ import pytest
 from lockgate.adapters.git import GitRepository
 from lockgate.adapters.workspaces.lending import lend
 from lockgate.adapters.workspaces.throw_away import PREFIX, YOUNG, throw_away_home
-from lockgate.core.model import Pinned
+from lockgate.core.model.task import Pinned
 from lockgate.errors import Unavailable
 from lockgate.ports import Project
 

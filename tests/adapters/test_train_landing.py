@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from lockgate.adapters.train import GitYard
-from lockgate.core.train_model import Built, Commit
+from lockgate.core.train.model import Built, Commit
 from lockgate.errors import Overtaken, Refused, Unavailable
 from lockgate.ports.train import Arrived, Elsewhere, InTheWay, Leave
 from tests.adapters.sidings import Siding, told, write

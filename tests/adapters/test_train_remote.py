@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from lockgate.adapters.train import GitYard
-from lockgate.core.train_model import Built, Commit
+from lockgate.core.train.model import Built, Commit
 from lockgate.errors import Unavailable
 from lockgate.ports.train import Arrived, Elsewhere
 from tests.adapters.sidings import Siding, told

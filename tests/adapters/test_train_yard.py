@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from lockgate.adapters.train import GitYard
-from lockgate.core.model import TaskId
-from lockgate.core.settings import MergeStrategy
-from lockgate.core.train_model import Built, Commit, Conflict, Tree
+from lockgate.core.config.settings import MergeStrategy
+from lockgate.core.model.task import TaskId
+from lockgate.core.train.model import Built, Commit, Conflict, Tree
 from lockgate.errors import Unavailable
 from lockgate.ports.train import Load, Target
 from tests.adapters.sidings import Siding, told, write

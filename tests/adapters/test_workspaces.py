@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from lockgate.adapters.sandbox import owner
-from lockgate.core.model import TaskId
+from lockgate.core.model.task import TaskId
 from lockgate.errors import Refused, Unavailable
 from tests.adapters.workshop import BARE, BOXED, Workshop, asked, git
 

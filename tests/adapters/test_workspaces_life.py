@@ -13,8 +13,8 @@ import pytest
 
 from lockgate.adapters.sandbox import owner
 from lockgate.adapters.workspaces.trees import remove
-from lockgate.core.model import Task, TaskId
-from lockgate.core.settings import EnvSettings, Settings
+from lockgate.core.config.settings import EnvSettings, Settings
+from lockgate.core.model.task import Task, TaskId
 from lockgate.errors import BadConfig, Unavailable
 from lockgate.ports import Change
 from tests.adapters.workshop import BARE, BOXED, NEEDS_BOX, Workshop, asked, git

@@ -11,8 +11,8 @@ import pytest
 from lockgate.adapters.run import run
 from lockgate.adapters.workspaces.lending import lend
 from lockgate.adapters.workspaces.new_repository import SHARED, make_repository, set_ref
-from lockgate.core.model import Pinned, Task
-from lockgate.core.settings import Settings
+from lockgate.core.config.settings import Settings
+from lockgate.core.model.task import Pinned, Task
 from lockgate.errors import Unavailable
 from tests.adapters.workshop import BARE, BOXED, Workshop, asked, git
 

@@ -11,8 +11,8 @@ from lockgate.adapters.git import GitRepository
 from lockgate.adapters.run import Finished, run
 from lockgate.adapters.sandbox import Box, Mount, boxed, run_boxed, trouble
 from lockgate.adapters.workspaces import GitWorkspaces
-from lockgate.core.model import Pinned, Status, Task, TaskId
-from lockgate.core.secrets import Secret
+from lockgate.core.model.secrets import Secret
+from lockgate.core.model.task import Pinned, Status, Task, TaskId
 from lockgate.ports import Change, Project
 from tests.given import a_task
 

@@ -6,26 +6,37 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockgate.core.answers import LONGEST, approved, commented, rejected
-from lockgate.core.decision import Decision, Evidence
-from lockgate.core.effects import EvaluateGates, MirrorTask, NotifyHuman, PublishChange, SpawnAgent
-from lockgate.core.evaluation import Failed, Passed, Waiting
-from lockgate.core.events import AttemptFailed, Escalation, StatusChanged, payload, type_of
-from lockgate.core.findings import Finding, Location, Priority
-from lockgate.core.gate_events import (
+from lockgate.core.lifecycle.approvals import LONGEST, approved, commented, rejected
+from lockgate.core.lifecycle.decision import (
+    Decision,
+    EvaluateGates,
+    Evidence,
+    MirrorTask,
+    NotifyHuman,
+    PublishChange,
+    SpawnAgent,
+)
+from lockgate.core.lifecycle.evaluation import judged
+from lockgate.core.lifecycle.moves import Facts, change_taken
+from lockgate.core.model.events import (
     AllGatesPassed,
+    AttemptFailed,
+    Escalation,
     GateCompleted,
     GateFailedMaxIterations,
     GateFailedRetrying,
     HumanCommented,
     HumanReviewCompleted,
     HumanReviewRequested,
+    StatusChanged,
     TaskGatesPassed,
+    payload,
+    type_of,
 )
-from lockgate.core.handing_on import Facts, change_taken
-from lockgate.core.judging import judged
-from lockgate.core.limits import ESCALATION_THRESHOLD
-from lockgate.core.model import (
+from lockgate.core.model.findings import Finding, Location, Priority
+from lockgate.core.model.limits import ESCALATION_THRESHOLD
+from lockgate.core.model.results import Failed, Passed, Waiting
+from lockgate.core.model.task import (
     Actor,
     Approval,
     Budget,

@@ -4,18 +4,19 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from lockgate.core.artifacts import (
+from lockgate.core.text.markdown import sections
+from lockgate.core.text.task_file import (
     REVIEWER_SECTIONS,
     WORKER_SECTIONS,
     Artifacts,
+    BrokenFrontmatter,
     Verdict,
+    count_in,
     digest,
     merge_sections,
     parse_task_artifacts,
     replace_section,
 )
-from lockgate.core.markdown import sections
-from lockgate.core.task_text import BrokenFrontmatter, count_in
 
 EMPTY = [
     "",

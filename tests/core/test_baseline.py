@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockgate.core.baseline import SHOWN, SLOW, Baseline, Colour, Timed, measured
-from lockgate.core.evaluation import Broken, Failed, Passed, SingleGateResult, Waiting
-from lockgate.core.findings import Finding, Priority
+from lockgate.core.config.baseline import SHOWN, SLOW, Baseline, Colour, Timed, measured
+from lockgate.core.model.findings import Finding, Priority
+from lockgate.core.model.results import Broken, Failed, Passed, SingleGateResult, Waiting
 from tests.given import PROOF
 
 MINOR, MAJOR = Finding(Priority.P2_MINOR, "small"), Finding(Priority.P1_MAJOR, "big")

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockgate.core import binary_gate
-from lockgate.core.binary_gate import (
+from lockgate.core.lifecycle import binary_gate
+from lockgate.core.lifecycle.binary_gate import (
     GatePassed,
     GateResult,
     NonZeroExit,

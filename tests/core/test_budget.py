@@ -7,12 +7,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockgate.core.agents import End, Ending, Exit, Report, Usage
-from lockgate.core.charging import within_budget
-from lockgate.core.decision import Decision
-from lockgate.core.effects import EndSessions, MirrorTask, NotifyHuman, SpawnAgent
-from lockgate.core.evaluation_ends import evaluation_failed
-from lockgate.core.events import (
+from lockgate.core.lifecycle.decision import (
+    Decision,
+    EndSessions,
+    MirrorTask,
+    NotifyHuman,
+    SpawnAgent,
+)
+from lockgate.core.lifecycle.evaluation import evaluation_failed
+from lockgate.core.lifecycle.map import ARROWS
+from lockgate.core.lifecycle.moves import Move, attempt_failed, move, resumed
+from lockgate.core.lifecycle.sessions import respawned, session_ended
+from lockgate.core.lifecycle.transition import within_budget
+from lockgate.core.model.agents import End, Ending, Exit, Report, Usage
+from lockgate.core.model.events import (
     AgentCrashed,
     AttemptFailed,
     AutoAdvanced,
@@ -22,11 +30,8 @@ from lockgate.core.events import (
     StatusChanged,
     UsageLimited,
 )
-from lockgate.core.lifecycle import ARROWS
-from lockgate.core.limits import ESCALATION_THRESHOLD, MAX_CRASHES
-from lockgate.core.model import Actor, Budget, Cause, Role, Status, Stuck, Task
-from lockgate.core.session_turns import respawned, session_ended
-from lockgate.core.turns import Move, attempt_failed, move, resumed
+from lockgate.core.model.limits import ESCALATION_THRESHOLD, MAX_CRASHES
+from lockgate.core.model.task import Actor, Budget, Cause, Role, Status, Stuck, Task
 from tests.given import (
     FAIL,
     FEEDBACK,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockgate.core.dag import Cycle, TaskDAG, UnknownNode
+from lockgate.core.model.dag import Cycle, TaskDAG, UnknownNode
 
 # Any graph over a few nodes, cycles included; each node may come after any of them.
 graphs = st.integers(1, 8).flatmap(

@@ -4,13 +4,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockgate.core.differential import Asked, Kept, Lost, Unjudged, Verdict, as_result, judge
-from lockgate.core.evaluation import Broken, Failed, Passed, Proof, Waiting
-from lockgate.core.findings import Location, Priority
-from lockgate.core.test_pairs import SourceTest, paired, placed
-from lockgate.core.test_results import Outcome, TestResult
-from lockgate.core.test_rows import ChangedFiles, HarnessChange, Kind
-from lockgate.core.test_runs import Canaries, NotRun, Run, Runs, listed
+from lockgate.core.differential.matching import SourceTest, paired, placed
+from lockgate.core.differential.runs import Canaries, NotRun, Run, Runs, listed
+from lockgate.core.differential.table import ChangedFiles, HarnessChange, Kind
+from lockgate.core.differential.verdict import (
+    Asked,
+    Kept,
+    Lost,
+    Unjudged,
+    Verdict,
+    as_result,
+    judge,
+)
+from lockgate.core.model.findings import Location, Priority
+from lockgate.core.model.reports import Outcome, TestResult
+from lockgate.core.model.results import Broken, Failed, Passed, Proof, Waiting
 
 P, F, E, S, X = Outcome.PASSED, Outcome.FAILED, Outcome.ERROR, Outcome.SKIPPED, Outcome.XFAILED
 WORDS = Canaries(("mustfail",), ("mustpass",))

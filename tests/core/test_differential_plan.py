@@ -4,9 +4,9 @@ import ast
 
 import pytest
 
-from lockgate.core.canaries import canary_file, with_canaries
-from lockgate.core.differential_plan import Plan, Sides, TestRules, plan, planted
-from lockgate.core.test_paths import Runner, files_of_tests, harness_files, runner_of
+from lockgate.core.differential.canaries import canary_file, with_canaries
+from lockgate.core.differential.plan import Plan, Sides, TestRules, plan, planted
+from lockgate.core.differential.test_files import Runner, files_of_tests, harness_files, runner_of
 
 BASE = {
     "app.py": "1",

@@ -2,17 +2,19 @@
 
 import pytest
 
-from lockgate.core.answers import consented
-from lockgate.core.canaries import canary_file
-from lockgate.core.differential import Kept, Lost, after_a_loss, judge
-from lockgate.core.differential_plan import Mixed, Plan, Sides, TestRules, plan
-from lockgate.core.differential_trees import (
+from lockgate.core.differential.canaries import Ended, canaries_in, canary_file, run_of
+from lockgate.core.differential.plan import (
+    Mixed,
+    Plan,
+    Sides,
+    TestRules,
     Tree,
     Which,
     files_of,
     nonce_of,
     package_of,
     passed_in,
+    plan,
     planted_in,
     runs_of,
     stand_ins,
@@ -21,14 +23,15 @@ from lockgate.core.differential_trees import (
     tree_of,
     unfit,
 )
-from lockgate.core.evaluation import Failed, Passed, Waiting
-from lockgate.core.gates import Report
-from lockgate.core.model import Approval, Status
-from lockgate.core.test_measures import Ended, canaries_in, run_of
-from lockgate.core.test_paths import Runner
-from lockgate.core.test_results import Outcome, ReportRead, TestResult, Unreadable
-from lockgate.core.test_rows import ChangedFiles
-from lockgate.core.test_runs import Canaries, NotRun, Run, Runs
+from lockgate.core.differential.runs import Canaries, NotRun, Run, Runs
+from lockgate.core.differential.table import ChangedFiles
+from lockgate.core.differential.test_files import Runner
+from lockgate.core.differential.verdict import Kept, Lost, after_a_loss, judge
+from lockgate.core.lifecycle.approvals import consented
+from lockgate.core.model.gates import Report
+from lockgate.core.model.reports import Outcome, ReportRead, TestResult, Unreadable
+from lockgate.core.model.results import Failed, Passed, Waiting
+from lockgate.core.model.task import Approval, Status
 from tests.given import a_task
 
 P, F = Outcome.PASSED, Outcome.FAILED

@@ -5,7 +5,7 @@ from typing import get_args
 
 import pytest
 
-from lockgate.core.effects import (
+from lockgate.core.lifecycle.decision import (
     DiscardTask,
     Effect,
     EndSessions,
@@ -19,8 +19,8 @@ from lockgate.core.effects import (
     overtaken,
     wants_fresh,
 )
-from lockgate.core.limits import RetryConfig, Strategy
-from lockgate.core.model import Role, Status
+from lockgate.core.model.limits import RetryConfig, Strategy
+from lockgate.core.model.task import Role, Status
 from tests.given import RULES, a_task
 
 S = Status

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockgate.core.agents import End, Ending, Exit, Report
-from lockgate.core.decision import Decision
-from lockgate.core.effects import MirrorTask, SpawnAgent
-from lockgate.core.events import (
+from lockgate.core.lifecycle.decision import Decision, MirrorTask, SpawnAgent
+from lockgate.core.lifecycle.sessions import LIMIT_WAIT, session_ended
+from lockgate.core.model.agents import End, Ending, Exit, Report
+from lockgate.core.model.events import (
     AgentCrashed,
     AttemptFailed,
     SessionEnded,
@@ -17,9 +17,8 @@ from lockgate.core.events import (
     StatusChanged,
     UsageLimited,
 )
-from lockgate.core.limits import ESCALATION_THRESHOLD, RetryConfig, Strategy
-from lockgate.core.model import Cause, IterationOutcome, IterationRecord, Role, Status, Task
-from lockgate.core.session_turns import LIMIT_WAIT, session_ended
+from lockgate.core.model.limits import ESCALATION_THRESHOLD, RetryConfig, Strategy
+from lockgate.core.model.task import Cause, IterationOutcome, IterationRecord, Role, Status, Task
 from tests.given import (
     FAIL,
     FEEDBACK,

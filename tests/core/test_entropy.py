@@ -4,17 +4,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockgate.core.entropy import (
+from lockgate.core.model.findings import (
+    Finding,
+    GateFeedback,
+    Identity,
+    Location,
+    Priority,
+    identity,
+    normalise,
+)
+from lockgate.core.model.retry import (
     Command,
     EntropyDetector,
     Streak,
+    ToolCall,
     findings_repeat,
     fingerprint,
 )
-from lockgate.core.findings import Finding, GateFeedback, Identity, Location, Priority, identity
-from lockgate.core.model import AgentPhase
-from lockgate.core.normalise import normalise
-from lockgate.core.retry import ToolCall
+from lockgate.core.model.task import AgentPhase
 
 GREEN, VERIFY = AgentPhase.GREEN, AgentPhase.VERIFY
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockgate.core import escalation, limits
-from lockgate.core.escalation import ESCALATION_THRESHOLD, EscalationGuard, escalation_guard
+from lockgate.core.model import escalation, limits
+from lockgate.core.model.escalation import ESCALATION_THRESHOLD, EscalationGuard, escalation_guard
 
 tasks = st.sampled_from(["a", "b", "c"])
 
@@ -75,7 +75,7 @@ def test_the_guard_is_synchronous_imports_nothing_but_its_limit_and_hides_its_ma
     imports = [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
     waits = [node for node in ast.walk(tree) if isinstance(node, ast.AsyncFunctionDef | ast.Await)]
 
-    assert [getattr(node, "module", "") for node in imports] == ["lockgate.core.limits"]
+    assert [getattr(node, "module", "") for node in imports] == ["lockgate.core.model.limits"]
     assert waits == []
     assert all(name.startswith("_") for name in vars(EscalationGuard()))
 

@@ -8,7 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockgate.core.evaluation import (
+from lockgate.core.lifecycle.evaluation import GateExecutor, conclude, feedback_from
+from lockgate.core.model.findings import Finding, GateFeedback, Location, Priority
+from lockgate.core.model.results import (
     AllPassed,
     Broken,
     EvaluationFailed,
@@ -20,9 +22,7 @@ from lockgate.core.evaluation import (
     SingleGateResult,
     Waiting,
 )
-from lockgate.core.findings import Finding, GateFeedback, Location, Priority
-from lockgate.core.gate_executor import GateExecutor, conclude, feedback_from
-from lockgate.core.model import GateKind, GateRef, TaskId
+from lockgate.core.model.task import GateKind, GateRef, TaskId
 
 P0, P1, P2, P3 = Priority
 PROOF = Proof(

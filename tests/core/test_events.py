@@ -6,19 +6,19 @@ from typing import get_args
 
 import pytest
 
-from lockgate.core.event_log import FIRST_PREV, StoredEvent, event_hash, event_line
-from lockgate.core.events import (
+from lockgate.core.model.event_log import FIRST_PREV, StoredEvent, event_hash, event_line
+from lockgate.core.model.events import (
     TYPES,
     AgentCrashed,
     AutoAdvanced,
     Escalation,
     Event,
+    GateFailedRetrying,
     StatusChanged,
     payload,
     type_of,
 )
-from lockgate.core.gate_events import GateFailedRetrying
-from lockgate.core.model import Actor, Cause, Status
+from lockgate.core.model.task import Actor, Cause, Status
 from tests.given import FEEDBACK, ID, NOW
 
 S = Status

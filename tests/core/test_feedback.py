@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from lockgate.core.artifacts import Verdict
-from lockgate.core.feedback import fresh_agent_prompt, one_line, same_agent_message, verdict_of
-from lockgate.core.findings import Finding, GateFeedback, Location, Priority, by_priority
+from lockgate.core.model.findings import Finding, GateFeedback, Location, Priority, by_priority
+from lockgate.core.text.feedback import fresh_agent_prompt, one_line, same_agent_message, verdict_of
+from lockgate.core.text.task_file import Verdict
 
 P0, P1, P2, P3 = Priority
 REVIEW = GateFeedback(

@@ -7,19 +7,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from lockgate.core.evaluation import Failed
-from lockgate.core.feedback import (
+from lockgate.core.lifecycle.evaluation import feedback_from
+from lockgate.core.model.findings import Finding, GateFeedback, Location, Priority, compared
+from lockgate.core.model.limits import Limits
+from lockgate.core.model.results import Failed
+from lockgate.core.model.task import IterationOutcome, IterationRecord, NeedsFixes, Role, Working
+from lockgate.core.prompts.worker import Before, opening
+from lockgate.core.text.feedback import (
     MOST_LISTED,
     findings_by_priority,
     fresh_agent_prompt,
+    progress,
     same_agent_message,
 )
-from lockgate.core.findings import Finding, GateFeedback, Location, Priority, compared
-from lockgate.core.gate_executor import feedback_from
-from lockgate.core.limits import Limits
-from lockgate.core.model import IterationOutcome, IterationRecord, NeedsFixes, Role, Working
-from lockgate.core.progress import progress
-from lockgate.core.prompts import Before, opening
 from tests.given import a_task
 
 P0, P1, P2, P3 = Priority

@@ -5,7 +5,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockgate.core.findings import (
+from lockgate.core.model.findings import (
     Finding,
     GateFeedback,
     Identity,

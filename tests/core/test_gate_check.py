@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockgate.core.gate_check import Coverage, coverage, why_unjudged
-from lockgate.core.gates import (
+from lockgate.core.config.checks import Coverage, coverage, why_unjudged
+from lockgate.core.config.settings import MergeMode, MergeSettings, Settings
+from lockgate.core.model.gates import (
     CommandGate,
     DifferentialGate,
     Gate,
@@ -17,7 +18,6 @@ from lockgate.core.gates import (
     Placement,
     Where,
 )
-from lockgate.core.settings import MergeMode, MergeSettings, Settings
 
 ALWAYS = Placement(serial=True, on=(Where.CHANGE, Where.TRAIN))
 SOMETIMES = replace(ALWAYS, when="task.priority == 1")

@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockgate.core.binary_gate import GateResult, evaluate
-from lockgate.core.dag import TaskDAG
-from lockgate.core.gate_orchestrator import (
+from lockgate.core.lifecycle.binary_gate import GateResult, evaluate
+from lockgate.core.lifecycle.gate_orchestrator import (
     Advance,
     BinaryGateOrchestrator,
     Complete,
@@ -19,6 +18,7 @@ from lockgate.core.gate_orchestrator import (
     TransitionResult,
     as_json,
 )
+from lockgate.core.model.dag import TaskDAG
 
 PASS, FAIL, KILLED = evaluate(0), evaluate(1), evaluate(None)
 results = st.lists(st.sampled_from([PASS, FAIL, KILLED]), max_size=30)

@@ -8,7 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockgate.core.gates import (
+from lockgate.core.config.settings import MergeMode, MergeSettings, Settings, pin, reference
+from lockgate.core.lifecycle.map import gates_of
+from lockgate.core.model.gates import (
     DIMENSIONS,
     OWN_KEYS,
     PROTECTED,
@@ -29,10 +31,8 @@ from lockgate.core.gates import (
     waves,
     with_protected,
 )
-from lockgate.core.model import GateKind, GateRef
-from lockgate.core.needs import gates_of
-from lockgate.core.settings import MergeMode, MergeSettings, Settings, pin, reference
-from lockgate.core.steering import asked_of
+from lockgate.core.model.task import GateKind, GateRef
+from lockgate.core.text.steering import asked_of
 from tests.given import a_task, evidence
 
 KINDS = {

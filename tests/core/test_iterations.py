@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockgate.core.findings import Finding, GateFeedback, Priority
-from lockgate.core.iterations import IterationOutcome, IterationRecord, RetryController
-from lockgate.core.limits import RetryConfig, Strategy
-from lockgate.core.model import TaskId
+from lockgate.core.model.findings import Finding, GateFeedback, Priority
+from lockgate.core.model.limits import RetryConfig, Strategy
+from lockgate.core.model.retry import IterationOutcome, IterationRecord, RetryController
+from lockgate.core.model.task import TaskId
 
 RETRY = IterationOutcome.FAILED_WITH_RETRY
 records = st.builds(

@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockgate.core.answers import approved, commented, rejected
-from lockgate.core.decision import Decision, Declined
-from lockgate.core.effects import (
+from lockgate.core.lifecycle.approvals import approved, commented, rejected
+from lockgate.core.lifecycle.decision import (
+    Decision,
+    Declined,
     EndSessions,
     EvaluateGates,
     MirrorTask,
@@ -16,11 +17,12 @@ from lockgate.core.effects import (
     PublishChange,
     SpawnAgent,
 )
-from lockgate.core.evaluation import Broken, Failed, Passed, SingleGateResult, Waiting
-from lockgate.core.events import AttemptFailed, StatusChanged, payload, type_of
-from lockgate.core.findings import Finding, Priority
-from lockgate.core.gate_events import (
+from lockgate.core.lifecycle.evaluation import change_refused, judged
+from lockgate.core.lifecycle.map import ARROWS, gates_passed
+from lockgate.core.lifecycle.moves import Facts, Move, Work, change_taken, move
+from lockgate.core.model.events import (
     AllGatesPassed,
+    AttemptFailed,
     ChangeMended,
     ChangeTaken,
     GateCompleted,
@@ -28,14 +30,16 @@ from lockgate.core.gate_events import (
     GateFailedMaxIterations,
     GateFailedRetrying,
     HumanReviewRequested,
+    StatusChanged,
     TaskCompletionSignaled,
     TaskGatesPassed,
+    payload,
+    type_of,
 )
-from lockgate.core.handing_on import Facts, Work, change_taken
-from lockgate.core.judging import change_refused, judged
-from lockgate.core.lifecycle import ARROWS
-from lockgate.core.limits import ESCALATION_THRESHOLD
-from lockgate.core.model import (
+from lockgate.core.model.findings import Finding, Priority
+from lockgate.core.model.limits import ESCALATION_THRESHOLD
+from lockgate.core.model.results import Broken, Failed, Passed, SingleGateResult, Waiting
+from lockgate.core.model.task import (
     REVIEWS,
     Actor,
     Cause,
@@ -52,9 +56,7 @@ from lockgate.core.model import (
     Stuck,
     Task,
 )
-from lockgate.core.model import Failed as FailedPhase
-from lockgate.core.needs import gates_passed
-from lockgate.core.turns import Move, move
+from lockgate.core.model.task import Failed as FailedPhase
 from tests.given import (
     COMMIT,
     HANDOFF,

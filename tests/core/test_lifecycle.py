@@ -4,11 +4,11 @@ from itertools import product
 
 import pytest
 
-from lockgate.core.artifacts import Artifacts
-from lockgate.core.events import MoveForced
-from lockgate.core.lifecycle import ARROWS, OWNERS, RULES, exits, validate_transition
-from lockgate.core.model import Actor, GateKind, GateRef, Pinned, Role, Status
-from lockgate.core.turns import Move, move
+from lockgate.core.lifecycle.map import ARROWS, OWNERS, RULES, exits, validate_transition
+from lockgate.core.lifecycle.moves import Move, move
+from lockgate.core.model.events import MoveForced
+from lockgate.core.model.task import Actor, GateKind, GateRef, Pinned, Role, Status
+from lockgate.core.text.task_file import Artifacts
 from tests.given import (
     FAIL,
     HANDOFF,

@@ -8,8 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from lockgate.core.blocks import DEEPEST
-from lockgate.core.markdown import closer, sections
+from lockgate.core.text.markdown import DEEPEST, closer, sections
 
 ORACLE = MarkdownIt("commonmark")
 

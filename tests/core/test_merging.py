@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from lockgate.core.merging import places, plan, stale
-from lockgate.core.model import TaskId
-from lockgate.core.train_model import (
+from lockgate.core.model.task import TaskId
+from lockgate.core.train.model import (
     Broken,
     Build,
     Built,
@@ -35,7 +34,8 @@ from lockgate.core.train_model import (
     Step,
     Tree,
 )
-from lockgate.core.train_walk import in_order, level
+from lockgate.core.train.plan import places, plan, stale
+from lockgate.core.train.walk import in_order, level
 
 STORIES = sorted((Path(__file__).parent / "trains").glob("*.txt"))
 

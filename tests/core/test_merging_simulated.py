@@ -5,8 +5,7 @@ from random import Random
 
 import pytest
 
-from lockgate.core.merging import plan
-from lockgate.core.train_model import (
+from lockgate.core.train.model import (
     CancelTest,
     Conflict,
     Drop,
@@ -17,7 +16,8 @@ from lockgate.core.train_model import (
     StartTest,
     Step,
 )
-from lockgate.core.train_walk import LANDINGS_A_LEVEL
+from lockgate.core.train.plan import plan
+from lockgate.core.train.walk import LANDINGS_A_LEVEL
 from lockgate.services.train_run import Planner, Run
 from lockgate.services.train_simulator import (
     Simulated,

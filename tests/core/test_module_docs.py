@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from lockgate.core import binary_gate, gate_orchestrator
-from lockgate.core.binary_gate import evaluate
-from lockgate.core.escalation import ESCALATION_THRESHOLD
-from lockgate.core.exits import TRANSIENT_EXITS
-from lockgate.core.gate_orchestrator import Advance, Complete, Escalate
-from lockgate.core.limits import MAX_CONSECUTIVE_FAILURES
-from lockgate.core.model import Status
-from lockgate.core.retry import RETRYABLE, RetryAfter, RetryOptions, ToolResult, after_attempt
+from lockgate.core.lifecycle import binary_gate, gate_orchestrator
+from lockgate.core.lifecycle.binary_gate import evaluate
+from lockgate.core.lifecycle.gate_orchestrator import Advance, Complete, Escalate
+from lockgate.core.model.escalation import ESCALATION_THRESHOLD
+from lockgate.core.model.exits import TRANSIENT_EXITS
+from lockgate.core.model.limits import MAX_CONSECUTIVE_FAILURES
+from lockgate.core.model.retry import RETRYABLE, RetryAfter, RetryOptions, ToolResult, after_attempt
+from lockgate.core.model.task import Status
 
 ROOT = Path(__file__).parents[2]
 CORE = ROOT / "src/lockgate/core"
@@ -93,11 +93,11 @@ def test_the_architecture_page_has_the_binary_gate_protocol() -> None:
 def test_the_index_has_both_gates_and_names_files_that_are_there() -> None:
     index = (CORE / "index.agent.md").read_text(encoding="utf-8")
 
-    files = re.findall(r"\| `(\w+\.py)` \|", index)
+    files = re.findall(r"\| `([\w/]+\.py)` \|", index)
     links = re.findall(r"\]\(([\w.]+)\)", index)
 
-    assert "| `BinaryGate` | `binary_gate.py` |" in index
-    assert "| `BinaryGateOrchestrator` | `gate_orchestrator.py` |" in index
+    assert "| `BinaryGate` | `lifecycle/binary_gate.py` |" in index
+    assert "| `BinaryGateOrchestrator` | `lifecycle/gate_orchestrator.py` |" in index
     assert [it for it in [*files, *links] if not (CORE / it).is_file()] == []
 
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockgate.core.paths import matching
+from lockgate.core.text.paths import matching
 
 parts = st.lists(
     st.text(st.characters(exclude_characters="/\0*?"), min_size=1, max_size=8),

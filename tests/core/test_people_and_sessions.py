@@ -4,25 +4,33 @@ from dataclasses import replace
 
 import pytest
 
-from lockgate.core.decision import Decision, Declined, Refusal
-from lockgate.core.effects import EndSessions, EvaluateGates, MirrorTask, SpawnAgent, overtaken
-from lockgate.core.events import (
-    AgentRespawned,
-    SessionStarted,
-    StatusChanged,
-    TaskHandedBack,
-    TaskTakenOver,
+from lockgate.core.lifecycle.decision import (
+    Decision,
+    Declined,
+    EndSessions,
+    EvaluateGates,
+    MirrorTask,
+    Refusal,
+    SpawnAgent,
+    overtaken,
 )
-from lockgate.core.gate_events import GateEvaluationStarted
-from lockgate.core.lifecycle import unheard
-from lockgate.core.model import Actor, Role, Status, Task, Working
-from lockgate.core.session_turns import (
+from lockgate.core.lifecycle.map import unheard
+from lockgate.core.lifecycle.sessions import (
     ATTENDED,
     handed_back,
     respawned,
     session_started,
     taken_over,
 )
+from lockgate.core.model.events import (
+    AgentRespawned,
+    GateEvaluationStarted,
+    SessionStarted,
+    StatusChanged,
+    TaskHandedBack,
+    TaskTakenOver,
+)
+from lockgate.core.model.task import Actor, Role, Status, Task, Working
 from tests.given import (
     HANDOFF,
     NOW,

@@ -2,10 +2,9 @@
 
 import pytest
 
-from lockgate.core.evaluation_ends import dropped_from_train
-from lockgate.core.feedback import same_agent_message
-from lockgate.core.limits import Limits
-from lockgate.core.model import (
+from lockgate.core.lifecycle.evaluation import dropped_from_train
+from lockgate.core.model.limits import Limits
+from lockgate.core.model.task import (
     IterationOutcome,
     IterationRecord,
     NeedsFixes,
@@ -14,7 +13,8 @@ from lockgate.core.model import (
     Task,
     Working,
 )
-from lockgate.core.prompts import Before, opening, prompt_for
+from lockgate.core.prompts.worker import Before, opening, prompt_for
+from lockgate.core.text.feedback import same_agent_message
 from tests.given import FEEDBACK, a_task, evidence
 
 S = Status

@@ -7,12 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockgate.core.decision import Decision
-from lockgate.core.effects import DiscardTask, MirrorTask
-from lockgate.core.events import payload
-from lockgate.core.mirror import frontmatter, shown_to
-from lockgate.core.model import Actor, Role, Status
-from lockgate.core.records import (
+from lockgate.core.lifecycle.decision import Decision, DiscardTask, MirrorTask
+from lockgate.core.lifecycle.records import (
     MAX_CONTEXT,
     MAX_SUMMARY,
     Unacceptable,
@@ -28,6 +24,9 @@ from lockgate.core.records import (
     put_right,
     renamed,
 )
+from lockgate.core.model.events import payload
+from lockgate.core.model.task import Actor, Role, Status
+from lockgate.core.text.task_file import frontmatter, shown_to
 from tests.given import NOW, a_task
 
 S = Status

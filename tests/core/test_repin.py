@@ -4,13 +4,17 @@ from dataclasses import replace
 
 import pytest
 
-from lockgate.core.decision import Decision, Declined
-from lockgate.core.effects import EndSessions, EvaluateGates, SpawnAgent
-from lockgate.core.events import StatusChanged, TaskRepinned
-from lockgate.core.gate_events import GateEvaluationStarted
-from lockgate.core.limits import Limits
-from lockgate.core.model import Actor, Approval, Evaluating, GateRef, Role, Status
-from lockgate.core.repin import repinned
+from lockgate.core.lifecycle.decision import (
+    Decision,
+    Declined,
+    EndSessions,
+    EvaluateGates,
+    SpawnAgent,
+)
+from lockgate.core.lifecycle.records import repinned
+from lockgate.core.model.events import GateEvaluationStarted, StatusChanged, TaskRepinned
+from lockgate.core.model.limits import Limits
+from lockgate.core.model.task import Actor, Approval, Evaluating, GateRef, Role, Status
 from tests.given import COMMIT, REVIEW_GATE, RULES, TESTS_GATE, a_task, evidence
 
 OLD = replace(RULES, gates=(TESTS_GATE, REVIEW_GATE))

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockgate.core.model import AgentPhase
-from lockgate.core.retry import (
+from lockgate.core.model.retry import (
     Accept,
     Exhausted,
     RetryAfter,
@@ -19,6 +18,7 @@ from lockgate.core.retry import (
     ToolResult,
     after_attempt,
 )
+from lockgate.core.model.task import AgentPhase
 from lockgate.errors import LockgateError, SandboxRetryExhaustedError
 from lockgate.services import patience
 from lockgate.services.patience import SandboxRetryProtocol, ToolProxy

@@ -7,17 +7,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockgate.core.findings import Finding, Location, Priority
-from lockgate.core.gates import DIMENSIONS, Dimension
-from lockgate.core.review_guides import GUIDES, PASSES
-from lockgate.core.review_prompts import (
+from lockgate.core.model.findings import Finding, Location, Priority
+from lockgate.core.model.gates import DIMENSIONS, Dimension
+from lockgate.core.prompts.reviewer import (
     LONGEST_HINT,
     LONGEST_ISSUE,
     dimension_prompt,
     pass_prompt,
     synthesis_prompt,
 )
-from lockgate.core.review_submissions import Joined, Submission, submission
+from lockgate.core.review.guides import GUIDES, PASSES
+from lockgate.core.review.submission import Joined, Submission, submission
 
 P0, P1, P2, P3 = Priority
 DIFF = "git diff main...HEAD"

@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockgate.core.artifacts import Verdict
-from lockgate.core.findings import Finding, Location, Priority, blocks
-from lockgate.core.review_submissions import (
+from lockgate.core.model.findings import Finding, Location, Priority, blocks
+from lockgate.core.review.submission import (
     LONGEST_SUMMARY,
     LONGEST_TEXT,
     NO_FINDING,
@@ -20,6 +19,7 @@ from lockgate.core.review_submissions import (
     settled,
     submission,
 )
+from lockgate.core.text.task_file import Verdict
 
 P0, P1, P2, P3 = Priority
 WHOLE = {

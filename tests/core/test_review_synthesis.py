@@ -4,12 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockgate.core.artifacts import Verdict
-from lockgate.core.evaluation import Failed, Passed, Proof
-from lockgate.core.feedback import verdict_of
-from lockgate.core.findings import Finding, Location, Priority, blocks, identity
-from lockgate.core.review_submissions import Group, Joined, Submission
-from lockgate.core.synthesis import NOBODY, joined, judged, numbered
+from lockgate.core.model.findings import Finding, Location, Priority, blocks, identity
+from lockgate.core.model.results import Failed, Passed, Proof
+from lockgate.core.review.submission import Group, Joined, Submission
+from lockgate.core.review.synthesis import NOBODY, joined, judged, numbered
+from lockgate.core.text.feedback import verdict_of
+from lockgate.core.text.task_file import Verdict
 
 P0, P1, P2, P3 = Priority
 PROOF = Proof(

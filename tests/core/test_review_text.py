@@ -3,16 +3,16 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockgate.core.artifacts import (
+from lockgate.core.model.findings import Finding, Location, Priority
+from lockgate.core.model.results import Broken, Failed, Passed, Proof, Waiting
+from lockgate.core.text.feedback import rendered
+from lockgate.core.text.markdown import sections
+from lockgate.core.text.task_file import (
     Verdict,
     extract_review_verdict,
     parse_task_artifacts,
     replace_section,
 )
-from lockgate.core.evaluation import Broken, Failed, Passed, Proof, Waiting
-from lockgate.core.findings import Finding, Location, Priority
-from lockgate.core.markdown import sections
-from lockgate.core.review_text import rendered
 
 P0, P1, P2, P3 = Priority
 PROOF = Proof(ran=("x",), commit="c", tree="t", config_hash="h", sandbox="", seconds=0.0)

@@ -7,21 +7,35 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockgate.core.agents import End, Ending, Exit
-from lockgate.core.artifacts import digest, extract_review_verdict
-from lockgate.core.decision import Decision, Declined, Evidence
-from lockgate.core.effects import EndSessions, EvaluateGates, SpawnAgent, overtaken
-from lockgate.core.evaluation import Failed, Passed
-from lockgate.core.events import AgentCrashed, AttemptFailed
-from lockgate.core.gate_events import GateCompleted, ReviewSubmitted
-from lockgate.core.judging import judged
-from lockgate.core.limits import Limits
-from lockgate.core.model import Actor, GateKind, GateRef, NeedsFixes, Role, Session, Status, Task
-from lockgate.core.reaching import asked_for_again, reviews_reached
-from lockgate.core.review_turns import LONGEST, handed_in
-from lockgate.core.seating import PASSES, next_reviews
-from lockgate.core.session_turns import respawned, session_ended
-from lockgate.core.turns import Move, move
+from lockgate.core.lifecycle.decision import (
+    Decision,
+    Declined,
+    EndSessions,
+    EvaluateGates,
+    Evidence,
+    SpawnAgent,
+    overtaken,
+)
+from lockgate.core.lifecycle.evaluation import asked_for_again, judged, reviews_reached
+from lockgate.core.lifecycle.moves import Move, move
+from lockgate.core.lifecycle.reviews import LONGEST, handed_in
+from lockgate.core.lifecycle.sessions import respawned, session_ended
+from lockgate.core.lifecycle.transition import PASS_NAMES, next_reviews
+from lockgate.core.model.agents import End, Ending, Exit
+from lockgate.core.model.events import AgentCrashed, AttemptFailed, GateCompleted, ReviewSubmitted
+from lockgate.core.model.limits import Limits
+from lockgate.core.model.results import Failed, Passed
+from lockgate.core.model.task import (
+    Actor,
+    GateKind,
+    GateRef,
+    NeedsFixes,
+    Role,
+    Session,
+    Status,
+    Task,
+)
+from lockgate.core.text.task_file import digest, extract_review_verdict
 from tests.given import (
     COMMIT,
     FAIL,
@@ -474,12 +488,12 @@ def test_a_multipass_review_goes_on_until_it_has_converged() -> None:
 
 def test_a_multipass_review_ends_after_five_passes_and_keeps_all_that_was_found() -> None:
     task = under(DEEP)
-    for number, name in enumerate(PASSES[:-1]):
+    for number, name in enumerate(PASS_NAMES[:-1]):
         decision = hands_in(task, f"deep.{name}", said("PASS", ("P2", f"thing {'abcd'[number]}")))
-        assert spawned(decision) == [f"deep.{PASSES[number + 1]}"]
+        assert spawned(decision) == [f"deep.{PASS_NAMES[number + 1]}"]
         task = decision.task
 
-    decision = hands_in(task, f"deep.{PASSES[-1]}", said("FAIL", ("P1", "thing e")))
+    decision = hands_in(task, f"deep.{PASS_NAMES[-1]}", said("FAIL", ("P1", "thing e")))
 
     assert decision.task.status is S.WORKING
     assert isinstance(decision.task.phase, NeedsFixes)

@@ -4,10 +4,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockgate.core.agents import End, Usage
-from lockgate.core.decision import Declined
-from lockgate.core.effects import EvaluateGates, MirrorTask, NotifyHuman, SpawnAgent
-from lockgate.core.events import (
+from lockgate.core.lifecycle.decision import (
+    Declined,
+    EvaluateGates,
+    MirrorTask,
+    NotifyHuman,
+    SpawnAgent,
+)
+from lockgate.core.lifecycle.map import ARROWS
+from lockgate.core.lifecycle.moves import Move, move
+from lockgate.core.lifecycle.sessions import session_ended as _session_ended
+from lockgate.core.model.agents import End, Usage
+from lockgate.core.model.events import (
     AgentCrashed,
     AttemptFailed,
     AutoAdvanced,
@@ -15,11 +23,8 @@ from lockgate.core.events import (
     SessionEnded,
     StatusChanged,
 )
-from lockgate.core.lifecycle import ARROWS
-from lockgate.core.limits import ESCALATION_THRESHOLD, MAX_CRASHES
-from lockgate.core.model import Actor, Cause, Pinned, Role, Status, Stuck
-from lockgate.core.session_turns import session_ended as _session_ended
-from lockgate.core.turns import Move, move
+from lockgate.core.model.limits import ESCALATION_THRESHOLD, MAX_CRASHES
+from lockgate.core.model.task import Actor, Cause, Pinned, Role, Status, Stuck
 from tests.given import (
     FAIL,
     HANDOFF,

@@ -5,21 +5,8 @@ from typing import Any
 
 import pytest
 
-from lockgate.core.config_checks import Problem, problems, repeated_gates
-from lockgate.core.gates import (
-    CommandGate,
-    Dimension,
-    Gate,
-    HumanGate,
-    ParallelReviewGate,
-    Placement,
-    Where,
-    WrittenGate,
-    configured,
-)
-from lockgate.core.limits import Limits, RetryConfig, Strategy
-from lockgate.core.model import AgentPhase, Budget, GateKind, GateRef
-from lockgate.core.settings import (
+from lockgate.core.config.checks import Problem, problems, repeated_gates
+from lockgate.core.config.settings import (
     AgentSettings,
     BudgetSettings,
     ProjectSettings,
@@ -33,6 +20,19 @@ from lockgate.core.settings import (
     pin,
     protected_paths,
 )
+from lockgate.core.model.gates import (
+    CommandGate,
+    Dimension,
+    Gate,
+    HumanGate,
+    ParallelReviewGate,
+    Placement,
+    Where,
+    WrittenGate,
+    configured,
+)
+from lockgate.core.model.limits import Limits, RetryConfig, Strategy
+from lockgate.core.model.task import AgentPhase, Budget, GateKind, GateRef
 
 PLAIN = Settings(formula="none", gates=())
 CHANGE = Placement(serial=True, on=(Where.CHANGE,))

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockgate.core.shell_masks import LONGEST, masked
+from lockgate.core.config.shell_masks import LONGEST, masked
 
 MASKED = {
     "pytest || true": "`|| true`",

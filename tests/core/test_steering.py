@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from lockgate.core.steering import LINK, asked_of, shown_first, steering, swapped, told_of
+from lockgate.core.text.steering import LINK, asked_of, shown_first, steering, swapped, told_of
 from tests.given import RULES
 
 STEERS = [

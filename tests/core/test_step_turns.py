@@ -4,29 +4,45 @@ from dataclasses import replace
 
 import pytest
 
-from lockgate.core.agents import End
-from lockgate.core.binary_gate import GateResult, evaluate
-from lockgate.core.decision import Declined
-from lockgate.core.effects import EndSessions, MirrorTask, NotifyHuman, SpawnAgent
-from lockgate.core.events import (
+from lockgate.core.config.settings import Expect, Step
+from lockgate.core.lifecycle.binary_gate import GateResult, evaluate
+from lockgate.core.lifecycle.decision import (
+    Declined,
+    EndSessions,
+    MirrorTask,
+    NotifyHuman,
+    SpawnAgent,
+)
+from lockgate.core.lifecycle.gate_orchestrator import Advance, Complete, Escalate, Stay
+from lockgate.core.lifecycle.moves import Move, move, resumed
+from lockgate.core.lifecycle.sessions import respawned, session_ended, session_started, taken_over
+from lockgate.core.lifecycle.steps import (
+    Ran,
+    Standing,
+    Stepped,
+    as_gate,
+    called_off,
+    choose,
+    standing,
+    stepped,
+)
+from lockgate.core.model.agents import End
+from lockgate.core.model.events import (
     AgentCrashed,
     AttemptFailed,
     Escalation,
     StatusChanged,
+    StepFailed,
+    StepPassed,
+    StepsEscalated,
+    UserEscalated,
     payload,
     type_of,
 )
-from lockgate.core.gate_orchestrator import Advance, Complete, Escalate, Stay
-from lockgate.core.gates import ATTEMPTS
-from lockgate.core.limits import Limits
-from lockgate.core.model import Actor, AgentPhase, Budget, Cause, Role, Status
-from lockgate.core.prompts import Before, opening, prompt_for
-from lockgate.core.session_turns import respawned, session_ended, session_started, taken_over
-from lockgate.core.settings import Expect, Step
-from lockgate.core.step_events import StepFailed, StepPassed, StepsEscalated, UserEscalated
-from lockgate.core.step_turns import Ran, Stepped, stepped
-from lockgate.core.steps import Standing, as_gate, called_off, choose, standing
-from lockgate.core.turns import Move, move, resumed
+from lockgate.core.model.gates import ATTEMPTS
+from lockgate.core.model.limits import Limits
+from lockgate.core.model.task import Actor, AgentPhase, Budget, Cause, Role, Status
+from lockgate.core.prompts.worker import Before, opening, prompt_for
 from tests.given import COMMIT, HANDOFF, ID, RULES, a_session, a_task, evidence, refused, taken
 
 S = Status

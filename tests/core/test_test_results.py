@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockgate.core.findings import Finding, Priority
-from lockgate.core.gates import Report
-from lockgate.core.test_results import (
+from lockgate.core.model.findings import Finding, Priority
+from lockgate.core.model.gates import Report
+from lockgate.core.model.reports import (
     FAILING,
     Bad,
     Good,

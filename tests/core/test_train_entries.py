@@ -4,14 +4,14 @@ from dataclasses import replace
 
 import pytest
 
-from lockgate.core.evaluation import Broken, Failed, Passed, Waiting
-from lockgate.core.findings import Finding, Location, Priority
-from lockgate.core.gates import PROTECTED, CommandGate, HumanGate, Placement, Where
-from lockgate.core.model import Approval, GatesPassed, Status, TaskId
-from lockgate.core.settings import MergeMode, Settings
-from lockgate.core.train_entries import SHOWN, Waits, entries, since, train_gates, verdict
-from lockgate.core.train_model import Broken as NotJudged
-from lockgate.core.train_model import Green, Red
+from lockgate.core.config.settings import MergeMode, Settings
+from lockgate.core.model.findings import Finding, Location, Priority
+from lockgate.core.model.gates import PROTECTED, CommandGate, HumanGate, Placement, Where
+from lockgate.core.model.results import Broken, Failed, Passed, Waiting
+from lockgate.core.model.task import Approval, GatesPassed, Status, TaskId
+from lockgate.core.train.entries import SHOWN, Waits, entries, since, train_gates, verdict
+from lockgate.core.train.model import Broken as NotJudged
+from lockgate.core.train.model import Green, Red
 from tests.given import COMMIT, NOW, PROOF, a_task
 
 TASK = a_task(Status.REVIEWING, candidate=COMMIT, phase=GatesPassed("a", 5.0), priority=2)

@@ -4,13 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from lockgate.core.answers import rejected
-from lockgate.core.effects import EndSessions, NotifyHuman, ReleaseWorkspace
-from lockgate.core.events import StatusChanged
-from lockgate.core.model import Actor, GatesPassed, Status, TaskId
-from lockgate.core.train_events import ChangeLanded, LandingApproved, LandingHeld
-from lockgate.core.train_model import Conflict, Red
-from lockgate.core.train_turns import (
+from lockgate.core.lifecycle.approvals import rejected
+from lockgate.core.lifecycle.decision import EndSessions, NotifyHuman, ReleaseWorkspace
+from lockgate.core.lifecycle.landing import (
     approved,
     departs,
     dropped,
@@ -20,7 +16,10 @@ from lockgate.core.train_turns import (
     sent_back,
     stays_here,
 )
-from lockgate.core.turns import Move, move
+from lockgate.core.lifecycle.moves import Move, move
+from lockgate.core.model.events import ChangeLanded, LandingApproved, LandingHeld, StatusChanged
+from lockgate.core.model.task import Actor, GatesPassed, Status, TaskId
+from lockgate.core.train.model import Conflict, Red
 from tests.given import COMMIT, RULES, a_task, evidence, refused, taken
 
 S = Status

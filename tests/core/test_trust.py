@@ -4,8 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from lockgate.core.model import Approval
-from lockgate.core.settings import (
+from lockgate.core.config.settings import (
     AgentSettings,
     EnvSettings,
     MergeMode,
@@ -15,7 +14,7 @@ from lockgate.core.settings import (
     SandboxSettings,
     Settings,
 )
-from lockgate.core.trust import (
+from lockgate.core.config.trust import (
     CONFIG,
     Question,
     Surroundings,
@@ -27,6 +26,7 @@ from lockgate.core.trust import (
     outside_words,
     requests,
 )
+from lockgate.core.model.task import Approval
 from tests.given import a_task
 
 PLAIN = Settings(formula="none", gates=())

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from lockgate.core.effects import (
+from lockgate.core.lifecycle.decision import (
     EndSessions,
     EvaluateGates,
     MirrorTask,
@@ -13,23 +13,30 @@ from lockgate.core.effects import (
     ReleaseWorkspace,
     SpawnAgent,
 )
-from lockgate.core.evaluation_ends import (
+from lockgate.core.lifecycle.evaluation import (
     dropped_from_train,
     evaluation_failed,
     evaluation_passed,
     gate_broken,
+    reviews_reached,
 )
-from lockgate.core.events import AttemptFailed, Escalation, Resumed, SessionStarted, StatusChanged
-from lockgate.core.findings import Finding, Priority
-from lockgate.core.gate_events import (
+from lockgate.core.lifecycle.moves import Move, attempt_failed, move, resumed
+from lockgate.core.lifecycle.sessions import session_started
+from lockgate.core.model.events import (
     AllGatesPassed,
+    AttemptFailed,
+    Escalation,
     GateEvaluationStarted,
     GateFailedMaxIterations,
     GateFailedRetrying,
+    Resumed,
+    SessionStarted,
+    StatusChanged,
     TaskGatesPassed,
 )
-from lockgate.core.limits import ESCALATION_THRESHOLD, RetryConfig, Strategy
-from lockgate.core.model import (
+from lockgate.core.model.findings import Finding, Priority
+from lockgate.core.model.limits import ESCALATION_THRESHOLD, RetryConfig, Strategy
+from lockgate.core.model.task import (
     Actor,
     Cause,
     Evaluating,
@@ -42,9 +49,6 @@ from lockgate.core.model import (
     Stuck,
     Working,
 )
-from lockgate.core.reaching import reviews_reached
-from lockgate.core.session_turns import session_started
-from lockgate.core.turns import Move, attempt_failed, move, resumed
 from tests.given import (
     FAIL,
     FEEDBACK,

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lockgate.adapters.task_file import split_frontmatter
-from lockgate.core.artifacts import (
+from lockgate.core.text.task_file import (
     REVIEWER_SECTIONS,
     Artifacts,
     Verdict,

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockgate.core.evaluation import Broken, Failed, Passed, Proof
-from lockgate.core.findings import Finding, Priority
-from lockgate.core.makefiles import Read
-from lockgate.core.wrapper_entries import MOST, entries
-from lockgate.core.wrappers import agreed, asking, edits, laid, question
+from lockgate.core.model.findings import Finding, Priority
+from lockgate.core.model.results import Broken, Failed, Passed, Proof
+from lockgate.core.wrappers.edits import agreed, asking, edits, laid, question
+from lockgate.core.wrappers.entries import MOST, entries
+from lockgate.core.wrappers.makefiles import Read
 
 FILES = {
     "test.sh": "#!/bin/sh\nset -e\n. scripts/env.sh\npython tools/run.py\n",

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from lockgate.core.model import Cause, Role, Status
-from lockgate.core.turns import Move
+from lockgate.core.lifecycle.moves import Move
+from lockgate.core.model.task import Cause, Role, Status
 from lockgate.services.callers import HUMAN
 from lockgate.services.views import needs_human
 from tests.e2e.orchestra import COMPLETE, CONFIG, REVIEWER, Orchestra, hands_off, worker, writes

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from lockgate.core import records
-from lockgate.core.model import Status, TaskId
+from lockgate.core.lifecycle import records
+from lockgate.core.model.task import Status, TaskId
 from tests.e2e.orchestra import COMPLETE, Orchestra, hands_off, worker
 from tests.e2e.test_train import told
 from tests.scenarios.world import git

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lockgate.core.model import Status, TaskId
+from lockgate.core.model.task import Status, TaskId
 from tests.e2e.cheats.repository import BASE, CODE, TESTS, WRONG
 from tests.e2e.orchestra import COMPLETE, Orchestra, hands_off, worker
 from tests.scenarios.world import git

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from lockgate.core.gates import PROTECTED
-from lockgate.core.model import Status, TaskId
+from lockgate.core.model.gates import PROTECTED
+from lockgate.core.model.task import Status, TaskId
 from tests.e2e.orchestra import COMPLETE, Orchestra, hands_off, worker, writes
 from tests.scenarios.world import git
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lockgate.core.model import Role, Status, TaskId
+from lockgate.core.model.task import Role, Status, TaskId
 from tests.e2e.orchestra import COMPLETE, Orchestra, hands_off, worker, writes
 
 S = Status

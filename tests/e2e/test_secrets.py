@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from lockgate.core.model import Status
-from lockgate.core.secrets import Secret, forms_of
+from lockgate.core.model.secrets import Secret, forms_of
+from lockgate.core.model.task import Status
 from tests.e2e.orchestra import (
     COMPLETE,
     CONFIG,

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from lockgate.core.model import Status, TaskId
+from lockgate.core.model.task import Status, TaskId
 from tests.e2e.orchestra import COMPLETE, PATIENCE, Orchestra, hands_off, worker, writes
 
 S = Status

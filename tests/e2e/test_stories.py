@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lockgate.core.model import Cause, Status
+from lockgate.core.model.task import Cause, Status
 from tests.e2e.orchestra import (
     COMPLETE,
     REVIEWER,

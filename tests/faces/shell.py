@@ -17,8 +17,8 @@ from typing import Any
 import pytest
 
 from lockgate.bootstrap import App, open_app
-from lockgate.core.effects import SpawnAgent
-from lockgate.core.model import Role, Status, TaskId
+from lockgate.core.lifecycle.decision import SpawnAgent
+from lockgate.core.model.task import Role, Status, TaskId
 from lockgate.faces.cli import output
 from lockgate.faces.cli.app import run
 from lockgate.services.attendance import Place

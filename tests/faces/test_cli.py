@@ -15,8 +15,8 @@ import click
 import pytest
 
 from lockgate.adapters.clock import SystemChance
-from lockgate.core.decision import Decision
-from lockgate.core.model import Role, Status, TaskId
+from lockgate.core.lifecycle.decision import Decision
+from lockgate.core.model.task import Role, Status, TaskId
 from lockgate.faces.cli import output
 from lockgate.faces.cli.app import root
 from lockgate.faces.cli.app import run as run_in_process

@@ -18,7 +18,7 @@ import pytest
 
 from lockgate.bootstrap import App
 from lockgate.bootstrap.benches import Benches
-from lockgate.core.model import Role, Status
+from lockgate.core.model.task import Role, Status
 from lockgate.faces.cli.answering import answer as answer_at_the_door
 from lockgate.faces.cli.readable import readable
 from lockgate.faces.cli.task_agents import _added

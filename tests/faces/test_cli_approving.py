@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from lockgate.core import handing_on, judging
-from lockgate.core.evaluation import Waiting
-from lockgate.core.model import Role, Status, TaskId
+from lockgate.core.lifecycle import evaluation, moves
+from lockgate.core.model.results import Waiting
+from lockgate.core.model.task import Role, Status, TaskId
 from lockgate.faces.cli.app import ACTING
 from tests.faces.naughty import NAUGHTY
 from tests.faces.shell import HANDOFF, Shell, commit_config
@@ -48,12 +48,12 @@ def wait(shell: Shell, id: TaskId) -> None:
     task = app.store.load(id)
     change = app.workspaces.adopt(app.store.project(task.project), task)
     assert change is not None
-    facts = handing_on.Facts(change.patch)
+    facts = moves.Facts(change.patch)
     app.coordinator.turn(
-        id, lambda seen: handing_on.change_taken(seen, change.commit, change.files, facts)
+        id, lambda seen: moves.change_taken(seen, change.commit, change.files, facts)
     )
     result = Waiting("approval", "Review and approve this change")
-    app.coordinator.turn(id, lambda seen: judging.judged(seen, [result], task.since))
+    app.coordinator.turn(id, lambda seen: evaluation.judged(seen, [result], task.since))
     app.store.close()
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from lockgate.core.model import Status
+from lockgate.core.model.task import Status
 from tests.faces.naughty import BRANCHES, NAUGHTY
 from tests.faces.shell import CONFIG, FAIL, HANDOFF, PASS, Shell, a_shell, commit_config
 

@@ -11,7 +11,7 @@ from lockgate.adapters.credentials import StoredCredentials
 from lockgate.adapters.doctor import version_of
 from lockgate.adapters.sandbox import trouble
 from lockgate.adapters.sandbox.launch import scoping
-from lockgate.core.model import Role, Status
+from lockgate.core.model.task import Role, Status
 from tests.faces.shell import CONFIG, Answer, Shell, commit_config
 from tests.faces.test_cli_agents import Seat
 from tests.faces.test_cli_run import without

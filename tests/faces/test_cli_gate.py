@@ -11,7 +11,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from lockgate.adapters.sandbox import trouble
-from lockgate.core.model import Status
+from lockgate.core.model.task import Status
 from tests.faces.shell import HANDOFF, Shell, commit_config, files_of
 
 WHY_NOT = trouble()

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from lockgate.core.model import Status
+from lockgate.core.model.task import Status
 from tests.faces.shell import HANDOFF
 
 # What a hot command must do without. The last four come with extras that may not be installed.

@@ -5,7 +5,7 @@ from typing import cast
 import click
 import pytest
 
-from lockgate.core.model import Role, Status, TaskId
+from lockgate.core.model.task import Role, Status, TaskId
 from lockgate.faces.cli.app import root
 from tests.faces.shell import HANDOFF, Shell
 

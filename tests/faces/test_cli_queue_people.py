@@ -6,8 +6,8 @@ import time
 import pytest
 
 from lockgate.adapters.store.train_log import SqlTrainLog
-from lockgate.core.model import Role, Status
-from lockgate.core.train_model import Commit, Tree
+from lockgate.core.model.task import Role, Status
+from lockgate.core.train.model import Commit, Tree
 from lockgate.ports import Landing
 from tests.adapters.workshop import asked, git
 from tests.faces.shell import CONFIG, Shell, commit_config

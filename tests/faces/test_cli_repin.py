@@ -2,7 +2,7 @@
 
 import pytest
 
-from lockgate.core.model import Role, Status
+from lockgate.core.model.task import Role, Status
 from tests.faces.shell import CONFIG, Shell, commit_config
 
 NEW = CONFIG.replace('name = "review"', 'name = "second-look"') + "[limits]\ncrashes = 7\n"

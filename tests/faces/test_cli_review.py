@@ -4,7 +4,7 @@ import click
 import pytest
 
 from lockgate.adapters.sessions.relay import ALLOWED
-from lockgate.core.model import Role, Status, TaskId
+from lockgate.core.model.task import Role, Status, TaskId
 from lockgate.faces.cli.app import ACTING, root
 from tests.faces.shell import HANDOFF, Shell
 from tests.faces.test_cli_own_task import every_command

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lockgate.core.model import Role, Status, TaskId
+from lockgate.core.model.task import Role, Status, TaskId
 from tests.faces.shell import FAIL, HANDOFF, PASS, Shell
 
 S = Status

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from lockgate.core.gates import PROTECTED
-from lockgate.core.model import Role, Status
+from lockgate.core.model.gates import PROTECTED
+from lockgate.core.model.task import Role, Status
 from tests.faces.shell import CONFIG, Shell, commit_config
 
 HELLO = '{ write = "hello.txt", text = "hello\\n" }'

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from lockgate.adapters.sandbox import trouble
-from lockgate.core.model import Role, Status, TaskId
+from lockgate.core.model.task import Role, Status, TaskId
 from tests.faces.shell import Shell, commit_config
 from tests.faces.test_cli_lazy import HEAVY, loaded
 

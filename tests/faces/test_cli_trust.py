@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lockgate.core.model import Role, Status
+from lockgate.core.model.task import Role, Status
 from lockgate.errors import Untrusted
 from lockgate.faces.cli.following import SLOW_START, Follower
 from lockgate.services.initialise import Initialiser, Proposal, Wanted

@@ -12,9 +12,9 @@ import pytest
 
 from lockgate.adapters.sandbox import trouble
 from lockgate.bootstrap import make_demo_repository, open_app, run_demo_tests
-from lockgate.core.event_log import StoredEvent
-from lockgate.core.events import TYPES
-from lockgate.core.model import TaskId
+from lockgate.core.model.event_log import StoredEvent
+from lockgate.core.model.events import TYPES
+from lockgate.core.model.task import TaskId
 from lockgate.faces import words
 from lockgate.faces.cli import demo_story
 from lockgate.faces.cli.demo_proof import StoryBroke

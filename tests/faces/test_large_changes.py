@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from lockgate.core.model import Size, Status, Task
+from lockgate.core.model.task import Size, Status, Task
 from lockgate.faces import queue_words, words
 from lockgate.faces.cli.ending import ending_text
 from lockgate.services.views import Board, BoardRow, TaskView, large_change, needs_human

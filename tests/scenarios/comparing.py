@@ -10,11 +10,11 @@ from pathlib import Path
 from threading import Lock
 
 from lockgate.adapters.test_sources import FileTestSources
-from lockgate.core import gates
-from lockgate.core.gates import CommandGate
-from lockgate.core.model import Task
-from lockgate.core.test_results import Outcome, ReportRead, TestResult, Unreadable
-from lockgate.core.test_runs import Run
+from lockgate.core.differential.runs import Run
+from lockgate.core.model import gates
+from lockgate.core.model.gates import CommandGate
+from lockgate.core.model.reports import Outcome, ReportRead, TestResult, Unreadable
+from lockgate.core.model.task import Task
 from lockgate.ports import Attempt, Cut, GateRun, Project
 from lockgate.ports.comparing import Blend
 from lockgate.services.differential_gate import DifferentialJudge

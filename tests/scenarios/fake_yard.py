@@ -9,15 +9,15 @@ from pathlib import Path
 from typing import Any
 
 from lockgate.adapters.store.train_log import SqlTrainLog
-from lockgate.core import gates
-from lockgate.core.epochs import Term
-from lockgate.core.gates import CommandGate
-from lockgate.core.model import Pinned, ProjectId, Status, Task, TaskId
-from lockgate.core.settings import MergeStrategy, Settings
-from lockgate.core.test_results import ReportRead, Unreadable
-from lockgate.core.train_model import Built, Commit, Conflict, Tree
-from lockgate.core.trouble import Trouble
-from lockgate.core.trust import Request
+from lockgate.core.config.settings import MergeStrategy, Settings
+from lockgate.core.config.trust import Request
+from lockgate.core.lifecycle.trouble import Trouble
+from lockgate.core.model import gates
+from lockgate.core.model.gates import CommandGate
+from lockgate.core.model.reports import ReportRead, Unreadable
+from lockgate.core.model.task import Pinned, ProjectId, Status, Task, TaskId
+from lockgate.core.train.epochs import Term
+from lockgate.core.train.model import Built, Commit, Conflict, Tree
 from lockgate.ports import (
     Arrived,
     Attempt,

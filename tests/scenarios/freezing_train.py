@@ -14,8 +14,8 @@ from lockgate.adapters.store.train_log import SqlTrainLog
 from lockgate.adapters.train import GitYard
 from lockgate.adapters.train.pushes import Pushes
 from lockgate.bootstrap import open_app
-from lockgate.core.epochs import Term
-from lockgate.core.train_model import Green, Result
+from lockgate.core.train.epochs import Term
+from lockgate.core.train.model import Green, Result
 from lockgate.errors import LockgateError
 from lockgate.services.landing import Lander
 from lockgate.services.merge_queue import MergeQueue

@@ -9,14 +9,14 @@ from typing import Any
 
 from lockgate.adapters.store.train_log import SqlTrainLog
 from lockgate.bootstrap import open_app
-from lockgate.core import gates
-from lockgate.core.agents import Ending, Exit, Job, Launch, Report, Usage
-from lockgate.core.evaluation import SingleGateResult
-from lockgate.core.gates import CommandGate, DifferentialGate
-from lockgate.core.model import SessionId, Task, TaskId
-from lockgate.core.secrets import Secret
-from lockgate.core.settings import Settings
-from lockgate.core.test_results import ReportRead, Unreadable
+from lockgate.core.config.settings import Settings
+from lockgate.core.model import gates
+from lockgate.core.model.agents import Ending, Exit, Job, Launch, Report, Usage
+from lockgate.core.model.gates import CommandGate, DifferentialGate
+from lockgate.core.model.reports import ReportRead, Unreadable
+from lockgate.core.model.results import SingleGateResult
+from lockgate.core.model.secrets import Secret
+from lockgate.core.model.task import SessionId, Task, TaskId
 from lockgate.errors import Unavailable
 from lockgate.ports import Attempt, Change, Cut, GateRun, Project, Start, Unfit
 from lockgate.services.attendance import Attendance

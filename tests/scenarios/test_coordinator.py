@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from lockgate.bootstrap import open_app
-from lockgate.core.agents import End, Ending, Exit, Report, Usage
-from lockgate.core.model import Role, SessionId, Status
-from lockgate.core.turns import Move
+from lockgate.core.lifecycle.moves import Move
+from lockgate.core.model.agents import End, Ending, Exit, Report, Usage
+from lockgate.core.model.task import Role, SessionId, Status
 from lockgate.errors import BadConfig, Refused, StaleTask, TransitionRefused, TurnDeclined
 from lockgate.ports import TaskFilter
 from lockgate.services.callers import HUMAN

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from lockgate.core.evaluation import Broken, Failed, Passed, SingleGateResult, Waiting
-from lockgate.core.gates import DifferentialGate, Placement, Report, Where
-from lockgate.core.model import Cause, NeedsFixes, Pinned, ProjectId, Status, TaskId
-from lockgate.core.settings import SandboxLevel, SandboxSettings, Settings
-from lockgate.core.test_results import ReportRead, Unreadable
+from lockgate.core.config.settings import SandboxLevel, SandboxSettings, Settings
+from lockgate.core.model.gates import DifferentialGate, Placement, Report, Where
+from lockgate.core.model.reports import ReportRead, Unreadable
+from lockgate.core.model.results import Broken, Failed, Passed, SingleGateResult, Waiting
+from lockgate.core.model.task import Cause, NeedsFixes, Pinned, ProjectId, Status, TaskId
 from lockgate.errors import Unavailable
 from lockgate.ports import Cut, Project
 from lockgate.services.callers import HUMAN

@@ -20,10 +20,10 @@ from lockgate.adapters.train import GitYard
 from lockgate.adapters.train.pushes import fence_of
 from lockgate.adapters.workspaces.hardened_git import fetched
 from lockgate.adapters.workspaces.repositories import repositories_of
-from lockgate.core.epochs import Term
-from lockgate.core.model import TaskId
-from lockgate.core.settings import MergeStrategy
-from lockgate.core.train_model import Built, Commit
+from lockgate.core.config.settings import MergeStrategy
+from lockgate.core.model.task import TaskId
+from lockgate.core.train.epochs import Term
+from lockgate.core.train.model import Built, Commit
 from lockgate.ports import Arrived, Leave, Load, Project, Target
 from lockgate.services.landing import Lander
 from lockgate.services.train_view import Train, TrainView

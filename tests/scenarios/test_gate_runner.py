@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from lockgate.core import gates
-from lockgate.core.evaluation import Broken, Failed, Passed, Waiting
-from lockgate.core.findings import Finding, Priority
-from lockgate.core.gates import (
+from lockgate.core.config.settings import Settings
+from lockgate.core.model import gates
+from lockgate.core.model.findings import Finding, Priority
+from lockgate.core.model.gates import (
     CommandGate,
     Gate,
     HumanGate,
@@ -18,11 +18,11 @@ from lockgate.core.gates import (
     Placement,
     Where,
 )
-from lockgate.core.limits import Limits
-from lockgate.core.model import Approval, ProjectId, Status, TaskId
-from lockgate.core.settings import Settings
-from lockgate.core.test_results import Outcome, ReportRead, TestResult, Unreadable
-from lockgate.core.wrappers import Edit, edits
+from lockgate.core.model.limits import Limits
+from lockgate.core.model.reports import Outcome, ReportRead, TestResult, Unreadable
+from lockgate.core.model.results import Broken, Failed, Passed, Waiting
+from lockgate.core.model.task import Approval, ProjectId, Status, TaskId
+from lockgate.core.wrappers.edits import Edit, edits
 from lockgate.ports import Attempt, Cut, GateRun, Project
 from lockgate.services.command_gate import Patience
 from lockgate.services.gate_runner import Evaluation, GateRunner, Wrapping

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from lockgate.bootstrap import App, open_app
-from lockgate.core.model import Role, Status, TaskId
-from lockgate.core.secrets import Secret
+from lockgate.core.model.secrets import Secret
+from lockgate.core.model.task import Role, Status, TaskId
 from lockgate.services.attendance import Place
 from lockgate.services.callers import HUMAN, Caller, identify
 from lockgate.services.signals import Said

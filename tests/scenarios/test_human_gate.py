@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from lockgate.core.findings import Finding, Location, Priority
-from lockgate.core.gates import PROTECTED
-from lockgate.core.model import Cause, NeedsFixes, Role, Status, TaskId
+from lockgate.core.model.findings import Finding, Location, Priority
+from lockgate.core.model.gates import PROTECTED
+from lockgate.core.model.task import Cause, NeedsFixes, Role, Status, TaskId
 from lockgate.errors import Refused, TransitionRefused
 from lockgate.services.callers import HUMAN, Caller, identify
 from lockgate.services.views import needs_human

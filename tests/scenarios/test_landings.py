@@ -10,10 +10,10 @@ import pytest
 
 from lockgate.adapters.store.train_log import SqlTrainLog
 from lockgate.adapters.train import GitYard
-from lockgate.core.arrival import stay
-from lockgate.core.decision import Decision, Evidence
-from lockgate.core.model import GatesPassed, Status, TaskId
-from lockgate.core.train_model import Built, Green, Red, Result
+from lockgate.core.lifecycle.decision import Decision, Evidence
+from lockgate.core.lifecycle.transition import stay
+from lockgate.core.model.task import GatesPassed, Status, TaskId
+from lockgate.core.train.model import Built, Green, Red, Result
 from lockgate.ports import Project
 from lockgate.services import train_tests
 from lockgate.services.landing import Lander

@@ -4,13 +4,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from lockgate.core.agents import Ending, Report, Usage
-from lockgate.core.events import type_of
-from lockgate.core.findings import Finding, Location, Priority
-from lockgate.core.limits import ESCALATION_THRESHOLD
-from lockgate.core.model import Actor, Cause, Role, Status, TaskId
-from lockgate.core.trouble import Trouble
-from lockgate.core.turns import Move
+from lockgate.core.lifecycle.moves import Move
+from lockgate.core.lifecycle.trouble import Trouble
+from lockgate.core.model.agents import Ending, Report, Usage
+from lockgate.core.model.events import type_of
+from lockgate.core.model.findings import Finding, Location, Priority
+from lockgate.core.model.limits import ESCALATION_THRESHOLD
+from lockgate.core.model.task import Actor, Cause, Role, Status, TaskId
 from lockgate.errors import TransitionRefused
 from lockgate.faces import words
 from lockgate.ports import Unfit

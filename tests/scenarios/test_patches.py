@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from lockgate.core.model import Task
+from lockgate.core.model.task import Task
 from lockgate.ports import Change
 from tests.adapters.workshop import Workshop, git
 

@@ -21,8 +21,8 @@ from hypothesis.stateful import (
     rule,
 )
 
-from lockgate.core.agents import USED_UP, End, Ending, Exit, Report, Usage
-from lockgate.core.model import Role, Status
+from lockgate.core.model.agents import USED_UP, End, Ending, Exit, Report, Usage
+from lockgate.core.model.task import Role, Status
 from lockgate.errors import Refused, TurnDeclined
 from lockgate.services.callers import HUMAN, Caller
 from tests.scenarios.world import World, git

@@ -3,10 +3,10 @@
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from lockgate.core.evaluation import Broken, Passed
-from lockgate.core.gates import CommandGate, Placement, Where
-from lockgate.core.model import Status, Task
-from lockgate.core.settings import Settings
+from lockgate.core.config.settings import Settings
+from lockgate.core.model.gates import CommandGate, Placement, Where
+from lockgate.core.model.results import Broken, Passed
+from lockgate.core.model.task import Status, Task
 from lockgate.errors import Unavailable
 from lockgate.ports import Project
 from lockgate.services.gate_runner import Evaluation, GateRunner

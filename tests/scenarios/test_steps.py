@@ -10,20 +10,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockgate.core import gates
-from lockgate.core.binary_gate import evaluate
-from lockgate.core.dag import TaskDAG
-from lockgate.core.decision import Decision
-from lockgate.core.gate_orchestrator import (
+from lockgate.core.lifecycle.binary_gate import evaluate
+from lockgate.core.lifecycle.decision import Decision
+from lockgate.core.lifecycle.gate_orchestrator import (
     Advance,
     BinaryGateOrchestrator,
     Complete,
     Escalate,
     Stay,
 )
-from lockgate.core.gates import CommandGate
-from lockgate.core.model import Role, Status
-from lockgate.core.test_results import Outcome, ReportRead, TestResult, Unreadable
+from lockgate.core.model import gates
+from lockgate.core.model.dag import TaskDAG
+from lockgate.core.model.gates import CommandGate
+from lockgate.core.model.reports import Outcome, ReportRead, TestResult, Unreadable
+from lockgate.core.model.task import Role, Status
 from lockgate.errors import Refused, Unavailable
 from lockgate.ports import Attempt, Cut, GateRun
 from lockgate.services.callers import HUMAN, Caller

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from lockgate.core.agents import End, Ending, Exit, Report
-from lockgate.core.effects import (
+from lockgate.core.lifecycle.decision import (
     EvaluateGates,
     NotifyHuman,
     PrepareWorkspace,
     SpawnAgent,
 )
-from lockgate.core.model import Role, Status, TaskId
+from lockgate.core.model.agents import End, Ending, Exit, Report
+from lockgate.core.model.task import Role, Status, TaskId
 from lockgate.errors import Refused
 from lockgate.services.callers import HUMAN, Caller
 from lockgate.services.runner import TaskRunner

@@ -5,9 +5,9 @@ from contextlib import closing
 
 import pytest
 
-from lockgate.core.escalation import EscalationGuard, escalation_guard
-from lockgate.core.limits import ESCALATION_THRESHOLD
-from lockgate.core.model import Actor, Role, Status
+from lockgate.core.model.escalation import EscalationGuard, escalation_guard
+from lockgate.core.model.limits import ESCALATION_THRESHOLD
+from lockgate.core.model.task import Actor, Role, Status
 from lockgate.errors import TransitionRefused, TurnDeclined
 from lockgate.services.callers import HUMAN
 from lockgate.services.runner import TaskRunner

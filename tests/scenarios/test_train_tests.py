@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from lockgate.core.gates import CommandGate, HumanGate, Placement, Where
-from lockgate.core.model import Pinned
-from lockgate.core.settings import Settings
-from lockgate.core.train_model import Broken, Built, Commit, Green, Red, Tree
+from lockgate.core.config.settings import Settings
+from lockgate.core.model.gates import CommandGate, HumanGate, Placement, Where
+from lockgate.core.model.task import Pinned
+from lockgate.core.train.model import Broken, Built, Commit, Green, Red, Tree
 from lockgate.ports import Cut
 from lockgate.services import train_tests
 from lockgate.services.gate_runner import GateRunner, Wrapping

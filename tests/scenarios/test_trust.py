@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from lockgate.core.arrival import stay
-from lockgate.core.decision import Decision, Evidence
-from lockgate.core.effects import PrepareWorkspace
-from lockgate.core.model import Status, TaskId
+from lockgate.core.lifecycle.decision import Decision, Evidence, PrepareWorkspace
+from lockgate.core.lifecycle.transition import stay
+from lockgate.core.model.task import Status, TaskId
 from lockgate.errors import Untrusted
 from lockgate.services.merge_queue import LOOK
 from tests.given import HANDOFF

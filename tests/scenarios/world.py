@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lockgate.bootstrap import App, open_app
-from lockgate.core.effects import SpawnAgent
-from lockgate.core.model import Role, Status, Task, TaskId
-from lockgate.core.turns import Move
+from lockgate.core.lifecycle.decision import SpawnAgent
+from lockgate.core.lifecycle.moves import Move
+from lockgate.core.model.task import Role, Status, Task, TaskId
 from lockgate.ports import Project
 from lockgate.services.attendance import NOWHERE, Place
 from lockgate.services.callers import HUMAN, Caller, identify

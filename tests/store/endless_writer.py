@@ -4,8 +4,8 @@ import sys
 from dataclasses import replace
 
 from lockgate.adapters.store import open_store
-from lockgate.core.effects import MirrorTask
-from lockgate.core.model import TaskId
+from lockgate.core.lifecycle.decision import MirrorTask
+from lockgate.core.model.task import TaskId
 from tests.store.samples import moved
 
 

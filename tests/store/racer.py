@@ -3,7 +3,7 @@
 import sys
 
 from lockgate.adapters.store import open_store
-from lockgate.core.model import TaskId
+from lockgate.core.model.task import TaskId
 from lockgate.errors import StaleTask
 from tests.store.samples import moved
 

@@ -5,10 +5,18 @@ from typing import get_args
 
 from hypothesis import strategies as st
 
-from lockgate.core.decision import Decision
-from lockgate.core.effects import Effect
-from lockgate.core.events import Event, SummaryChanged
-from lockgate.core.model import Pinned, ProjectId, Role, Session, SessionId, Task, TaskId, TaskPhase
+from lockgate.core.lifecycle.decision import Decision, Effect
+from lockgate.core.model.events import Event, SummaryChanged
+from lockgate.core.model.task import (
+    Pinned,
+    ProjectId,
+    Role,
+    Session,
+    SessionId,
+    Task,
+    TaskId,
+    TaskPhase,
+)
 from lockgate.ports import Project
 
 PROJECT = Project(id=ProjectId("p1"), name="one", common_dir="/repo/.git", root="/repo")

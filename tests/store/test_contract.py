@@ -13,8 +13,8 @@ from hypothesis import given
 
 from lockgate.adapters.store import rows, task_rows
 from lockgate.adapters.store.json_forms import EFFECTS as EFFECTS_READ_BACK
-from lockgate.core.decision import Decision
-from lockgate.core.effects import (
+from lockgate.core.lifecycle.decision import (
+    Decision,
     DiscardTask,
     Effect,
     EndSessions,
@@ -24,11 +24,11 @@ from lockgate.core.effects import (
     PublishChange,
     SpawnAgent,
 )
-from lockgate.core.evaluation import Broken, Failed, Passed, Waiting
-from lockgate.core.event_log import event_hash
-from lockgate.core.events import Escalation, SummaryChanged, TaskDeleted
-from lockgate.core.findings import Finding, GateFeedback, Location, Priority
-from lockgate.core.model import (
+from lockgate.core.model.event_log import event_hash
+from lockgate.core.model.events import Escalation, SummaryChanged, TaskDeleted
+from lockgate.core.model.findings import Finding, GateFeedback, Location, Priority
+from lockgate.core.model.results import Broken, Failed, Passed, Waiting
+from lockgate.core.model.task import (
     Approval,
     Budget,
     Cause,
@@ -42,6 +42,7 @@ from lockgate.core.model import (
     Pinned,
     ProjectId,
     Role,
+    Seat,
     Session,
     SessionId,
     Size,
@@ -51,8 +52,7 @@ from lockgate.core.model import (
     TaskId,
     Working,
 )
-from lockgate.core.model import Failed as FailedPhase
-from lockgate.core.seats import Seat
+from lockgate.core.model.task import Failed as FailedPhase
 from lockgate.errors import NoSuchTask, Refused, StaleTask, Unavailable
 from lockgate.ports import PendingEffect, Project, Store, TaskFilter
 from tests.given import PROOF

@@ -17,11 +17,10 @@ from psycopg.rows import dict_row
 
 from lockgate.adapters.store import open_store, postgres, rows, sql, sqlite, task_rows
 from lockgate.adapters.store.migrating import Migration, migrations_after, split_statements
-from lockgate.core.effects import EndSessions, NotifyHuman, SpawnAgent
-from lockgate.core.evaluation import Waiting
-from lockgate.core.event_log import StoredEvent
-from lockgate.core.model import Budget, GateKind, GateRef, Pinned, Role, Status, TaskId
-from lockgate.core.seats import Seat
+from lockgate.core.lifecycle.decision import EndSessions, NotifyHuman, SpawnAgent
+from lockgate.core.model.event_log import StoredEvent
+from lockgate.core.model.results import Waiting
+from lockgate.core.model.task import Budget, GateKind, GateRef, Pinned, Role, Seat, Status, TaskId
 from lockgate.ports import PendingEffect
 from tests.store.conftest import BOTH
 from tests.store.postgres_cluster import with_schema

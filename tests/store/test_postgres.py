@@ -14,9 +14,9 @@ import pytest
 
 from lockgate.adapters.store import open_store
 from lockgate.adapters.store.postgres import LOCK_MARGIN, PostgresDatabase, PostgresStore
-from lockgate.core.decision import Decision
-from lockgate.core.events import SummaryChanged
-from lockgate.core.model import TaskId
+from lockgate.core.lifecycle.decision import Decision
+from lockgate.core.model.events import SummaryChanged
+from lockgate.core.model.task import TaskId
 from lockgate.errors import BadConfig, Unavailable
 from tests.store import frozen_client
 from tests.store.postgres_cluster import with_schema

@@ -20,10 +20,9 @@ import pytest
 from lockgate.adapters.store import sql
 from lockgate.adapters.store.database import Run
 from lockgate.adapters.store.sqlite import SqliteDatabase, SqliteStore
-from lockgate.core.decision import Decision
-from lockgate.core.effects import MirrorTask
-from lockgate.core.events import SummaryChanged
-from lockgate.core.model import Task, TaskId
+from lockgate.core.lifecycle.decision import Decision, MirrorTask
+from lockgate.core.model.events import SummaryChanged
+from lockgate.core.model.task import Task, TaskId
 from lockgate.errors import StaleTask, Unavailable
 from lockgate.ports import Store
 from tests.store.samples import PROJECT, a_task, moved

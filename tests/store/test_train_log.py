@@ -9,8 +9,8 @@ import pytest
 from lockgate.adapters.store import sql
 from lockgate.adapters.store.database import Run
 from lockgate.adapters.store.train_log import SqlTrainLog
-from lockgate.core.model import TaskId
-from lockgate.core.train_model import (
+from lockgate.core.model.task import TaskId
+from lockgate.core.train.model import (
     Broken,
     Built,
     Candidate,

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from lockgate.core.secrets import Secret, secrets_in_file
+from lockgate.core.model.secrets import Secret, secrets_in_file
 from lockgate.errors import Unavailable
 
 LARGEST = 1024 * 1024  # bytes of a file of variables

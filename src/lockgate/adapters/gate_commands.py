@@ -19,10 +19,10 @@ from lockgate.adapters.sandbox import (
     trouble,
 )
 from lockgate.adapters.sandbox.bare import bare
-from lockgate.core.exits import EXIT_DOCKER_DAEMON_UNAVAILABLE as NOT_ENCLOSED
-from lockgate.core.gates import CommandGate, Report
-from lockgate.core.settings import SandboxLevel, SandboxSettings
-from lockgate.core.test_results import ReportRead, Unreadable
+from lockgate.core.config.settings import SandboxLevel, SandboxSettings
+from lockgate.core.model.exits import EXIT_DOCKER_DAEMON_UNAVAILABLE as NOT_ENCLOSED
+from lockgate.core.model.gates import CommandGate, Report
+from lockgate.core.model.reports import ReportRead, Unreadable
 from lockgate.errors import Unavailable
 from lockgate.ports import Attempt, Cut, GateRun
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from lockgate.adapters.run import Finished, run
-from lockgate.core.bases import HEADS, USUAL, Branch, Branches, base_of, tip_of
-from lockgate.core.model import ProjectId
+from lockgate.core.config.bases import HEADS, USUAL, Branch, Branches, base_of, tip_of
+from lockgate.core.model.task import ProjectId
 from lockgate.errors import Refused, Unavailable
 from lockgate.ports import Project, Standing
 

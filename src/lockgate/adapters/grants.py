@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
-from lockgate.core.model import ProjectId
-from lockgate.core.trust import Request, names_a_host
+from lockgate.core.config.trust import Request, names_a_host
+from lockgate.core.model.task import ProjectId
 from lockgate.errors import BadConfig, Unavailable
 from lockgate.ports import Granted, Project
 

@@ -12,9 +12,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import cast
 
-from lockgate.core.findings import Location
-from lockgate.core.test_results import Outcome, TestResult
-from lockgate.core.test_runs import Canaries, Run
+from lockgate.core.differential.runs import Canaries, Run
+from lockgate.core.model.findings import Location
+from lockgate.core.model.reports import Outcome, TestResult
 
 FORM = 1  # of the file; another one is measured anew
 DAY = 86_400.0  # seconds; tools outside of the repository change too

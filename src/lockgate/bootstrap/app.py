@@ -17,7 +17,7 @@ from lockgate.adapters.store.sql_store import SqlStore
 from lockgate.adapters.task_file import TaskFiles
 from lockgate.adapters.workspaces import GitWorkspaces
 from lockgate.bootstrap.configuring import base_configuration, home_of, repository_of
-from lockgate.core.trouble import Trouble
+from lockgate.core.lifecycle.trouble import Trouble
 from lockgate.services.approvals import Approvals
 from lockgate.services.attendance import Attendance
 from lockgate.services.callers import Caller, identify

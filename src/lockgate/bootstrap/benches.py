@@ -10,7 +10,7 @@ from lockgate.adapters.workspaces import GitWorkspaces
 from lockgate.adapters.workspaces.moving import Checkouts
 from lockgate.adapters.workspaces.throw_away import throw_away_home
 from lockgate.bootstrap.spot_check import Bench, bench_in
-from lockgate.core.model import ProjectId, Task
+from lockgate.core.model.task import ProjectId, Task
 from lockgate.ports import Project
 
 MOST = 4  # that are kept

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from lockgate.adapters.git import GitRepository
 from lockgate.adapters.grants import FileGrants
-from lockgate.core.settings import Settings
+from lockgate.core.config.settings import Settings
 from lockgate.services.configuration import BaseConfiguration
 from lockgate.services.trust import Trust
 

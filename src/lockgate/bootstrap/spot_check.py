@@ -13,7 +13,7 @@ from lockgate.adapters.workspaces.lending import lend
 from lockgate.adapters.workspaces.throw_away import throw_away_home
 from lockgate.bootstrap.configuring import home_of
 from lockgate.bootstrap.judging import gate_runner
-from lockgate.core.model import Task
+from lockgate.core.model.task import Task
 from lockgate.ports import Project
 from lockgate.services.spot_check import Noted, SpotCheck
 

@@ -6,8 +6,8 @@ from lockgate.adapters.clock import SystemClock
 from lockgate.adapters.store.train_log import SqlTrainLog
 from lockgate.adapters.train import GitYard
 from lockgate.bootstrap.app import App
-from lockgate.core.epochs import Term
-from lockgate.core.trouble import Trouble
+from lockgate.core.lifecycle.trouble import Trouble
+from lockgate.core.train.epochs import Term
 from lockgate.services.gate_runner import GateRunner
 from lockgate.services.landing import Lander
 from lockgate.services.merge_queue import MergeQueue

@@ -4,8 +4,8 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from typing import cast
 
-from lockgate.core.model import Status, Task
-from lockgate.core.steering import steering, told_of
+from lockgate.core.model.task import Status, Task
+from lockgate.core.text.steering import steering, told_of
 from lockgate.faces.words import SHORT, one_line, queued, table
 from lockgate.services.queueing import Clash, Forecast, Listing, Row, Verified
 from lockgate.services.views import large_change

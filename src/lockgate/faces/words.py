@@ -5,10 +5,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import cast
 
-from lockgate.core.event_log import StoredEvent
-from lockgate.core.model import Pinned, Status, Task
-from lockgate.core.steering import asked_of
-from lockgate.core.trouble import Trouble
+from lockgate.core.lifecycle.trouble import Trouble
+from lockgate.core.model.event_log import StoredEvent
+from lockgate.core.model.task import Pinned, Status, Task
+from lockgate.core.text.steering import asked_of
 from lockgate.ports import Project
 from lockgate.services.views import (
     Board,

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from lockgate.core.differential_plan import Mixed
-from lockgate.core.model import Task
-from lockgate.core.test_pairs import Tests
-from lockgate.core.test_rows import ChangedFiles
-from lockgate.core.test_runs import Run
+from lockgate.core.differential.matching import Tests
+from lockgate.core.differential.plan import Mixed
+from lockgate.core.differential.runs import Run
+from lockgate.core.differential.table import ChangedFiles
+from lockgate.core.model.task import Task
 from lockgate.ports.truth import Project
 
 

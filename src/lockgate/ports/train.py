@@ -4,9 +4,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from lockgate.core.model import TaskId
-from lockgate.core.settings import MergeFence, MergeStrategy
-from lockgate.core.train_model import Built, Candidate, Commit, Conflict, Result, Tree
+from lockgate.core.config.settings import MergeFence, MergeStrategy
+from lockgate.core.model.task import TaskId
+from lockgate.core.train.model import Built, Candidate, Commit, Conflict, Result, Tree
 from lockgate.ports.truth import Project
 
 

@@ -5,14 +5,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from lockgate.core.bases import Branch
-from lockgate.core.decision import Decision
-from lockgate.core.effects import Effect
-from lockgate.core.event_log import StoredEvent
-from lockgate.core.model import Pinned, ProjectId, Session, SessionId, Status, Task, TaskId
-from lockgate.core.settings import Settings
-from lockgate.core.task_text import BrokenFrontmatter, Readable, TaskText
-from lockgate.core.trust import Request
+from lockgate.core.config.bases import Branch
+from lockgate.core.config.settings import Settings
+from lockgate.core.config.trust import Request
+from lockgate.core.lifecycle.decision import Decision, Effect
+from lockgate.core.model.event_log import StoredEvent
+from lockgate.core.model.task import Pinned, ProjectId, Session, SessionId, Status, Task, TaskId
+from lockgate.core.text.task_file import BrokenFrontmatter, Readable, TaskText
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,14 +7,14 @@ from pathlib import Path
 from threading import Lock
 from typing import Protocol
 
-from lockgate.core import gates
-from lockgate.core.agents import Exit, Job, Launch, Report
-from lockgate.core.findings import Finding
-from lockgate.core.gates import CommandGate
-from lockgate.core.model import SessionId, Size, Task, TaskId
-from lockgate.core.secrets import Secret
-from lockgate.core.settings import SandboxSettings, Service, Settings
-from lockgate.core.test_results import ReportRead, Unreadable
+from lockgate.core.config.settings import SandboxSettings, Service, Settings
+from lockgate.core.model import gates
+from lockgate.core.model.agents import Exit, Job, Launch, Report
+from lockgate.core.model.findings import Finding
+from lockgate.core.model.gates import CommandGate
+from lockgate.core.model.reports import ReportRead, Unreadable
+from lockgate.core.model.secrets import Secret
+from lockgate.core.model.task import SessionId, Size, Task, TaskId
 from lockgate.ports.truth import Project
 
 

@@ -3,10 +3,10 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from lockgate.core import answers
-from lockgate.core.decision import Decision, Declined, Evidence
-from lockgate.core.findings import Finding
-from lockgate.core.model import Task, TaskId
+from lockgate.core.lifecycle import approvals
+from lockgate.core.lifecycle.decision import Decision, Declined, Evidence
+from lockgate.core.model.findings import Finding
+from lockgate.core.model.task import Task, TaskId
 from lockgate.services.callers import Caller, must_be_human
 from lockgate.services.coordinator import Coordinator
 
@@ -19,7 +19,7 @@ class Approvals:
 
     def approve(self, id: TaskId, comment: str, patch: str, caller: Caller) -> Task:
         def decide(seen: Evidence) -> Decision | Declined:
-            return answers.approved(seen, comment, patch)
+            return approvals.approved(seen, comment, patch)
 
         return self._answer(id, f"task {id} was not approved", decide, caller)
 
@@ -27,13 +27,13 @@ class Approvals:
         self, id: TaskId, comment: str, findings: Sequence[Finding], patch: str, caller: Caller
     ) -> Task:
         def decide(seen: Evidence) -> Decision | Declined:
-            return answers.rejected(seen, comment, findings, patch)
+            return approvals.rejected(seen, comment, findings, patch)
 
         return self._answer(id, f"task {id} was not rejected", decide, caller)
 
     def comment(self, id: TaskId, text: str, caller: Caller) -> Task:
         def decide(seen: Evidence) -> Decision | Declined:
-            return answers.commented(seen, text)
+            return approvals.commented(seen, text)
 
         return self._answer(id, f"the comment on task {id} was not saved", decide, caller)
 

@@ -3,11 +3,10 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from lockgate.core import session_turns
-from lockgate.core.agents import End
-from lockgate.core.decision import Decision, Declined, Evidence
-from lockgate.core.effects import SpawnAgent
-from lockgate.core.model import Actor, Role, Session, SessionId, Task, TaskId
+from lockgate.core.lifecycle import sessions
+from lockgate.core.lifecycle.decision import Decision, Declined, Evidence, SpawnAgent
+from lockgate.core.model.agents import End
+from lockgate.core.model.task import Actor, Role, Session, SessionId, Task, TaskId
 from lockgate.errors import Refused
 from lockgate.services.callers import Caller, hashed
 from lockgate.services.coordinator import Coordinator
@@ -35,18 +34,16 @@ class Attendance:
         token_hash = hashed(token)
 
         def decide(seen: Evidence) -> Decision | Declined:
-            return session_turns.session_started(
-                seen, spawn, token_hash, place.directory, place.native
-            )
+            return sessions.session_started(seen, spawn, token_hash, place.directory, place.native)
 
         return self.coordinator.turn(id, decide, what=f"no session of task {id} was started")
 
-    def session_ended(self, id: SessionId, end: End = session_turns.PLAIN) -> Task:
+    def session_ended(self, id: SessionId, end: End = sessions.PLAIN) -> Task:
         """An agent is gone, with or without a signal: the same decision either way."""
         session = self._session(id)
 
         def decide(seen: Evidence) -> Decision | Declined:
-            return session_turns.session_ended(replace(seen, session=self._session(id)), end)
+            return sessions.session_ended(replace(seen, session=self._session(id)), end)
 
         caller, what = Caller(Actor.ORCHESTRATOR, session), f"session {id} was not ended"
         return self.coordinator.turn(session.task, decide, caller, what)
@@ -54,18 +51,18 @@ class Attendance:
     def respawn(self, id: TaskId, directive: str, caller: Caller) -> Task:
         def decide(seen: Evidence) -> Decision | Declined:
             alive = any(it.ended is None for it in self._current(seen.task))
-            return session_turns.respawned(seen, alive=alive, directive=directive)
+            return sessions.respawned(seen, alive=alive, directive=directive)
 
         what = f"the agent of task {id} was not restarted"
         return self.coordinator.turn(id, decide, caller, what)
 
     def take_over(self, id: TaskId, caller: Caller) -> Task:
         what = f"task {id} was not taken over"
-        return self.coordinator.turn(id, session_turns.taken_over, caller, what)
+        return self.coordinator.turn(id, sessions.taken_over, caller, what)
 
     def hand_back(self, id: TaskId, caller: Caller) -> Task:
         what = f"task {id} was not handed back"
-        return self.coordinator.turn(id, session_turns.handed_back, caller, what)
+        return self.coordinator.turn(id, sessions.handed_back, caller, what)
 
     def _session(self, id: SessionId) -> Session:
         session = self.coordinator.store.session(id)

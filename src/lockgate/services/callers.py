@@ -3,9 +3,9 @@
 import hashlib
 from dataclasses import dataclass
 
-from lockgate.core.decision import Evidence
-from lockgate.core.lifecycle import unheard
-from lockgate.core.model import Actor, Role, Session, TaskId
+from lockgate.core.lifecycle.decision import Evidence
+from lockgate.core.lifecycle.map import unheard
+from lockgate.core.model.task import Actor, Role, Session, TaskId
 from lockgate.errors import Refused
 from lockgate.ports import Store
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from lockgate.core.settings import SandboxLevel, Settings, known_agents
+from lockgate.core.config.settings import SandboxLevel, Settings, known_agents
 from lockgate.ports import Configuration, Credentials, Harnesses, Repository
 
 OLDEST_GIT = (2, 38)

@@ -4,13 +4,13 @@ from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from lockgate.core.evaluation import Broken, Failed, Passed, Proof, SingleGateResult
-from lockgate.core.findings import Finding, Priority
-from lockgate.core.gates import CommandGate
-from lockgate.core.limits import Limits
-from lockgate.core.model import AgentPhase
-from lockgate.core.retry import RetryOptions, ToolCall, ToolResult
-from lockgate.core.test_results import NOT_STARTED, Bad, Good, NoJudgement, believed
+from lockgate.core.model.findings import Finding, Priority
+from lockgate.core.model.gates import CommandGate
+from lockgate.core.model.limits import Limits
+from lockgate.core.model.reports import NOT_STARTED, Bad, Good, NoJudgement, believed
+from lockgate.core.model.results import Broken, Failed, Passed, Proof, SingleGateResult
+from lockgate.core.model.retry import RetryOptions, ToolCall, ToolResult
+from lockgate.core.model.task import AgentPhase
 from lockgate.errors import SandboxRetryExhaustedError
 from lockgate.ports import Attempt, Cut, GateRun, GateRuns
 from lockgate.services.patience import SandboxRetryProtocol, ToolProxy

@@ -3,10 +3,10 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from lockgate.core.bases import Branch
-from lockgate.core.model import Pinned, ProjectId, Task
-from lockgate.core.settings import ProjectSettings, Settings, pin
-from lockgate.core.trust import CONFIG, Request, agreed
+from lockgate.core.config.bases import Branch
+from lockgate.core.config.settings import ProjectSettings, Settings, pin
+from lockgate.core.config.trust import CONFIG, Request, agreed
+from lockgate.core.model.task import Pinned, ProjectId, Task
 from lockgate.errors import BadConfig
 from lockgate.ports import Project, Repository
 from lockgate.services.trust import Trust

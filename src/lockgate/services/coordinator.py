@@ -3,11 +3,10 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from lockgate.core import records, turns
-from lockgate.core.decision import Decision, Declined, Evidence, Refusal
-from lockgate.core.effects import MirrorTask
-from lockgate.core.model import Actor, Task, TaskId
-from lockgate.core.redaction import redacted
+from lockgate.core.lifecycle import moves, records
+from lockgate.core.lifecycle.decision import Decision, Declined, Evidence, MirrorTask, Refusal
+from lockgate.core.model.redaction import redacted
+from lockgate.core.model.task import Actor, Task, TaskId
 from lockgate.errors import StaleTask, TransitionRefused, TurnDeclined
 from lockgate.ports import Store
 from lockgate.services.callers import Caller
@@ -24,19 +23,19 @@ class Coordinator:
     witness: Witness
     effector: Effector
 
-    def move(self, id: TaskId, asked: turns.Move, caller: Caller) -> Task:
+    def move(self, id: TaskId, asked: moves.Move, caller: Caller) -> Task:
         """The validated move; TransitionRefused says why not."""
         return self.turn(
-            id, lambda seen: turns.move(seen, asked), caller, f"task {id} was not moved"
+            id, lambda seen: moves.move(seen, asked), caller, f"task {id} was not moved"
         )
 
     def resume(self, id: TaskId, directive: str, caller: Caller) -> Task:
         """Out of paused-for-intervention, with the count of failed attempts at nought."""
         what = f"task {id} was not resumed"
-        return self.turn(id, lambda seen: turns.resumed(seen, directive), caller, what)
+        return self.turn(id, lambda seen: moves.resumed(seen, directive), caller, what)
 
     def attempt_failed(self, id: TaskId, reason: str) -> Task:
-        return self.turn(id, lambda seen: turns.attempt_failed(seen, reason))
+        return self.turn(id, lambda seen: moves.attempt_failed(seen, reason))
 
     def turn(
         self,

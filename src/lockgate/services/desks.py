@@ -5,14 +5,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from lockgate.core.arrival import session_id
-from lockgate.core.artifacts import only_sections
-from lockgate.core.effects import SpawnAgent
-from lockgate.core.mirror import frontmatter, shown_to
-from lockgate.core.model import Role, SessionId, Task
-from lockgate.core.seat_prompts import sees_no_story
-from lockgate.core.settings import Settings, programs_in
-from lockgate.core.task_text import Readable
+from lockgate.core.config.settings import Settings, programs_in
+from lockgate.core.lifecycle.decision import SpawnAgent
+from lockgate.core.lifecycle.transition import session_id
+from lockgate.core.model.task import Role, SessionId, Task
+from lockgate.core.prompts.reviewer import sees_no_story
+from lockgate.core.text.task_file import Readable, frontmatter, only_sections, shown_to
 from lockgate.ports import Desk, Project, Store, TaskFiles, Workspaces
 
 

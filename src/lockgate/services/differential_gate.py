@@ -4,8 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from lockgate.core.differential import Lost, Unjudged, Verdict, after_a_loss, as_result, judge
-from lockgate.core.differential_trees import (
+from lockgate.core.differential.plan import (
     BASE_ALONE,
     ON_CHANGE,
     Which,
@@ -17,8 +16,16 @@ from lockgate.core.differential_trees import (
     to_run,
     unfit,
 )
-from lockgate.core.evaluation import Broken, Proof, SingleGateResult
-from lockgate.core.gates import DifferentialGate
+from lockgate.core.differential.verdict import (
+    Lost,
+    Unjudged,
+    Verdict,
+    after_a_loss,
+    as_result,
+    judge,
+)
+from lockgate.core.model.gates import DifferentialGate
+from lockgate.core.model.results import Broken, Proof, SingleGateResult
 from lockgate.errors import Unavailable
 from lockgate.ports import Chance, GateRuns, Workspaces
 from lockgate.ports.comparing import Measurements, TestSources, Trees

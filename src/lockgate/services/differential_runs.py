@@ -6,12 +6,11 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from lockgate.core.differential_plan import Plan
-from lockgate.core.differential_trees import BASE_ALONE, Which, files_of, planted_in, tree_of
-from lockgate.core.gates import CommandGate, DifferentialGate
-from lockgate.core.settings import SandboxLevel
-from lockgate.core.test_measures import Ended, canaries_in, run_of
-from lockgate.core.test_runs import AnyRun
+from lockgate.core.config.settings import SandboxLevel
+from lockgate.core.differential.canaries import Ended, canaries_in, run_of
+from lockgate.core.differential.plan import BASE_ALONE, Plan, Which, files_of, planted_in, tree_of
+from lockgate.core.differential.runs import AnyRun
+from lockgate.core.model.gates import CommandGate, DifferentialGate
 from lockgate.ports import Attempt, Cut, GateRun, GateRuns, Workspaces
 from lockgate.ports.comparing import Blend, Trees
 from lockgate.services.differential_sides import Compared

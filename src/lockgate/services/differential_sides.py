@@ -3,12 +3,12 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from lockgate.core.differential_plan import Sides, TestRules
-from lockgate.core.gates import DifferentialGate
-from lockgate.core.settings import protected_paths
-from lockgate.core.test_pairs import Tests
-from lockgate.core.test_paths import files_of_tests
-from lockgate.core.test_rows import ChangedFiles
+from lockgate.core.config.settings import protected_paths
+from lockgate.core.differential.matching import Tests
+from lockgate.core.differential.plan import Sides, TestRules
+from lockgate.core.differential.table import ChangedFiles
+from lockgate.core.differential.test_files import files_of_tests
+from lockgate.core.model.gates import DifferentialGate
 from lockgate.ports.comparing import TestSources, Trees
 from lockgate.services.gate_runner import Evaluation
 

@@ -5,11 +5,10 @@ What has no hands yet stays in the outbox, for an orchestrator that has them.
 
 from dataclasses import dataclass
 
-from lockgate.core.effects import DiscardTask, Effect, MirrorTask, overtaken
-from lockgate.core.event_log import event_line
-from lockgate.core.mirror import frontmatter
-from lockgate.core.model import Task, TaskId
-from lockgate.core.task_text import Readable, TaskText, Unreadable
+from lockgate.core.lifecycle.decision import DiscardTask, Effect, MirrorTask, overtaken
+from lockgate.core.model.event_log import event_line
+from lockgate.core.model.task import Task, TaskId
+from lockgate.core.text.task_file import Readable, TaskText, Unreadable, frontmatter
 from lockgate.errors import Unavailable
 from lockgate.ports import Store, TaskFiles
 

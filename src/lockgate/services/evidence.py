@@ -3,21 +3,23 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from lockgate.core.artifacts import (
+from lockgate.core.config.settings import known_agents
+from lockgate.core.lifecycle.decision import Evidence, MirrorTask
+from lockgate.core.model.secrets import Hide, as_it_is, hiding
+from lockgate.core.model.task import Actor, Pinned, Role, Session, Status, Task, TaskId
+from lockgate.core.text.task_file import (
     REVIEWER_SECTIONS,
     WORKER_SECTIONS,
     Artifacts,
+    Missing,
+    Readable,
+    TaskText,
+    Unreadable,
+    frontmatter,
     merge_sections,
     parse_task_artifacts,
     replace_section,
 )
-from lockgate.core.decision import Evidence
-from lockgate.core.effects import MirrorTask
-from lockgate.core.mirror import frontmatter
-from lockgate.core.model import Actor, Pinned, Role, Session, Status, Task, TaskId
-from lockgate.core.secrets import Hide, as_it_is, hiding
-from lockgate.core.settings import known_agents
-from lockgate.core.task_text import Missing, Readable, TaskText, Unreadable
 from lockgate.errors import BadConfig, Untrusted
 from lockgate.ports import (
     Clock,

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import Lock
 
-from lockgate.core import answers
-from lockgate.core.evaluation import Broken, Passed, SingleGateResult, proof_of
-from lockgate.core.gates import (
+from lockgate.core.config.settings import Settings
+from lockgate.core.lifecycle import approvals
+from lockgate.core.model.gates import (
     CommandGate,
     DifferentialGate,
     Gate,
@@ -19,12 +19,12 @@ from lockgate.core.gates import (
     waves,
     with_protected,
 )
-from lockgate.core.model import REVIEWS, Task
-from lockgate.core.redaction import redacted
-from lockgate.core.secrets import hiding
-from lockgate.core.settings import Settings
-from lockgate.core.steering import asked_of
-from lockgate.core.wrappers import Edit, asking, question
+from lockgate.core.model.redaction import redacted
+from lockgate.core.model.results import Broken, Passed, SingleGateResult, proof_of
+from lockgate.core.model.secrets import hiding
+from lockgate.core.model.task import REVIEWS, Task
+from lockgate.core.text.steering import asked_of
+from lockgate.core.wrappers.edits import Edit, asking, question
 from lockgate.errors import Unavailable
 from lockgate.ports import Conditions, GateRun, GateRuns, Project, Secrets, Upkeep, Workspaces
 from lockgate.services.command_gate import Patience, judge_command
@@ -161,12 +161,12 @@ class GateRunner:
         match gate:
             case HumanGate():
                 said = question(clean.edited) if task.protected else ""
-                return answers.heard(task, gate, said)
+                return approvals.heard(task, gate, said)
             case CommandGate():
                 return self._commanded(clean, gate, cancelled)
             case DifferentialGate():
                 with self._alone(gate):
-                    result = answers.consented(task, self.differential(it, gate, cancelled))
+                    result = approvals.consented(task, self.differential(it, gate, cancelled))
                     return asking(result, clean.edits_for(gate))
             case _:
                 return Broken(gate.name, "a review is its reviewers' to judge")

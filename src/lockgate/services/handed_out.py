@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from lockgate.core.model import Task
-from lockgate.core.secrets import Secret, secrets_in
-from lockgate.core.settings import Settings
+from lockgate.core.config.settings import Settings
+from lockgate.core.model.secrets import Secret, secrets_in
+from lockgate.core.model.task import Task
 from lockgate.errors import LockgateError
 from lockgate.ports import Configuration, Credentials, Harnesses, Project
 

@@ -2,8 +2,7 @@
 
 from dataclasses import dataclass
 
-from lockgate.core.arrival import session_id
-from lockgate.core.effects import (
+from lockgate.core.lifecycle.decision import (
     DiscardTask,
     Effect,
     EndSessions,
@@ -16,8 +15,9 @@ from lockgate.core.effects import (
     SpawnAgent,
     overtaken,
 )
-from lockgate.core.model import Role, Task, TaskId
-from lockgate.core.records import publish_skipped
+from lockgate.core.lifecycle.records import publish_skipped
+from lockgate.core.lifecycle.transition import session_id
+from lockgate.core.model.task import Role, Task, TaskId
 from lockgate.ports import Configuration, PendingEffect, Project, Sessions, Store, Workspaces
 from lockgate.services.coordinator import Coordinator
 from lockgate.services.judge import Judge

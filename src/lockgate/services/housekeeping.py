@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from lockgate.core.model import Status, Task, TaskId
+from lockgate.core.model.task import Status, Task, TaskId
 from lockgate.ports import Store, TaskFilter, Workspaces
 
 IDLE = frozenset({Status.STUCK, Status.PAUSED_FOR_INTERVENTION, Status.CLARIFICATION})

@@ -6,9 +6,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from lockgate.core import records
-from lockgate.core.model import Status, Task, TaskId
-from lockgate.core.task_text import BrokenFrontmatter, Missing, Readable, Unreadable, count_in
+from lockgate.core.lifecycle import records
+from lockgate.core.model.task import Status, Task, TaskId
+from lockgate.core.text.task_file import BrokenFrontmatter, Missing, Readable, Unreadable, count_in
 from lockgate.errors import Refused
 from lockgate.ports import Project, TaskFiles
 from lockgate.services.callers import Caller, must_be_human

@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from lockgate.core.baseline import Baseline
-from lockgate.core.settings import Settings
+from lockgate.core.config.baseline import Baseline
+from lockgate.core.config.settings import Settings
 from lockgate.errors import Refused
 from lockgate.ports import Project, Repository
 from lockgate.services.callers import Caller, must_be_human

@@ -4,9 +4,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-from lockgate.core import handing_on, judging
-from lockgate.core.decision import Decision, Declined, Evidence
-from lockgate.core.model import Task, TaskId
+from lockgate.core.lifecycle import evaluation, moves
+from lockgate.core.lifecycle.decision import Decision, Declined, Evidence
+from lockgate.core.model.task import Task, TaskId
 from lockgate.ports import Change, Configuration, Project, Store, Unfit, Workspaces
 from lockgate.services.coordinator import Coordinator
 from lockgate.services.gate_runner import Evaluation, GateRunner
@@ -35,7 +35,7 @@ class Judge:
         if not cancelled():
             what = f"the results of the gates of task {id} were not kept"
             self.coordinator.turn(
-                id, lambda seen: judging.judged(seen, results, task.since), what=what
+                id, lambda seen: evaluation.judged(seen, results, task.since), what=what
             )
 
     def with_change(self, task: Task) -> Task | None:
@@ -50,7 +50,7 @@ class Judge:
                 return task
             case Unfit(findings):
                 self.signals.completed(task, NOTHING)
-                refused = partial(judging.change_refused, findings=findings, since=task.since)
+                refused = partial(evaluation.change_refused, findings=findings, since=task.since)
                 self.coordinator.turn(task.id, refused)
                 return None
             case Change() as change:
@@ -69,5 +69,5 @@ class Judge:
 
 
 def _taken(seen: Evidence, change: Change) -> Decision | Declined:
-    facts = handing_on.Facts(change.patch, change.added, change.mended)
-    return handing_on.change_taken(seen, change.commit, change.files, facts)
+    facts = moves.Facts(change.patch, change.added, change.mended)
+    return moves.change_taken(seen, change.commit, change.files, facts)

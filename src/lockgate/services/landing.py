@@ -5,19 +5,12 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import cast
 
-from lockgate.core import train_turns
-from lockgate.core.decision import Decision, Declined, Evidence
-from lockgate.core.epochs import Fate, Term, fate
-from lockgate.core.event_log import canonical
-from lockgate.core.model import Task, TaskId
-from lockgate.core.train_model import (
-    Built,
-    Commit,
-    Conflict,
-    Drop,
-    Land,
-    SetAside,
-)
+from lockgate.core.lifecycle import landing as train_turns
+from lockgate.core.lifecycle.decision import Decision, Declined, Evidence
+from lockgate.core.model.event_log import canonical
+from lockgate.core.model.task import Task, TaskId
+from lockgate.core.train.epochs import Fate, Term, fate
+from lockgate.core.train.model import Built, Commit, Conflict, Drop, Land, SetAside
 from lockgate.errors import TurnDeclined
 from lockgate.ports import Arrived, Elsewhere, InTheWay, Landing, Leave
 from lockgate.services.coordinator import Coordinator

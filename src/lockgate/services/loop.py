@@ -8,11 +8,10 @@ from dataclasses import dataclass, field
 from functools import partial
 from threading import Event
 
-from lockgate.core import records, trouble
-from lockgate.core.decision import Decision, Evidence
-from lockgate.core.effects import EvaluateGates, overtaken
-from lockgate.core.model import Session, SessionId, Task, TaskId
-from lockgate.core.trouble import Trouble
+from lockgate.core.lifecycle import records, trouble
+from lockgate.core.lifecycle.decision import Decision, EvaluateGates, Evidence, overtaken
+from lockgate.core.lifecycle.trouble import Trouble
+from lockgate.core.model.task import Session, SessionId, Task, TaskId
 from lockgate.errors import LockgateError, TurnDeclined
 from lockgate.ports import Clock, PendingEffect, Sessions, Store, Watch
 from lockgate.services.hands import Hands

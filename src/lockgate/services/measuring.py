@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from lockgate.core.baseline import Baseline, Timed, measured
-from lockgate.core.gates import CommandGate, Placement, Where
-from lockgate.core.settings import Settings, pin
+from lockgate.core.config.baseline import Baseline, Timed, measured
+from lockgate.core.config.settings import Settings, pin
+from lockgate.core.model.gates import CommandGate, Placement, Where
 from lockgate.ports import Project
 from lockgate.services.configuration import CONFIG, BaseConfiguration
 from lockgate.services.gate_runner import Cancelled, Evaluation, GateRunner

@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from threading import Event
 
-from lockgate.core.merging import plan, stale
-from lockgate.core.model import ProjectId, Task
-from lockgate.core.train_entries import may_land
-from lockgate.core.train_model import (
+from lockgate.core.lifecycle.trouble import Trouble
+from lockgate.core.model.task import ProjectId, Task
+from lockgate.core.train.entries import may_land
+from lockgate.core.train.model import (
     Broken,
     Build,
     Built,
@@ -27,7 +27,7 @@ from lockgate.core.train_model import (
     Step,
     Tree,
 )
-from lockgate.core.trouble import Trouble
+from lockgate.core.train.plan import plan, stale
 from lockgate.errors import LockgateError
 from lockgate.ports import Load, Project, Target
 from lockgate.services.landing import Lander

@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from lockgate.core.agents import End, Ending, Exit, Report, Usage
-from lockgate.core.model import Session, SessionId
+from lockgate.core.model.agents import End, Ending, Exit, Report, Usage
+from lockgate.core.model.task import Session, SessionId
 from lockgate.errors import LockgateError, TurnDeclined
 from lockgate.ports import Configuration, Harnesses, Sessions, Store
 from lockgate.services.attendance import Attendance

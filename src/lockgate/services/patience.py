@@ -3,8 +3,7 @@
 from collections.abc import Awaitable, Callable
 from typing import Protocol
 
-from lockgate.core.model import AgentPhase
-from lockgate.core.retry import (
+from lockgate.core.model.retry import (
     Accept,
     Exhausted,
     RetryAfter,
@@ -13,6 +12,7 @@ from lockgate.core.retry import (
     ToolResult,
     after_attempt,
 )
+from lockgate.core.model.task import AgentPhase
 from lockgate.errors import SandboxRetryExhaustedError
 
 

@@ -2,11 +2,15 @@
 
 from dataclasses import dataclass
 
-from lockgate.core.artifacts import WORKER_SECTIONS, merge_sections, replace_section
-from lockgate.core.mirror import frontmatter
-from lockgate.core.model import Status, Task, TaskId
-from lockgate.core.task_text import Readable
-from lockgate.core.turns import Move
+from lockgate.core.lifecycle.moves import Move
+from lockgate.core.model.task import Status, Task, TaskId
+from lockgate.core.text.task_file import (
+    WORKER_SECTIONS,
+    Readable,
+    frontmatter,
+    merge_sections,
+    replace_section,
+)
 from lockgate.errors import Refused
 from lockgate.ports import Change, Project, Store, TaskFiles, Workspaces
 from lockgate.services.attendance import Attendance

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from lockgate.core.model import TaskId
-from lockgate.core.records import Unacceptable, check_branch
-from lockgate.core.task_text import Readable
+from lockgate.core.lifecycle.records import Unacceptable, check_branch
+from lockgate.core.model.task import TaskId
+from lockgate.core.text.task_file import Readable
 from lockgate.errors import Refused
 from lockgate.ports import Configuration, Project, Repository, Store, TaskFiles
 from lockgate.services.callers import Caller

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import cast
 
-from lockgate.core import train_turns
-from lockgate.core.decision import Decision, Declined, Evidence
-from lockgate.core.merging import places, plan
-from lockgate.core.model import Status, Task, TaskId
-from lockgate.core.train_model import Built, Commit, Hold, Place, Tree
+from lockgate.core.lifecycle import landing
+from lockgate.core.lifecycle.decision import Decision, Declined, Evidence
+from lockgate.core.model.task import Status, Task, TaskId
+from lockgate.core.train.model import Built, Commit, Hold, Place, Tree
+from lockgate.core.train.plan import places, plan
 from lockgate.errors import Unavailable
 from lockgate.ports import Project, Repository, TaskFilter
 from lockgate.services.callers import Caller, must_be_human
@@ -99,7 +99,7 @@ class Queueing:
     def approve(self, id: TaskId, patch: str, caller: Caller) -> Task:
         """What could not be judged is tried once more."""
         what = f"task {id} was not approved for landing"
-        task = self._turn(id, what, lambda seen: train_turns.approved(seen, patch), caller)
+        task = self._turn(id, what, lambda seen: landing.approved(seen, patch), caller)
         target, _ = self.view.target(self.view.store.project(task.project))
         self.view.log.forget_unjudged(target.name)
         return task
@@ -107,11 +107,11 @@ class Queueing:
     def hold(self, id: TaskId, why: str, caller: Caller) -> Task:
         reason = why.strip() or "a human holds it"
         what = f"task {id} was not held"
-        return self._turn(id, what, lambda seen: train_turns.held(seen, reason), caller)
+        return self._turn(id, what, lambda seen: landing.held(seen, reason), caller)
 
     def drop(self, id: TaskId, why: str, caller: Caller) -> Task:
         what = f"task {id} was not dropped"
-        return self._turn(id, what, lambda seen: train_turns.dropped(seen, why), caller)
+        return self._turn(id, what, lambda seen: landing.dropped(seen, why), caller)
 
     def forecast(self, task: Task) -> tuple[Forecast, ...]:
         """Which other live changes this one would conflict with, if both were to land."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import chain, count
 
-from lockgate.core.settings import SandboxLevel, Settings
+from lockgate.core.config.settings import SandboxLevel, Settings
 from lockgate.errors import Refused
 from lockgate.ports import Configuration, Harnesses, Project, Repository, Store, TaskFilter
 from lockgate.services.configuration import CONFIG

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from lockgate.core.model import Task, TaskId
-from lockgate.core.repin import repinned
+from lockgate.core.lifecycle.records import repinned
+from lockgate.core.model.task import Task, TaskId
 from lockgate.ports import Configuration
 from lockgate.services.callers import Caller, must_be_human
 from lockgate.services.coordinator import Coordinator

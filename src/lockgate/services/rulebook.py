@@ -5,12 +5,12 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from lockgate.core.bases import Branch, Target
-from lockgate.core.gate_check import why_unjudged
-from lockgate.core.gates import Gate
-from lockgate.core.model import Pinned, Task, TaskId
-from lockgate.core.settings import Settings
-from lockgate.core.trust import Question
+from lockgate.core.config.bases import Branch, Target
+from lockgate.core.config.checks import why_unjudged
+from lockgate.core.config.settings import Settings
+from lockgate.core.config.trust import Question
+from lockgate.core.model.gates import Gate
+from lockgate.core.model.task import Pinned, Task, TaskId
 from lockgate.errors import BadConfig, Refused
 from lockgate.ports import Project, Repository, Standing
 from lockgate.services.configuration import CONFIG, BaseConfiguration

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from lockgate.core.escalation import EscalationGuard, escalation_guard
-from lockgate.core.model import Status, Task, TaskId
+from lockgate.core.model.escalation import EscalationGuard, escalation_guard
+from lockgate.core.model.task import Status, Task, TaskId
 from lockgate.services.callers import HUMAN, Caller
 from lockgate.services.coordinator import Coordinator
 

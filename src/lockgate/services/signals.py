@@ -2,12 +2,11 @@
 
 from dataclasses import asdict, dataclass, replace
 
-from lockgate.core.decision import Decision, Evidence
-from lockgate.core.handing_on import Work
-from lockgate.core.model import Actor, Checkpoint, Session, Status, Task, TaskId
-from lockgate.core.prompts import left_behind
-from lockgate.core.review_turns import handed_in
-from lockgate.core.turns import Move, move
+from lockgate.core.lifecycle.decision import Decision, Evidence
+from lockgate.core.lifecycle.moves import Move, Work, move
+from lockgate.core.lifecycle.reviews import handed_in
+from lockgate.core.model.task import Actor, Checkpoint, Session, Status, Task, TaskId
+from lockgate.core.prompts.worker import left_behind
 from lockgate.errors import LockgateError
 from lockgate.ports import Change, Clock, Store, TaskFiles, Workspaces
 from lockgate.services.callers import Caller

@@ -4,12 +4,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from lockgate.core.agents import DOOR, Job
-from lockgate.core.arrival import session_id
-from lockgate.core.effects import SpawnAgent
-from lockgate.core.model import Role, Session, Task
-from lockgate.core.seat_prompts import first_words
-from lockgate.core.settings import SandboxLevel, Settings
+from lockgate.core.config.settings import SandboxLevel, Settings
+from lockgate.core.lifecycle.decision import SpawnAgent
+from lockgate.core.lifecycle.transition import session_id
+from lockgate.core.model.agents import DOOR, Job
+from lockgate.core.model.task import Role, Session, Task
+from lockgate.core.prompts.reviewer import first_words
 from lockgate.errors import Refused
 from lockgate.ports import (
     Chance,

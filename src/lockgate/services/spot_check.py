@@ -4,11 +4,11 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 
-from lockgate.core.evaluation import Broken, Failed, Passed, SingleGateResult, Waiting
-from lockgate.core.findings import Finding, by_priority
-from lockgate.core.gates import CommandGate, Gate, Report
-from lockgate.core.steering import asked_of, shown_first
-from lockgate.core.test_results import ReportRead, Unreadable
+from lockgate.core.model.findings import Finding, by_priority
+from lockgate.core.model.gates import CommandGate, Gate, Report
+from lockgate.core.model.reports import ReportRead, Unreadable
+from lockgate.core.model.results import Broken, Failed, Passed, SingleGateResult, Waiting
+from lockgate.core.text.steering import asked_of, shown_first
 from lockgate.ports import Attempt, GateRun, GateRuns, Workspaces
 from lockgate.services.gate_runner import Cancelled, Evaluation, GateRunner, Tell
 from lockgate.services.rulebook import Case

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
-from lockgate.core.dag import Cycle, TaskDAG, UnknownNode
-from lockgate.core.model import ProjectId, Status, Task, TaskId
-from lockgate.core.turns import Move
+from lockgate.core.lifecycle.moves import Move
+from lockgate.core.model.dag import Cycle, TaskDAG, UnknownNode
+from lockgate.core.model.task import ProjectId, Status, Task, TaskId
 from lockgate.errors import LockgateError
 from lockgate.ports import Clock, Configuration, Store, TaskFilter
 from lockgate.services.coordinator import LOCKGATE, Coordinator

@@ -4,11 +4,11 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from lockgate.core import steps
-from lockgate.core.binary_gate import GateResult, evaluate, expect_failure
-from lockgate.core.model import Task, TaskId
-from lockgate.core.settings import Expect, Settings, Step, steps_in_order
-from lockgate.core.test_results import FAILING, ReportRead, Unreadable
+from lockgate.core.config.settings import Expect, Settings, Step, steps_in_order
+from lockgate.core.lifecycle import steps
+from lockgate.core.lifecycle.binary_gate import GateResult, evaluate, expect_failure
+from lockgate.core.model.reports import FAILING, ReportRead, Unreadable
+from lockgate.core.model.task import Task, TaskId
 from lockgate.errors import Refused, Unavailable
 from lockgate.ports import Attempt, Configuration, GateRuns, Project, Unfit, Workspaces
 from lockgate.services.command_gate import Patience, Tries, all_tries, unjudged

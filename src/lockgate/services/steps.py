@@ -5,12 +5,12 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from lockgate.core import steps
-from lockgate.core.decision import Decision, Declined, Evidence
-from lockgate.core.gate_orchestrator import TransitionResult
-from lockgate.core.model import Task, TaskId
-from lockgate.core.settings import Step
-from lockgate.core.step_turns import Ran, stepped
+from lockgate.core.config.settings import Step
+from lockgate.core.lifecycle import steps
+from lockgate.core.lifecycle.decision import Decision, Declined, Evidence
+from lockgate.core.lifecycle.gate_orchestrator import TransitionResult
+from lockgate.core.lifecycle.steps import Ran, stepped
+from lockgate.core.model.task import Task, TaskId
 from lockgate.services.callers import Caller
 from lockgate.services.coordinator import Coordinator
 from lockgate.services.step_sandbox import StepSandbox, Tried, not_run

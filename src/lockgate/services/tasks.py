@@ -2,13 +2,12 @@
 
 from dataclasses import dataclass, replace
 
-from lockgate.core import records
-from lockgate.core.decision import Decision, Evidence
-from lockgate.core.effects import MirrorTask
-from lockgate.core.markdown import closer
-from lockgate.core.model import Actor, Task, TaskId
-from lockgate.core.records import Unacceptable
-from lockgate.core.settings import known_agents
+from lockgate.core.config.settings import known_agents
+from lockgate.core.lifecycle import records
+from lockgate.core.lifecycle.decision import Decision, Evidence, MirrorTask
+from lockgate.core.lifecycle.records import Unacceptable
+from lockgate.core.model.task import Actor, Task, TaskId
+from lockgate.core.text.markdown import closer
 from lockgate.errors import NoSuchTask, Refused
 from lockgate.ports import Chance, Clock, Configuration, Project, Repository, Store
 from lockgate.services.callers import (

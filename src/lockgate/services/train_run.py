@@ -8,9 +8,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
 
-from lockgate.core.merging import plan, stale
-from lockgate.core.model import TaskId
-from lockgate.core.train_model import (
+from lockgate.core.model.task import TaskId
+from lockgate.core.train.model import (
     Build,
     Built,
     CancelTest,
@@ -31,6 +30,7 @@ from lockgate.core.train_model import (
     Step,
     Tree,
 )
+from lockgate.core.train.plan import plan, stale
 from lockgate.services.train_world import Content, World
 
 TOO_MANY_PLANS = 1_000  # for one change: then the planner goes round in circles

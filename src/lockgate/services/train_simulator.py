@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from lockgate.core.model import TaskId
+from lockgate.core.model.task import TaskId
 from lockgate.services.train_run import Run
 from lockgate.services.train_world import Draw, Scenario, World
 

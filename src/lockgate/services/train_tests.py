@@ -3,13 +3,13 @@
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 
-from lockgate.core.evaluation import Passed
-from lockgate.core.event_log import canonical
-from lockgate.core.gates import Where
-from lockgate.core.model import Pinned, Task, TaskId
-from lockgate.core.settings import Settings
-from lockgate.core.train_entries import train_gates, verdict
-from lockgate.core.train_model import Built, Result
+from lockgate.core.config.settings import Settings
+from lockgate.core.model.event_log import canonical
+from lockgate.core.model.gates import Where
+from lockgate.core.model.results import Passed
+from lockgate.core.model.task import Pinned, Task, TaskId
+from lockgate.core.train.entries import train_gates, verdict
+from lockgate.core.train.model import Built, Result
 from lockgate.ports import Project, Workspaces
 from lockgate.services.gate_runner import Evaluation, GateRunner
 

@@ -3,10 +3,10 @@
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
-from lockgate.core.model import Pinned, ProjectId, Status, Task, TaskId
-from lockgate.core.settings import MergeMode, MergeTarget, Settings
-from lockgate.core.train_entries import Waits, entries, since
-from lockgate.core.train_model import Built, Queue, Tree
+from lockgate.core.config.settings import MergeMode, MergeTarget, Settings
+from lockgate.core.model.task import Pinned, ProjectId, Status, Task, TaskId
+from lockgate.core.train.entries import Waits, entries, since
+from lockgate.core.train.model import Built, Queue, Tree
 from lockgate.ports import Configuration, Project, Store, Target, TaskFilter, TrainLog, Yard
 
 BATCH = 1000

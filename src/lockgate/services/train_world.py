@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from lockgate.core.model import TaskId
-from lockgate.core.train_model import Built, Change, Commit, Conflict, Entry, Tree
+from lockgate.core.model.task import TaskId
+from lockgate.core.train.model import Built, Change, Commit, Conflict, Entry, Tree
 
 Draw = Callable[[], float]  # the next number of a seeded series, from 0 up to 1
 Content = int  # a set of changes, as bits

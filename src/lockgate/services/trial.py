@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from lockgate.core.agents import Ending, Exit, Job
-from lockgate.core.model import Role, SessionId
-from lockgate.core.settings import SandboxLevel, Settings
+from lockgate.core.config.settings import SandboxLevel, Settings
+from lockgate.core.model.agents import Ending, Exit, Job
+from lockgate.core.model.task import Role, SessionId
 from lockgate.ports import Chance, Credentials, Desk, Harnesses, Sessions, Start, Workspaces
 
 PROMPT = "This is a test of the connection. Use no tools. Answer with one word: ready"

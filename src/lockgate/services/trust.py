@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from posixpath import normpath
 
-from lockgate.core.settings import Settings
-from lockgate.core.trust import (
+from lockgate.core.config.settings import Settings
+from lockgate.core.config.trust import (
     Question,
     Request,
     Surroundings,

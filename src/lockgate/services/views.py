@@ -3,15 +3,19 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 
-from lockgate.core.decision import Evidence
-from lockgate.core.effects import EvaluateGates, PublishChange, SpawnAgent
-from lockgate.core.event_log import StoredEvent
-from lockgate.core.lifecycle import RULES, Rule, unmet
-from lockgate.core.mirror import frontmatter
-from lockgate.core.model import Actor, ProjectId, Session, Status, Stuck, Task, TaskId
-from lockgate.core.steering import told_of, unseen
-from lockgate.core.task_text import BrokenFrontmatter, Missing, Readable, Unreadable
-from lockgate.core.trouble import Trouble
+from lockgate.core.lifecycle.decision import EvaluateGates, Evidence, PublishChange, SpawnAgent
+from lockgate.core.lifecycle.map import RULES, Rule, unmet
+from lockgate.core.lifecycle.trouble import Trouble
+from lockgate.core.model.event_log import StoredEvent
+from lockgate.core.model.task import Actor, ProjectId, Session, Status, Stuck, Task, TaskId
+from lockgate.core.text.steering import told_of, unseen
+from lockgate.core.text.task_file import (
+    BrokenFrontmatter,
+    Missing,
+    Readable,
+    Unreadable,
+    frontmatter,
+)
 from lockgate.errors import LockgateError
 from lockgate.ports import GateRecord, PendingEffect, Project, Store, TaskFiles, TaskFilter
 from lockgate.services.callers import HUMAN

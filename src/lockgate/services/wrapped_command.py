@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from lockgate.core.differential_plan import Mixed
-from lockgate.core.evaluation import Passed, SingleGateResult
-from lockgate.core.gates import CommandGate, DifferentialGate
-from lockgate.core.wrapper_tools import USUAL_FILES
-from lockgate.core.wrappers import Edit, agreed, edits, laid
+from lockgate.core.differential.plan import Mixed
+from lockgate.core.model.gates import CommandGate, DifferentialGate
+from lockgate.core.model.results import Passed, SingleGateResult
+from lockgate.core.wrappers.edits import Edit, agreed, edits, laid
+from lockgate.core.wrappers.tools import USUAL_FILES
 from lockgate.ports import GateRun, GateRuns, Workspaces
 from lockgate.ports.comparing import Blend, Trees
 from lockgate.services.command_gate import Patience, judge_command

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from lockgate.adapters.harnesses import Registry
-from lockgate.core.agents import AGENT_HOME, WORKSPACE, Ending, Exit, Job, Launch, Report
-from lockgate.core.model import Role
-from lockgate.core.settings import Settings
+from lockgate.core.config.settings import Settings
+from lockgate.core.model.agents import AGENT_HOME, WORKSPACE, Ending, Exit, Job, Launch, Report
+from lockgate.core.model.task import Role
 from tests.e2e.agents.fake_model import PORT
 
 HERE = Path(__file__).parent

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from lockgate.adapters.harnesses import Registry
-from lockgate.core.agents import Ending
+from lockgate.core.model.agents import Ending
 from tests.e2e.agents.stage import AGENTS, HOOK, PATH, SETTINGS, URL, Answers, Stage
 
 pytestmark = pytest.mark.agents

@@ -2,7 +2,7 @@
 
 import pytest
 
-from lockgate.core.model import Role, Status
+from lockgate.core.model.task import Role, Status
 from tests.e2e.agents.whole import REVIEW, at_work, by_agent, reviews, with_hooks, works
 
 pytestmark = [pytest.mark.agents, pytest.mark.usefixtures("no_way_out")]

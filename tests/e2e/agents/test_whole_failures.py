@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from lockgate.core.model import Cause, Status
+from lockgate.core.model.task import Cause, Status
 from tests.e2e.agents.test_agents import LIMITED, REFUSED
 from tests.e2e.agents.whole import Whole, at_work, by_agent
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from lockgate.adapters.harnesses import Registry
-from lockgate.core.model import Role, Session, Task, TaskId
+from lockgate.core.model.task import Role, Session, Task, TaskId
 from tests.e2e.agents.fake_model import serve
 from tests.e2e.agents.stage import AGENTS, PATH, SETTINGS, URL, Answers
 from tests.e2e.agents.test_agents import CASES, SHELL, Case

@@ -2,8 +2,8 @@
 
 # ruff: noqa: E501 - whole files stand in the cases, each in one string
 
-from lockgate.core.differential import Asked, Lost
-from lockgate.core.test_results import Outcome
+from lockgate.core.differential.verdict import Asked, Lost
+from lockgate.core.model.reports import Outcome
 from tests.e2e.cheats.repository import (
     BASE,
     CASES,

@@ -2,7 +2,7 @@
 
 # ruff: noqa: E501 - whole files stand in the cases, each in one string
 
-from lockgate.core.differential import Asked
+from lockgate.core.differential.verdict import Asked
 from tests.e2e.cheats.cheats import (
     ADD,
     GO,

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from lockgate.core.settings import EnvSettings
+from lockgate.core.config.settings import EnvSettings
 from tests.e2e.cheats.cheats import GO, JEST
 from tests.e2e.cheats.stage import Case
 

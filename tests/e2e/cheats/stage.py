@@ -13,16 +13,24 @@ from lockgate.adapters.reports import read_reports
 from lockgate.adapters.test_sources import FileTestSources, changed_files, source_tests
 from lockgate.adapters.workspaces import GitWorkspaces
 from lockgate.adapters.workspaces.blending import GitTrees
-from lockgate.core.differential import Asked, Kept, Lost, Unjudged, Verdict, as_result, judge
-from lockgate.core.differential_plan import Plan, Sides, TestRules, plan
-from lockgate.core.evaluation import Broken, Failed, Passed, SingleGateResult, Waiting
-from lockgate.core.gates import CommandGate, DifferentialGate, Placement, Where
-from lockgate.core.model import Pinned, Status, TaskId
-from lockgate.core.settings import EnvSettings, Settings
-from lockgate.core.test_paths import files_of_tests
-from lockgate.core.test_results import Outcome, TestResult
-from lockgate.core.test_rows import ChangedFiles
-from lockgate.core.test_runs import Canaries, Run, Runs
+from lockgate.core.config.settings import EnvSettings, Settings
+from lockgate.core.differential.plan import Plan, Sides, TestRules, plan
+from lockgate.core.differential.runs import Canaries, Run, Runs
+from lockgate.core.differential.table import ChangedFiles
+from lockgate.core.differential.test_files import files_of_tests
+from lockgate.core.differential.verdict import (
+    Asked,
+    Kept,
+    Lost,
+    Unjudged,
+    Verdict,
+    as_result,
+    judge,
+)
+from lockgate.core.model.gates import CommandGate, DifferentialGate, Placement, Where
+from lockgate.core.model.reports import Outcome, TestResult
+from lockgate.core.model.results import Broken, Failed, Passed, SingleGateResult, Waiting
+from lockgate.core.model.task import Pinned, Status, TaskId
 from lockgate.ports import Project
 from lockgate.services.differential_gate import DifferentialJudge
 from lockgate.services.gate_runner import Evaluation, checked_out

@@ -5,8 +5,8 @@ import shutil
 
 import pytest
 
-from lockgate.core.differential import Asked, Kept, Lost
-from lockgate.core.evaluation import Failed, Passed, SingleGateResult
+from lockgate.core.differential.verdict import Asked, Kept, Lost
+from lockgate.core.model.results import Failed, Passed, SingleGateResult
 from tests.e2e.cheats.cheats import CHEATS, NODE_CASES, PLAYED, REAL, RESIDUE
 from tests.e2e.cheats.honest import HONEST, QUESTIONS
 from tests.e2e.cheats.runners import RUNNERS, cases_of

@@ -2,9 +2,9 @@
 
 import pytest
 
-from lockgate.core.differential import Kept, Lost, Unjudged
-from lockgate.core.evaluation import Broken, Failed, Passed, Waiting
-from lockgate.core.settings import EnvSettings
+from lockgate.core.config.settings import EnvSettings
+from lockgate.core.differential.verdict import Kept, Lost, Unjudged
+from lockgate.core.model.results import Broken, Failed, Passed, Waiting
 from tests.e2e.cheats.repository import BASE, CODE, CONFTEST, TESTS, WRONG
 from tests.e2e.cheats.stage import PYTEST, RESULTS, Case, Theatre, words_of
 

@@ -10,8 +10,8 @@ from importlib.metadata import entry_points
 from typing import Any, cast
 
 from lockgate.adapters.config.layout import Path, TooCostly, lines_of, nearest_line
-from lockgate.core.config_checks import Problem, problems
-from lockgate.core.settings import Settings
+from lockgate.core.config.checks import Problem, problems
+from lockgate.core.config.settings import Settings
 from lockgate.errors import BadConfig
 
 MOST_SHOWN = 20

@@ -4,11 +4,8 @@ from collections.abc import Iterator
 
 from lockgate.adapters.config.formulas import formula_gates
 from lockgate.adapters.config.schema import Config, GateEntry, StepEntry
-from lockgate.core.config_checks import COMMAND_KEYS, Problem, repeated_gates
-from lockgate.core.gates import Gate, WrittenGate, configured, merge_gates, misfits
-from lockgate.core.limits import Limits, RetryConfig
-from lockgate.core.model import GateKind
-from lockgate.core.settings import (
+from lockgate.core.config.checks import COMMAND_KEYS, Problem, repeated_gates
+from lockgate.core.config.settings import (
     AgentSettings,
     BudgetSettings,
     Commands,
@@ -20,6 +17,9 @@ from lockgate.core.settings import (
     Settings,
     Step,
 )
+from lockgate.core.model.gates import Gate, WrittenGate, configured, merge_gates, misfits
+from lockgate.core.model.limits import Limits, RetryConfig
+from lockgate.core.model.task import GateKind
 
 
 def settings_from(config: Config) -> Settings:

@@ -5,11 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from lockgate.adapters.config.formulas import formula_steps
-from lockgate.core import limits
-from lockgate.core.gates import Dimension, Report, Where
-from lockgate.core.limits import Strategy
-from lockgate.core.model import AgentPhase, GateKind
-from lockgate.core.settings import (
+from lockgate.core.config.settings import (
     Expect,
     MergeFence,
     MergeMode,
@@ -18,6 +14,10 @@ from lockgate.core.settings import (
     Respawn,
     SandboxLevel,
 )
+from lockgate.core.model import limits
+from lockgate.core.model.gates import Dimension, Report, Where
+from lockgate.core.model.limits import Strategy
+from lockgate.core.model.task import AgentPhase, GateKind
 
 NAME = r"^[A-Za-z0-9][A-Za-z0-9_-]{0,39}$"
 VARIABLE = r"^[A-Za-z_][A-Za-z0-9_]{0,99}$"

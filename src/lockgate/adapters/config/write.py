@@ -5,7 +5,7 @@ from typing import Any
 
 from lockgate.adapters.config.detect import Detected, Seen, names_tests
 from lockgate.adapters.config.formulas import GATE_FORMULAS, formula_gates
-from lockgate.core.settings import HARNESSES
+from lockgate.core.config.settings import HARNESSES
 from lockgate.errors import BadConfig
 
 _NEEDS = {"tests": "test", "typecheck": "typecheck", "differential": "test"}

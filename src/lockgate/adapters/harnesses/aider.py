@@ -10,7 +10,7 @@ from lockgate.adapters.harnesses import programs
 from lockgate.adapters.harnesses.events import last_line, shortened, unexplained
 from lockgate.adapters.harnesses.harness import Found, Harness
 from lockgate.adapters.harnesses.limits import limited_until
-from lockgate.core.agents import Exit, Job, Launch, Report, Usage
+from lockgate.core.model.agents import Exit, Job, Launch, Report, Usage
 
 VARIABLES = (
     "AIDER_MODEL",

@@ -18,7 +18,7 @@ from lockgate.adapters.harnesses.events import (
 )
 from lockgate.adapters.harnesses.harness import Found, Harness
 from lockgate.adapters.harnesses.limits import UNKNOWN, limited_until
-from lockgate.core.agents import Exit, Job, Launch, Report, Usage
+from lockgate.core.model.agents import Exit, Job, Launch, Report, Usage
 
 VARIABLES = (
     "ANTHROPIC_API_KEY",

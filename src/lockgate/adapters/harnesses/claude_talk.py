@@ -8,7 +8,7 @@ from pathlib import Path
 
 from lockgate.adapters.harnesses import claude, programs
 from lockgate.adapters.harnesses.harness import Found, Harness
-from lockgate.core.agents import Job, Launch
+from lockgate.core.model.agents import Job, Launch
 
 DRIVER = Path(__file__).with_name("claude_live.py")
 SECONDS = (

@@ -9,7 +9,7 @@ from lockgate.adapters.harnesses.events import Event, events, inner, shortened, 
 from lockgate.adapters.harnesses.events import whole as total
 from lockgate.adapters.harnesses.harness import Found, Harness
 from lockgate.adapters.harnesses.limits import limited_until
-from lockgate.core.agents import Exit, Job, Launch, Report, Usage
+from lockgate.core.model.agents import Exit, Job, Launch, Report, Usage
 
 KEYS = ("OPENAI_API_KEY", "CODEX_API_KEY")  # the first one given is the one used
 VARIABLES = (*KEYS, "OPENAI_BASE_URL", "OPENAI_MODEL", "CODEX_ACCESS_TOKEN")

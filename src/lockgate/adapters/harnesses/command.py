@@ -6,8 +6,8 @@ from pathlib import PurePath
 from lockgate.adapters.harnesses import programs
 from lockgate.adapters.harnesses.events import last_line, unexplained
 from lockgate.adapters.harnesses.harness import Found, Harness
-from lockgate.core.agents import Exit, Job, Launch, Report
-from lockgate.core.settings import AgentSettings
+from lockgate.core.config.settings import AgentSettings
+from lockgate.core.model.agents import Exit, Job, Launch, Report
 
 
 def command_harness(agent: AgentSettings) -> Harness:

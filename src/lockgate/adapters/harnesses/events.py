@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import cast
 
-from lockgate.core.agents import Ending, Exit
+from lockgate.core.model.agents import Ending, Exit
 
 Event = Mapping[str, object]
 SAID_CHARACTERS = 2000

@@ -9,7 +9,7 @@ from lockgate.adapters.harnesses.events import Event, events, inner, shortened, 
 from lockgate.adapters.harnesses.events import whole as total
 from lockgate.adapters.harnesses.harness import Found, Harness
 from lockgate.adapters.harnesses.limits import limited_until
-from lockgate.core.agents import Exit, Job, Launch, Report, Usage
+from lockgate.core.model.agents import Exit, Job, Launch, Report, Usage
 
 VARIABLES = ("GEMINI_API_KEY", "GOOGLE_GEMINI_BASE_URL", "GEMINI_MODEL")
 SETTINGS = ".gemini/settings.json"

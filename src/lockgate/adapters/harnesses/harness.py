@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from lockgate.core.agents import Exit, Job, Launch, Report
+from lockgate.core.model.agents import Exit, Job, Launch, Report
 
 
 @dataclass(frozen=True, slots=True)

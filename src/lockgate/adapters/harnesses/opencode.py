@@ -16,7 +16,7 @@ from lockgate.adapters.harnesses.events import (
 )
 from lockgate.adapters.harnesses.harness import Found, Harness
 from lockgate.adapters.harnesses.limits import limited_until
-from lockgate.core.agents import Exit, Job, Launch, Report, Usage
+from lockgate.core.model.agents import Exit, Job, Launch, Report, Usage
 
 # With OPENAI_BASE_URL the model is that server's; without it, any of those that it knows by itself.
 VARIABLES = (

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from lockgate.adapters.harnesses.harness import Found
-from lockgate.core.agents import Job
+from lockgate.core.model.agents import Job
 
 SYSTEM = tuple(map(Path, ("/usr", "/bin", "/sbin", "/lib", "/lib64", "/opt", "/etc", "/nix")))
 SHEBANG_BYTES = 256

@@ -8,8 +8,8 @@ from importlib.metadata import entry_points
 
 from lockgate.adapters.harnesses.command import command_harness
 from lockgate.adapters.harnesses.harness import Found, Harness
-from lockgate.core.agents import Exit, Job, Launch, Report
-from lockgate.core.settings import Settings
+from lockgate.core.config.settings import Settings
+from lockgate.core.model.agents import Exit, Job, Launch, Report
 from lockgate.errors import BadConfig, Unavailable
 
 # Name → module of this package, imported when it is asked for; each has a HARNESS.

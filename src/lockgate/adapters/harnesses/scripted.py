@@ -5,7 +5,7 @@ from pathlib import Path
 from lockgate.adapters.harnesses import programs
 from lockgate.adapters.harnesses.events import events, number, shortened, text, unexplained, whole
 from lockgate.adapters.harnesses.harness import Found, Harness
-from lockgate.core.agents import Exit, Job, Launch, Report, Usage
+from lockgate.core.model.agents import Exit, Job, Launch, Report, Usage
 from lockgate.errors import BadConfig
 
 PLAYER = Path(__file__).with_name("scripted_player.py")

@@ -5,9 +5,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from lockgate.adapters.reports.plain import located, number, one_line
-from lockgate.core.findings import Finding, Priority
-from lockgate.core.gates import Report
-from lockgate.core.test_results import ReportRead
+from lockgate.core.model.findings import Finding, Priority
+from lockgate.core.model.gates import Report
+from lockgate.core.model.reports import ReportRead
 
 P1, P2, P3 = Priority.P1_MAJOR, Priority.P2_MINOR, Priority.P3_SUGGESTION
 WORDS = {"error": P1, "warning": P2, "note": P3, "information": P3}

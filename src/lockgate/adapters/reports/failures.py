@@ -4,8 +4,8 @@ from bisect import bisect_left
 from collections.abc import Iterable
 
 from lockgate.adapters.reports.plain import one_line
-from lockgate.core.findings import Finding, Priority
-from lockgate.core.test_results import FAILING, TestResult
+from lockgate.core.model.findings import Finding, Priority
+from lockgate.core.model.reports import FAILING, TestResult
 
 
 def failures(tests: Iterable[TestResult]) -> tuple[Finding, ...]:

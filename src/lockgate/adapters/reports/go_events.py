@@ -7,9 +7,9 @@ from lockgate.adapters.reports.failures import failures
 from lockgate.adapters.reports.go_text import problem_in
 from lockgate.adapters.reports.plain import one_line, test_id
 from lockgate.adapters.reports.untyped import Refused, mapping, parsed, text
-from lockgate.core.findings import Finding, Priority
-from lockgate.core.gates import Report
-from lockgate.core.test_results import Outcome, ReportRead, TestResult, merged
+from lockgate.core.model.findings import Finding, Priority
+from lockgate.core.model.gates import Report
+from lockgate.core.model.reports import Outcome, ReportRead, TestResult, merged
 
 LINES = 1_000_000
 LINE = 100_000

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field, replace
 
 from lockgate.adapters.reports.failures import failures
 from lockgate.adapters.reports.plain import located, number, one_line, test_id
-from lockgate.core.findings import Finding, Priority
-from lockgate.core.gates import Report
-from lockgate.core.test_results import FAILING, Outcome, ReportRead, TestResult, merged
+from lockgate.core.model.findings import Finding, Priority
+from lockgate.core.model.gates import Report
+from lockgate.core.model.reports import FAILING, Outcome, ReportRead, TestResult, merged
 
 ENDS = {"PASS": Outcome.PASSED, "FAIL": Outcome.FAILED, "SKIP": Outcome.SKIPPED}
 _PROBLEM = re.compile(r"(?:vet: )?([^\s:]{1,300}\.go):(\d{1,9})(?::(\d{1,9}))?: (.+)\Z")

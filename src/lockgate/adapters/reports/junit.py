@@ -6,9 +6,9 @@ from xml.parsers import expat
 
 from lockgate.adapters.reports.failures import failures
 from lockgate.adapters.reports.plain import located, number, one_line, place_in, test_id
-from lockgate.core.findings import Location
-from lockgate.core.gates import Report
-from lockgate.core.test_results import FAILING, Outcome, ReportRead, TestResult, merged
+from lockgate.core.model.findings import Location
+from lockgate.core.model.gates import Report
+from lockgate.core.model.reports import FAILING, Outcome, ReportRead, TestResult, merged
 
 ROOTS = frozenset({"testsuites", "testsuite"})
 ENCODINGS = frozenset(

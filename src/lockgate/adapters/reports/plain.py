@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from urllib.parse import unquote
 
-from lockgate.core.findings import Location
+from lockgate.core.model.findings import Location
 
 ISSUE = 300
 ID = 500

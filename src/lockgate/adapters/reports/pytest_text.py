@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 
 from lockgate.adapters.reports.failures import failures
 from lockgate.adapters.reports.plain import located, one_line, place_in, test_id
-from lockgate.core.findings import Location
-from lockgate.core.gates import Report
-from lockgate.core.test_results import Outcome, ReportRead, TestResult, merged
+from lockgate.core.model.findings import Location
+from lockgate.core.model.gates import Report
+from lockgate.core.model.reports import Outcome, ReportRead, TestResult, merged
 
 OUTCOMES = {
     "PASSED": Outcome.PASSED,

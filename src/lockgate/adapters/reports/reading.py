@@ -7,10 +7,10 @@ from pathlib import Path
 from lockgate.adapters.reports.files import files_in
 from lockgate.adapters.reports.spoken import read_output, read_prose
 from lockgate.adapters.reports.structured import Kind, decoded, kind_of, read_file
-from lockgate.core.agents import WORKSPACE
-from lockgate.core.findings import Finding, Priority, by_priority
-from lockgate.core.gates import Report
-from lockgate.core.test_results import ReportRead, Unreadable, merged
+from lockgate.core.model.agents import WORKSPACE
+from lockgate.core.model.findings import Finding, Priority, by_priority
+from lockgate.core.model.gates import Report
+from lockgate.core.model.reports import ReportRead, Unreadable, merged
 
 FINDINGS = 1000
 

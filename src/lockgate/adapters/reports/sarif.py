@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from lockgate.adapters.reports.plain import located, one_line
 from lockgate.adapters.reports.untyped import items, mapping, text, whole
-from lockgate.core.findings import Finding, Location, Priority
-from lockgate.core.gates import Report
-from lockgate.core.test_results import ReportRead
+from lockgate.core.model.findings import Finding, Location, Priority
+from lockgate.core.model.gates import Report
+from lockgate.core.model.reports import ReportRead
 
 LEVELS = {
     "error": Priority.P1_MAJOR,

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from lockgate.adapters.reports import compilers, go_events, go_text, junit, pytest_text, tap
 from lockgate.adapters.reports.plain import HALF_TEXT, lines_of
 from lockgate.adapters.reports.structured import marked, read_json
-from lockgate.core.gates import Report
-from lockgate.core.test_results import ReportRead
+from lockgate.core.model.gates import Report
+from lockgate.core.model.reports import ReportRead
 
 LOOKED_AT = 4096
 

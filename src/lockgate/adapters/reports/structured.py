@@ -6,8 +6,8 @@ from lockgate.adapters.reports import go_events, junit, linters, sarif, tap
 from lockgate.adapters.reports.files import File
 from lockgate.adapters.reports.plain import lines_of
 from lockgate.adapters.reports.untyped import Refused, parsed
-from lockgate.core.gates import Report
-from lockgate.core.test_results import ReportRead
+from lockgate.core.model.gates import Report
+from lockgate.core.model.reports import ReportRead
 
 
 class Kind(Enum):

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field, replace
 
 from lockgate.adapters.reports.failures import failures
 from lockgate.adapters.reports.plain import located, number, one_line, place_in, test_id
-from lockgate.core.findings import Location
-from lockgate.core.gates import Report
-from lockgate.core.test_results import FAILING, Outcome, ReportRead, TestResult, merged
+from lockgate.core.model.findings import Location
+from lockgate.core.model.gates import Report
+from lockgate.core.model.reports import FAILING, Outcome, ReportRead, TestResult, merged
 
 DEPTH = 20
 _RESULT = re.compile(r"(not )?ok\b ?(\d{1,9})?(?: ?- | )?(.*)\Z")

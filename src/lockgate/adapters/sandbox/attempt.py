@@ -24,7 +24,7 @@ from lockgate.adapters.sandbox.room import (
     size_of_memory,
 )
 from lockgate.adapters.sandbox.running import Boxed, run_boxed
-from lockgate.core.settings import SandboxSettings, Service
+from lockgate.core.config.settings import SandboxSettings, Service
 
 TAIL = 4000
 READY_WITHIN = 30  # seconds

@@ -14,7 +14,7 @@ from lockgate.adapters.sandbox.keeper import Keeper
 from lockgate.adapters.sandbox.room import OVER, Room
 from lockgate.adapters.sandbox.running import run_boxed
 from lockgate.adapters.sandbox.trusted import PACKAGES, NotTrusted, trusted
-from lockgate.core.agents import WORKSPACE
+from lockgate.core.model.agents import WORKSPACE
 from lockgate.errors import Unavailable
 
 WROTE = 99

@@ -16,7 +16,7 @@ from lockgate.adapters.run import run
 from lockgate.adapters.sandbox.bubblewrap import FILE_BYTES, HOME, MEBIBYTE, TMP, Mount, owner
 from lockgate.adapters.sandbox.sameness import is_as_seen, look
 from lockgate.adapters.sandbox.trusted import trusted
-from lockgate.core.agents import WORKSPACE
+from lockgate.core.model.agents import WORKSPACE
 from lockgate.errors import Unavailable
 from lockgate.ports import Upkeep
 

@@ -12,7 +12,7 @@ from lockgate.adapters.sandbox import Box, Mount, boxed, inside_path
 from lockgate.adapters.sandbox.proof import PIPES, asked
 from lockgate.adapters.sessions.proc import MARK
 from lockgate.adapters.sessions.spec import Program
-from lockgate.core.agents import AGENT_HOME, DOOR, WORKSPACE
+from lockgate.core.model.agents import AGENT_HOME, DOOR, WORKSPACE
 from lockgate.ports import Desk, Start
 
 BASE = "/base.git"

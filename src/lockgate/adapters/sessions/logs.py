@@ -7,7 +7,7 @@ import contextlib
 import os
 from collections.abc import Iterable
 
-from lockgate.core.secrets import Secret, forms_of, held_back, hiding_bytes
+from lockgate.core.model.secrets import Secret, forms_of, held_back, hiding_bytes
 
 LEFT_OUT = "\n… output left out …\n"
 

@@ -16,8 +16,8 @@ from lockgate.adapters.sessions import proc, tmux
 from lockgate.adapters.sessions.files import read_object, write_once
 from lockgate.adapters.sessions.layout import lay_out
 from lockgate.adapters.sessions.logs import written
-from lockgate.core.agents import Ending, Exit
-from lockgate.core.model import SessionId
+from lockgate.core.model.agents import Ending, Exit
+from lockgate.core.model.task import SessionId
 from lockgate.errors import Unavailable
 from lockgate.ports import Start
 

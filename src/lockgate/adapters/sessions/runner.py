@@ -24,7 +24,7 @@ from lockgate.adapters.sessions.logs import Log
 from lockgate.adapters.sessions.relay import Relay
 from lockgate.adapters.sessions.spec import Spec
 from lockgate.adapters.sessions.supervise import GRACE, Child
-from lockgate.core.secrets import Secret
+from lockgate.core.model.secrets import Secret
 
 HELD, TAKEN = "held", "taken"
 AT_ONCE = 8

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from lockgate.adapters.run import run
-from lockgate.core.model import SessionId
+from lockgate.core.model.task import SessionId
 from lockgate.errors import Unavailable
 
 SOCKET = "tmux.sock"

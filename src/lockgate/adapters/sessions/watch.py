@@ -5,7 +5,7 @@ import os
 import selectors
 import threading
 
-from lockgate.core.model import SessionId
+from lockgate.core.model.task import SessionId
 
 
 class Watch:

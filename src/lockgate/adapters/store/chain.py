@@ -7,9 +7,9 @@ from lockgate.adapters.store import sql
 from lockgate.adapters.store.database import Run
 from lockgate.adapters.store.fields import Fields, Row
 from lockgate.adapters.store.rows import event_from_row, event_to_row
-from lockgate.core.decision import Decision
-from lockgate.core.event_log import FIRST_PREV, StoredEvent, canonical, event_hash
-from lockgate.core.events import payload, type_of
+from lockgate.core.lifecycle.decision import Decision
+from lockgate.core.model.event_log import FIRST_PREV, StoredEvent, canonical, event_hash
+from lockgate.core.model.events import payload, type_of
 from lockgate.errors import Unavailable
 
 

@@ -5,7 +5,7 @@ from dataclasses import asdict
 from functools import lru_cache
 
 from lockgate.adapters.store.fields import Fields, damaged, fields_of, items_of
-from lockgate.core.effects import (
+from lockgate.core.lifecycle.decision import (
     DiscardTask,
     Effect,
     EndSessions,
@@ -17,10 +17,10 @@ from lockgate.core.effects import (
     ReleaseWorkspace,
     SpawnAgent,
 )
-from lockgate.core.event_log import canonical
-from lockgate.core.findings import Finding, GateFeedback, Location, Priority
-from lockgate.core.limits import Limits, RetryConfig, Strategy
-from lockgate.core.model import (
+from lockgate.core.model.event_log import canonical
+from lockgate.core.model.findings import Finding, GateFeedback, Location, Priority
+from lockgate.core.model.limits import Limits, RetryConfig, Strategy
+from lockgate.core.model.task import (
     Approval,
     Budget,
     Evaluating,
@@ -33,13 +33,13 @@ from lockgate.core.model import (
     NeedsFixes,
     Pinned,
     Role,
+    Seat,
     Size,
     Status,
     Stuck,
     TaskPhase,
     Working,
 )
-from lockgate.core.seats import Seat
 
 # How each kind of effect is read back; a test holds it against the union.
 EFFECTS: dict[str, Callable[[Fields], Effect]] = {

@@ -5,9 +5,9 @@ from dataclasses import asdict
 
 from lockgate.adapters.store.fields import Fields, fields_of, object_of
 from lockgate.adapters.store.json_forms import effect_from_json, effect_kind, effect_to_json
-from lockgate.core.evaluation import SingleGateResult
-from lockgate.core.event_log import StoredEvent, canonical, event_hash
-from lockgate.core.model import ProjectId, Role, Session, SessionId, Task, TaskId
+from lockgate.core.model.event_log import StoredEvent, canonical, event_hash
+from lockgate.core.model.results import SingleGateResult
+from lockgate.core.model.task import ProjectId, Role, Session, SessionId, Task, TaskId
 from lockgate.errors import Refused
 from lockgate.ports import GateRecord, PendingEffect, Project
 

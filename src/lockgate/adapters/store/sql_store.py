@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from lockgate.adapters.store import chain, rows, sql, task_rows
 from lockgate.adapters.store.database import Database, Run
 from lockgate.adapters.store.rows import Row, Values
-from lockgate.core.decision import Decision
-from lockgate.core.event_log import StoredEvent
-from lockgate.core.model import ProjectId, Session, SessionId, Status, Task, TaskId
+from lockgate.core.lifecycle.decision import Decision
+from lockgate.core.model.event_log import StoredEvent
+from lockgate.core.model.task import ProjectId, Session, SessionId, Status, Task, TaskId
 from lockgate.errors import LockgateError, NoSuchTask, Refused, StaleTask
 from lockgate.ports import GateRecord, Page, PendingEffect, Project, TaskFilter
 

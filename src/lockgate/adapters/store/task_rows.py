@@ -19,8 +19,8 @@ from lockgate.adapters.store.json_forms import (
     size_to_json,
 )
 from lockgate.adapters.store.rows import Values, inside, storable
-from lockgate.core.event_log import canonical
-from lockgate.core.model import Cause, Pinned, ProjectId, Status, Task, TaskId
+from lockgate.core.model.event_log import canonical
+from lockgate.core.model.task import Cause, Pinned, ProjectId, Status, Task, TaskId
 
 
 def task_to_row(task: Task) -> Values:

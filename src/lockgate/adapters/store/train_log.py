@@ -9,9 +9,9 @@ from lockgate.adapters.store import sql
 from lockgate.adapters.store.database import Database, Run
 from lockgate.adapters.store.fields import Fields, Row, damaged, fields_of, items_of
 from lockgate.adapters.store.rows import Values, storable
-from lockgate.core.event_log import canonical
-from lockgate.core.model import TaskId
-from lockgate.core.train_model import (
+from lockgate.core.model.event_log import canonical
+from lockgate.core.model.task import TaskId
+from lockgate.core.train.model import (
     Broken,
     Built,
     Candidate,

@@ -18,8 +18,8 @@ from lockgate.adapters.task_file.frontmatter import (
     split_frontmatter,
 )
 from lockgate.adapters.task_file.replacing import put_in_place
-from lockgate.core.model import TaskId
-from lockgate.core.task_text import BrokenFrontmatter, Missing, Readable, TaskText, Unreadable
+from lockgate.core.model.task import TaskId
+from lockgate.core.text.task_file import BrokenFrontmatter, Missing, Readable, TaskText, Unreadable
 from lockgate.errors import Unavailable
 
 NAME = "TASK.md"

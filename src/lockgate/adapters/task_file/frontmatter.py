@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 
-from lockgate.core.task_text import BrokenFrontmatter
+from lockgate.core.text.task_file import BrokenFrontmatter
 
 LARGEST = 16 * 1024  # what PyYAML scans in well under 100 ms, whatever it is
 FIRST_LINE = 2  # of the file: the first is the fence

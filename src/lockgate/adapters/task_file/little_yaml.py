@@ -6,7 +6,7 @@ from typing import cast
 
 import yaml
 
-from lockgate.core.task_text import BrokenFrontmatter
+from lockgate.core.text.task_file import BrokenFrontmatter
 
 _NUMBER = re.compile(r"[-+]?(?:0|[1-9][0-9]{0,17})")
 _CONSTANTS: dict[str, object] = {"true": True, "false": False, "null": None, "~": None, "": None}

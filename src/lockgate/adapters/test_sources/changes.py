@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from lockgate.adapters.test_sources import go
 from lockgate.adapters.test_sources.settings import changed_settings
 from lockgate.adapters.test_sources.support import changed_hooks
-from lockgate.core.paths import matching
-from lockgate.core.test_paths import (
+from lockgate.core.differential.table import ChangedFiles, HarnessChange
+from lockgate.core.differential.test_files import (
     INSTALLED,
     MIXED_FILES,
     PROGRAMS,
@@ -15,7 +15,7 @@ from lockgate.core.test_paths import (
     files_of_tests,
     harness_files,
 )
-from lockgate.core.test_rows import ChangedFiles, HarnessChange
+from lockgate.core.text.paths import matching
 
 _PROSE = (".md", ".rst", ".txt", ".adoc")
 _TAGS = re.compile(r"^//\s?(?:go:build|\+build)\b.*$", re.MULTILINE)

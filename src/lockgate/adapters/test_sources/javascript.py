@@ -13,7 +13,7 @@ from lockgate.adapters.test_sources.lexing import (
     literal,
     script_tokens,
 )
-from lockgate.core.test_pairs import SourceTest
+from lockgate.core.differential.matching import SourceTest
 
 GROUPS = frozenset({"describe", "xdescribe", "fdescribe", "suite", "context"})
 CASES = frozenset({"it", "test", "xit", "xtest", "fit", "specify"})

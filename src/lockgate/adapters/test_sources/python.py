@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from lockgate.adapters.test_sources.python_checks import checkers, count_checks
-from lockgate.core.test_pairs import SourceTest
+from lockgate.core.differential.matching import SourceTest
 
 DEPTH = 20
 INHERITED = 10_000  # tests that one file may have

@@ -7,8 +7,8 @@ from typing import cast
 
 from lockgate.adapters.test_sources.changes import changed_files
 from lockgate.adapters.test_sources.reading import source_tests
-from lockgate.core.test_pairs import Tests
-from lockgate.core.test_rows import ChangedFiles
+from lockgate.core.differential.matching import Tests
+from lockgate.core.differential.table import ChangedFiles
 
 FILE = 1_000_000
 _TEST_SCRIPT = re.compile(

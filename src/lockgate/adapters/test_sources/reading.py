@@ -3,8 +3,8 @@
 from collections.abc import Callable, Mapping
 
 from lockgate.adapters.test_sources import go, javascript, python
-from lockgate.core.test_pairs import SourceTest, Tests
-from lockgate.core.test_paths import SCRIPTS
+from lockgate.core.differential.matching import SourceTest, Tests
+from lockgate.core.differential.test_files import SCRIPTS
 
 FILE = 1_000_000  # characters of one file that are looked at
 TOTAL = 30_000_000

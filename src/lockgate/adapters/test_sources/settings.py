@@ -7,7 +7,7 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from typing import cast
 
-from lockgate.core.test_rows import HarnessChange
+from lockgate.core.differential.table import HarnessChange
 
 FILE = 200_000
 DOTS = 50  # in one line; more take tomllib too long

@@ -4,7 +4,7 @@ import ast
 from collections.abc import Iterator, Mapping
 
 from lockgate.adapters.test_sources.python import parsed, unparsed
-from lockgate.core.test_rows import HarnessChange
+from lockgate.core.differential.table import HarnessChange
 
 FILE = 1_000_000
 _ACTING_NAMES = ("collect_ignore", "collect_ignore_glob", "pytest_plugins", "pytestmark")

@@ -5,7 +5,7 @@ from shlex import quote
 
 from lockgate.adapters.run import Finished, run
 from lockgate.adapters.workspaces.hardened_git import ENVIRONMENT, LONG, OPTIONS, words_of
-from lockgate.core.train_model import Commit
+from lockgate.core.train.model import Commit
 from lockgate.errors import Unavailable
 
 NAME, EMAIL = "Lockgate", "lockgate@localhost"

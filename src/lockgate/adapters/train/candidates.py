@@ -14,8 +14,8 @@ from lockgate.adapters.train.marks import Facts
 from lockgate.adapters.train.merges import Clash, Merged, merged
 from lockgate.adapters.workspaces.hardened_git import git, told
 from lockgate.adapters.workspaces.repositories import Repositories
-from lockgate.core.settings import MergeStrategy
-from lockgate.core.train_model import Commit, Conflict
+from lockgate.core.config.settings import MergeStrategy
+from lockgate.core.train.model import Commit, Conflict
 from lockgate.ports.train import Load
 
 _US = f"{NAME} <{EMAIL}>"

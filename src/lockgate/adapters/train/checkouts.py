@@ -12,7 +12,7 @@ from pathlib import Path
 from lockgate.adapters.run import Finished
 from lockgate.adapters.train.user_git import in_checkout
 from lockgate.adapters.workspaces.hardened_git import told
-from lockgate.core.train_model import Commit
+from lockgate.core.train.model import Commit
 from lockgate.ports import Project
 from lockgate.ports.train import InTheWay
 

@@ -18,7 +18,7 @@ from lockgate.adapters.train.targets import ask_remote, look_here, ref_of, shown
 from lockgate.adapters.train.user_git import alone
 from lockgate.adapters.workspaces.hardened_git import is_ancestor, words_of
 from lockgate.adapters.workspaces.repositories import Repositories
-from lockgate.core.train_model import Commit
+from lockgate.core.train.model import Commit
 from lockgate.errors import Refused, Unavailable
 from lockgate.ports.train import Arrived, Elsewhere, InTheWay, Leave, Target
 

@@ -8,7 +8,7 @@ import secrets
 import zlib
 
 from lockgate.adapters.workspaces.repositories import Repositories
-from lockgate.core.train_model import Commit
+from lockgate.core.train.model import Commit
 from lockgate.errors import Unavailable
 
 _LONG_NAME = 64  # of a repository whose objects are named by SHA-256

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from lockgate.adapters.train.asking import answered, asked, failed, scripted
 from lockgate.adapters.workspaces.repositories import Repositories, writing
-from lockgate.core.train_model import Commit, Tree
+from lockgate.core.train.model import Commit, Tree
 from lockgate.errors import Unavailable
 from lockgate.ports.train import Target
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lockgate.adapters.train.asking import failed, scripted
-from lockgate.core.train_model import Commit, Tree
+from lockgate.core.train.model import Commit, Tree
 from lockgate.errors import Unavailable
 
 MOST_FILES = 50  # that a conflict names

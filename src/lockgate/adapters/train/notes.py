@@ -6,7 +6,7 @@ from pathlib import Path
 from lockgate.adapters.train.user_git import alone, in_repository
 from lockgate.adapters.workspaces.hardened_git import git, told
 from lockgate.adapters.workspaces.repositories import Repositories
-from lockgate.core.train_model import Commit
+from lockgate.core.train.model import Commit
 from lockgate.ports import Project
 
 _NOTES = ("notes", "--ref=refs/notes/lockgate")

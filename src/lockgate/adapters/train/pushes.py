@@ -12,9 +12,9 @@ from lockgate.adapters.train.asking import commit_named, failed, scripted
 from lockgate.adapters.train.targets import FETCH
 from lockgate.adapters.train.user_git import alone, push_within, with_remote
 from lockgate.adapters.workspaces.hardened_git import words_of
-from lockgate.core.epochs import PUSH_WITHIN
-from lockgate.core.settings import MergeFence
-from lockgate.core.train_model import Commit
+from lockgate.core.config.settings import MergeFence
+from lockgate.core.train.epochs import PUSH_WITHIN
+from lockgate.core.train.model import Commit
 from lockgate.errors import Unavailable
 from lockgate.ports.train import Leave, Target
 

@@ -13,7 +13,7 @@ from lockgate.adapters.workspaces.repositories import (
     share_shallow,
     writing,
 )
-from lockgate.core.train_model import Commit
+from lockgate.core.train.model import Commit
 from lockgate.errors import Unavailable
 from lockgate.ports.train import Target
 

@@ -8,8 +8,8 @@ from lockgate.adapters.train.candidates import Front, clash, put_all
 from lockgate.adapters.train.marks import Facts, facts_of, mark, unmark
 from lockgate.adapters.train.pushes import Pushes
 from lockgate.adapters.workspaces.repositories import Repositories, repositories_of, writing
-from lockgate.core.settings import MergeStrategy
-from lockgate.core.train_model import Built, Commit, Conflict
+from lockgate.core.config.settings import MergeStrategy
+from lockgate.core.train.model import Built, Commit, Conflict
 from lockgate.ports import Arrived, Elsewhere, InTheWay, Leave, Load, Project, Target
 from lockgate.ports.train import ANYBODY
 

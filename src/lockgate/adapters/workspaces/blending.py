@@ -13,7 +13,7 @@ from lockgate.adapters.workspaces.hardened_git import told
 from lockgate.adapters.workspaces.listing import blobs_of, texts_of
 from lockgate.adapters.workspaces.new_repository import set_ref
 from lockgate.adapters.workspaces.repositories import repositories_of, rules_of, up_to_date
-from lockgate.core.model import Task
+from lockgate.core.model.task import Task
 from lockgate.errors import Unavailable
 from lockgate.ports import Project
 from lockgate.ports.comparing import Blend

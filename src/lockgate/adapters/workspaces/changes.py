@@ -18,7 +18,7 @@ from lockgate.adapters.workspaces.hardened_git import (
     words_of,
 )
 from lockgate.adapters.workspaces.repositories import Repositories, keep, rules_of, writing
-from lockgate.core.model import Task
+from lockgate.core.model.task import Task
 from lockgate.errors import Unavailable
 from lockgate.ports import Change, Project
 

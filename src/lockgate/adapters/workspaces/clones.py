@@ -32,8 +32,8 @@ from lockgate.adapters.workspaces.repositories import (
     share_shallow,
 )
 from lockgate.adapters.workspaces.trees import discard, hand_over, owner_at, remove
-from lockgate.core.model import Task
-from lockgate.core.steering import Swapped, swapped
+from lockgate.core.model.task import Task
+from lockgate.core.text.steering import Swapped, swapped
 from lockgate.errors import Unavailable
 from lockgate.ports import Project
 

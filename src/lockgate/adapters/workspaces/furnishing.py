@@ -32,8 +32,8 @@ from lockgate.adapters.workspaces.leaving_out import (
 from lockgate.adapters.workspaces.locks import locked
 from lockgate.adapters.workspaces.reading import files_in
 from lockgate.adapters.workspaces.trees import hand_over, made_mark, ready_mark, remove
-from lockgate.core.agents import WORKSPACE
-from lockgate.core.settings import EnvSettings
+from lockgate.core.config.settings import EnvSettings
+from lockgate.core.model.agents import WORKSPACE
 from lockgate.errors import BadConfig
 
 _HALF = "copying"

@@ -14,8 +14,8 @@ from lockgate.adapters.workspaces.leaving_out import Entry, as_list, entries_in,
 from lockgate.adapters.workspaces.locks import locked
 from lockgate.adapters.workspaces.reading import files_in
 from lockgate.adapters.workspaces.trees import hand_over, made_mark, remove
-from lockgate.core.agents import AGENT_HOME, WORKSPACE
-from lockgate.core.settings import EnvSettings
+from lockgate.core.config.settings import EnvSettings
+from lockgate.core.model.agents import AGENT_HOME, WORKSPACE
 from lockgate.errors import Unavailable
 
 SECONDS = 1800.0

@@ -18,8 +18,8 @@ from lockgate.adapters.workspaces.hardened_git import (
 )
 from lockgate.adapters.workspaces.mending import Fault
 from lockgate.adapters.workspaces.scratch import not_taken
-from lockgate.core.findings import Finding, Location, Priority
-from lockgate.core.secrets import Secret, forms_of, hiding
+from lockgate.core.model.findings import Finding, Location, Priority
+from lockgate.core.model.secrets import Secret, forms_of, hiding
 
 CHUNK = 4 * 1024 * 1024  # bytes of an object that are looked at together
 MOST = 20  # findings that are told

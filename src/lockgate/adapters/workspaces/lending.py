@@ -17,7 +17,7 @@ from lockgate.adapters.workspaces.new_repository import (
     set_ref,
 )
 from lockgate.adapters.workspaces.repositories import borrow, repositories_of
-from lockgate.core.model import Pinned
+from lockgate.core.model.task import Pinned
 from lockgate.errors import Unavailable
 from lockgate.ports import Project
 

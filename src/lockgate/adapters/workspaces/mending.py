@@ -15,7 +15,7 @@ from lockgate.adapters.workspaces.hardened_git import commit_made, git, told
 from lockgate.adapters.workspaces.new_repository import make_repository
 from lockgate.adapters.workspaces.repositories import borrow, share_shallow
 from lockgate.adapters.workspaces.trees import remove
-from lockgate.core.findings import Finding, Location, Priority
+from lockgate.core.model.findings import Finding, Location, Priority
 
 MOST = 20  # faults that are told
 _FSCK = ("fsck", "--no-full", "--strict", "--no-dangling", "--no-reflogs", "--no-progress")

@@ -11,7 +11,7 @@ from lockgate.adapters.workspaces.clones import BASE, Order
 from lockgate.adapters.workspaces.hardened_git import ENVIRONMENT, words_of
 from lockgate.adapters.workspaces.leaving_out import Entry, entries_in
 from lockgate.adapters.workspaces.scratch import not_taken, scratch_for
-from lockgate.core.agents import WORKSPACE
+from lockgate.core.model.agents import WORKSPACE
 
 SCRATCH = "/scratch"
 _HERE = Path(__file__).parent

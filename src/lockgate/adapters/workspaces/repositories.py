@@ -22,7 +22,7 @@ from lockgate.adapters.workspaces.new_repository import (
     ref_at,
 )
 from lockgate.adapters.workspaces.trees import remove
-from lockgate.core.model import Pinned, Task, TaskId
+from lockgate.core.model.task import Pinned, Task, TaskId
 from lockgate.errors import Refused, Unavailable
 from lockgate.ports import Project
 

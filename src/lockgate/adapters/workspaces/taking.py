@@ -27,7 +27,7 @@ from lockgate.adapters.workspaces.repositories import (
     writing,
 )
 from lockgate.adapters.workspaces.scratch import not_taken, scratch_for
-from lockgate.core.secrets import Secret
+from lockgate.core.model.secrets import Secret
 from lockgate.ports import Unfit
 
 

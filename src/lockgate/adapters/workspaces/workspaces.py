@@ -31,9 +31,9 @@ from lockgate.adapters.workspaces.trees import (
     size_of,
     write_files,
 )
-from lockgate.core.model import Task, TaskId
-from lockgate.core.secrets import Secret
-from lockgate.core.settings import Settings
+from lockgate.core.config.settings import Settings
+from lockgate.core.model.secrets import Secret
+from lockgate.core.model.task import Task, TaskId
 from lockgate.errors import Unavailable
 from lockgate.ports import Change, Project, Unfit
 

@@ -6,8 +6,8 @@ from typing import Any
 import click
 
 from lockgate.bootstrap import App
-from lockgate.core.findings import Finding, Location, Priority
-from lockgate.core.model import Task, TaskId
+from lockgate.core.model.findings import Finding, Location, Priority
+from lockgate.core.model.task import Task, TaskId
 from lockgate.faces import words
 from lockgate.faces.cli.output import app, json_option, named, show
 from lockgate.services.views import files_in_order, task_facts

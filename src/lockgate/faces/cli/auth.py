@@ -7,7 +7,7 @@ import sys
 import click
 
 from lockgate.bootstrap import App
-from lockgate.core.settings import Settings
+from lockgate.core.config.settings import Settings
 from lockgate.errors import Refused
 from lockgate.faces.cli.output import app, echo, here, json_option, show
 from lockgate.services.callers import must_be_human

@@ -7,8 +7,8 @@ from typing import cast
 
 import click
 
-from lockgate.core.model import Status, TaskId
-from lockgate.core.turns import Move
+from lockgate.core.lifecycle.moves import Move
+from lockgate.core.model.task import Status, TaskId
 from lockgate.errors import LockgateError, Refused, TransitionRefused, TurnDeclined
 from lockgate.faces.cli.output import app, echo, json_option, named, show, terminal
 from lockgate.services.signals import FINAL, INCREMENTAL, Said

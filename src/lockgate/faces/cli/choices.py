@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from lockgate.core.model import Status
+from lockgate.core.model.task import Status
 
 
 class StatusChoice(click.ParamType[Status]):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from lockgate.bootstrap import App
 from lockgate.bootstrap.train import queueing
-from lockgate.core.model import Task, TaskId
+from lockgate.core.model.task import Task, TaskId
 from lockgate.errors import LockgateError
 
 # How often each event is there, once all have passed their gates, and once all have landed.

@@ -12,8 +12,8 @@ import click
 from lockgate.bootstrap import App, run_demo_tests
 from lockgate.bootstrap.benches import Benches
 from lockgate.bootstrap.orchestrator import orchestrating
-from lockgate.core.event_log import StoredEvent
-from lockgate.core.model import Status, Task, TaskId
+from lockgate.core.model.event_log import StoredEvent
+from lockgate.core.model.task import Status, Task, TaskId
 from lockgate.faces import words
 from lockgate.faces.cli import output
 from lockgate.faces.cli.answering import answer

@@ -15,7 +15,7 @@ from lockgate.bootstrap import (
     sandbox_trouble,
 )
 from lockgate.bootstrap.background import orchestrator_pid
-from lockgate.core.settings import Settings
+from lockgate.core.config.settings import Settings
 from lockgate.errors import LockgateError
 from lockgate.faces import words
 from lockgate.faces.cli.output import app, echo, here, json_option, note_idle, show

@@ -1,9 +1,9 @@
 """What is said of a task once nothing more happens by itself: how it ended, and what to do now."""
 
 from lockgate.bootstrap import App
-from lockgate.core.markdown import sections
-from lockgate.core.model import Status, Task
-from lockgate.core.steering import told_of, unseen
+from lockgate.core.model.task import Status, Task
+from lockgate.core.text.markdown import sections
+from lockgate.core.text.steering import told_of, unseen
 from lockgate.faces import words
 from lockgate.services.views import large_change, needs_human
 

@@ -5,8 +5,8 @@ import time
 
 import click
 
-from lockgate.core.event_log import event_line
-from lockgate.core.model import TaskId
+from lockgate.core.model.event_log import event_line
+from lockgate.core.model.task import TaskId
 from lockgate.faces import words
 from lockgate.faces.cli.output import app, json_option, named
 from lockgate.services.views import Views

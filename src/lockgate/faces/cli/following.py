@@ -8,9 +8,9 @@ import click
 
 from lockgate.bootstrap import App
 from lockgate.bootstrap.background import orchestrator_pid
-from lockgate.core.event_log import StoredEvent
-from lockgate.core.model import Status, Task, TaskId
-from lockgate.core.train_entries import lands_alone
+from lockgate.core.model.event_log import StoredEvent
+from lockgate.core.model.task import Status, Task, TaskId
+from lockgate.core.train.entries import lands_alone
 from lockgate.errors import LockgateError
 from lockgate.faces import words
 from lockgate.faces.cli.output import INTERRUPTED, echo, wake

@@ -2,7 +2,7 @@
 
 import os
 
-from lockgate.core.bases import in_ci, target_of
+from lockgate.core.config.bases import in_ci, target_of
 from lockgate.faces.cli.output import terminal
 from lockgate.services.rulebook import Asked
 

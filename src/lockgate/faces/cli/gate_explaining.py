@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator
 
-from lockgate.core.gates import (
+from lockgate.core.config.settings import SandboxLevel, Settings
+from lockgate.core.model.gates import (
     CommandGate,
     DifferentialGate,
     Gate,
@@ -12,8 +13,7 @@ from lockgate.core.gates import (
     Where,
     kind_of,
 )
-from lockgate.core.model import GateKind
-from lockgate.core.settings import SandboxLevel, Settings
+from lockgate.core.model.task import GateKind
 from lockgate.faces.words import one_line
 
 DOES = {

@@ -6,10 +6,10 @@ from dataclasses import asdict
 import click
 
 from lockgate.bootstrap.rulebook import rulebook
-from lockgate.core.gate_check import Coverage, coverage
-from lockgate.core.gates import Gate, with_protected
-from lockgate.core.settings import Settings
-from lockgate.core.steering import asked_of
+from lockgate.core.config.checks import Coverage, coverage
+from lockgate.core.config.settings import Settings
+from lockgate.core.model.gates import Gate, with_protected
+from lockgate.core.text.steering import asked_of
 from lockgate.errors import Refused
 from lockgate.faces import words
 from lockgate.faces.cli.gate_asking import asked

@@ -8,7 +8,7 @@ import click
 
 from lockgate.bootstrap.rulebook import rulebook
 from lockgate.bootstrap.spot_check import Bench, spot_checking
-from lockgate.core.model import Task
+from lockgate.core.model.task import Task
 from lockgate.errors import Refused
 from lockgate.faces.cli import gate_words
 from lockgate.faces.cli.gate_asking import asked

@@ -3,8 +3,8 @@
 import threading
 from dataclasses import dataclass, field
 
-from lockgate.core.evaluation import SingleGateResult
-from lockgate.core.gates import Gate
+from lockgate.core.model.gates import Gate
+from lockgate.core.model.results import SingleGateResult
 from lockgate.faces import words
 from lockgate.faces.cli import gate_words
 from lockgate.faces.cli.output import Terminal, echo, lively, terminal

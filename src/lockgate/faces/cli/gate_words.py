@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from xml.sax.saxutils import escape, quoteattr
 
-from lockgate.core.findings import Finding
-from lockgate.core.gates import Gate, kind_of, waves
+from lockgate.core.model.findings import Finding
+from lockgate.core.model.gates import Gate, kind_of, waves
 from lockgate.faces.words import one_line
 from lockgate.services.rulebook import Case
 from lockgate.services.spot_check import Judged

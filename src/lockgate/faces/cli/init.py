@@ -5,7 +5,7 @@ import json
 import click
 
 from lockgate.bootstrap import config_schema
-from lockgate.core.baseline import Baseline
+from lockgate.core.config.baseline import Baseline
 from lockgate.faces.cli import init_words
 from lockgate.faces.cli.measuring import measured
 from lockgate.faces.cli.output import app, here, json_option, note_idle, show

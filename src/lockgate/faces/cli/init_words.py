@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import asdict
 
-from lockgate.core.baseline import Baseline, Colour
+from lockgate.core.config.baseline import Baseline, Colour
 from lockgate.faces.cli.gate_words import finding_text
 from lockgate.faces.words import one_line
 from lockgate.services.initialise import Initialised

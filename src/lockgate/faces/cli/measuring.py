@@ -7,7 +7,7 @@ import click
 
 from lockgate.bootstrap import App
 from lockgate.bootstrap.spot_check import spot_checking
-from lockgate.core.baseline import Baseline
+from lockgate.core.config.baseline import Baseline
 from lockgate.errors import LockgateError
 from lockgate.faces import words
 from lockgate.faces.cli.interrupting import interruptible

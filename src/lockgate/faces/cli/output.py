@@ -19,8 +19,8 @@ from lockgate.faces import words
 if TYPE_CHECKING:
     from lockgate.bootstrap import App
     from lockgate.bootstrap.benches import Benches
-    from lockgate.core.model import Task, TaskId
-    from lockgate.core.settings import Settings
+    from lockgate.core.config.settings import Settings
+    from lockgate.core.model.task import Task, TaskId
     from lockgate.services.configuration import BaseConfiguration
 
 BUG = 3
@@ -88,7 +88,7 @@ def show_moved(it: "App", task: "Task", *, as_json: bool) -> None:
 
 def note_idle(settings: "Settings") -> None:
     """What of a configuration does nothing yet, where people load it to see whether it is good."""
-    from lockgate.core.config_checks import idle
+    from lockgate.core.config.checks import idle
 
     for said in idle(settings):
         echo(f"note: {said}", err=True)

@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 
 from lockgate.bootstrap import App
-from lockgate.core.model import Session, Task, TaskId
+from lockgate.core.model.task import Session, Task, TaskId
 from lockgate.errors import Refused, Unavailable
 from lockgate.faces import words
 from lockgate.faces.cli.output import (

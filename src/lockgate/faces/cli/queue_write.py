@@ -3,7 +3,7 @@
 import click
 
 from lockgate.bootstrap.train import queueing
-from lockgate.core.model import Task
+from lockgate.core.model.task import Task
 from lockgate.faces import queue_words
 from lockgate.faces.cli.output import app, json_option, named, show
 from lockgate.services.views import task_facts

@@ -3,7 +3,7 @@
 import click
 
 from lockgate.bootstrap import sandbox_trouble
-from lockgate.core.model import Status
+from lockgate.core.model.task import Status
 from lockgate.faces import words
 from lockgate.faces.cli.ending import ending_text
 from lockgate.faces.cli.following import follow

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from lockgate.core.settings import MergeSettings
+from lockgate.core.config.settings import MergeSettings
 from lockgate.errors import Refused
 from lockgate.faces import words
 from lockgate.faces.cli.output import json_option, show

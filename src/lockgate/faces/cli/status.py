@@ -5,7 +5,7 @@ from functools import partial
 import click
 
 from lockgate.bootstrap.background import orchestrator_pid
-from lockgate.core.model import Status
+from lockgate.core.model.task import Status
 from lockgate.faces import words
 from lockgate.faces.cli.following import lands_by_itself
 from lockgate.faces.cli.output import app, json_option, show

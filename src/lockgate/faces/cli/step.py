@@ -4,8 +4,8 @@ import click
 
 from lockgate.bootstrap import App
 from lockgate.bootstrap.steps import steps_of
-from lockgate.core.gate_orchestrator import Escalate
-from lockgate.core.model import TaskId
+from lockgate.core.lifecycle.gate_orchestrator import Escalate
+from lockgate.core.model.task import TaskId
 from lockgate.errors import NoSuchTask, Refused
 from lockgate.faces import words
 from lockgate.faces.cli.output import app, json_option, named, show, wake

@@ -1,8 +1,8 @@
 """A step that was run, as people and programs read it."""
 
-from lockgate.core import binary_gate, gate_orchestrator
-from lockgate.core.gate_orchestrator import Advance, Complete, Escalate, Stay
-from lockgate.core.settings import Expect
+from lockgate.core.config.settings import Expect
+from lockgate.core.lifecycle import binary_gate, gate_orchestrator
+from lockgate.core.lifecycle.gate_orchestrator import Advance, Complete, Escalate, Stay
 from lockgate.services.steps import StepRun
 
 TAIL = 4000  # characters of what it printed

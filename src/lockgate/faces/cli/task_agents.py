@@ -9,8 +9,8 @@ from typing import NoReturn
 import click
 
 from lockgate.bootstrap import App
-from lockgate.core.model import Session, Status, TaskId
-from lockgate.core.turns import Move
+from lockgate.core.lifecycle.moves import Move
+from lockgate.core.model.task import Session, Status, TaskId
 from lockgate.errors import Refused
 from lockgate.faces import words
 from lockgate.faces.cli.output import app, echo, json_option, named, show, show_moved, terminal

@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 import click
 
 from lockgate.bootstrap import App
-from lockgate.core.mirror import shown_to
-from lockgate.core.model import Actor, Role, Status, Task
+from lockgate.core.model.task import Actor, Role, Status, Task
+from lockgate.core.text.task_file import shown_to
 from lockgate.faces import queue_words, words
 from lockgate.faces.cli.choices import StatusChoice
 from lockgate.faces.cli.output import app, here, json_option, named, show

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import click
 
-from lockgate.core.model import Status
-from lockgate.core.records import MAX_CONTEXT
-from lockgate.core.turns import Move
+from lockgate.core.lifecycle.moves import Move
+from lockgate.core.lifecycle.records import MAX_CONTEXT
+from lockgate.core.model.task import Status
 from lockgate.errors import Refused
 from lockgate.faces.cli.choices import StatusChoice
 from lockgate.faces.cli.output import app, here, json_option, named, show, show_moved

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import click
 
 from lockgate.bootstrap.rulebook import rulebook
-from lockgate.core.trust import Question
+from lockgate.core.config.trust import Question
 from lockgate.errors import Refused
 from lockgate.faces import words
 from lockgate.faces.cli.gate_asking import asked

@@ -1,0 +1,217 @@
+"""The whole configuration with every default filled in, and what of it a task pins."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+
+from lockgate.core.model.dag import TaskDAG
+from lockgate.core.model.gates import Gate, MultipassReviewGate, ParallelReviewGate, Where, kind_of
+from lockgate.core.model.limits import Limits, RetryConfig
+from lockgate.core.model.task import AgentPhase, Budget, GateRef, Pinned
+
+HARNESSES = ("claude", "claude-live", "codex", "gemini", "opencode", "aider", "scripted")
+
+# A change here adds a human gate, whatever `[protect]` says; see `steering` for CI files.
+ALWAYS_PROTECTED = (".lockgate/**",)
+
+
+class Respawn(StrEnum):
+    AUTO = "auto"
+    MANUAL = "manual"
+
+
+class SandboxLevel(StrEnum):
+    """`auto` is bubblewrap or a refusal; `none` must be asked for."""
+
+    AUTO = "auto"
+    NONE = "none"
+
+
+class MergeMode(StrEnum):
+    MANUAL = "manual"
+    AUTO = "auto"
+
+
+class MergeTarget(StrEnum):
+    LOCAL = "local"
+    REMOTE = "remote"
+
+
+class MergeFence(StrEnum):
+    """What keeps the push of an orchestrator that was frozen from a remote branch."""
+
+    WAIT = "wait"  # pushes end within a time limit; the next orchestrator waits longer than that
+    REF = "ref"  # a second ref of the remote moves with each landing, atomically
+
+
+class MergeStrategy(StrEnum):
+    MERGE = "merge"
+    SQUASH = "squash"
+    REBASE = "rebase"
+
+
+class Expect(StrEnum):
+    PASS = "pass"
+    FAIL = "fail"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProjectSettings:
+    base: str = "main"
+    agent: str = "claude"
+    slots: int = 3
+    respawn: Respawn = Respawn.AUTO
+
+
+@dataclass(frozen=True, slots=True)
+class Commands:
+    test: str = ""
+    typecheck: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class EnvSettings:
+    setup: str = ""
+    inputs: tuple[str, ...] = ()
+    copy: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One node of a task's DAG."""
+
+    name: str
+    phase: AgentPhase
+    command: str
+    expect: Expect = Expect.PASS
+    after: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    name: str
+    command: str
+    ready: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SandboxSettings:
+    level: SandboxLevel = SandboxLevel.AUTO
+    network: bool = False
+    allow: tuple[str, ...] = ()
+    read: tuple[str, ...] = ()
+    memory_mb: int = 4096
+    scratch_mb: int = 8192
+    session_disk_mb: int = 20480  # of an agent's workspace and HOME together
+    pids: int = 4096
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MergeSettings:
+    mode: MergeMode = MergeMode.MANUAL
+    target: MergeTarget = MergeTarget.LOCAL
+    strategy: MergeStrategy = MergeStrategy.MERGE
+    fence: MergeFence = MergeFence.WAIT
+    window: int = 4
+    batch: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BudgetSettings:
+    """0 is no limit."""
+
+    task_usd: float = 5.0
+    task_tokens: int = 0
+    task_minutes: int = 120
+    day_usd: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentSettings:
+    """`[agents.NAME]`: an agent of the user's own."""
+
+    name: str
+    command: tuple[str, ...]
+    resume: tuple[str, ...] = ()
+    env: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """No test paths means: those the test runner takes by itself."""
+
+    formula: str
+    gates: tuple[Gate, ...]
+    project: ProjectSettings = field(default_factory=ProjectSettings)
+    commands: Commands = field(default_factory=Commands)
+    env: EnvSettings = field(default_factory=EnvSettings)
+    test_paths: tuple[str, ...] = ()
+    steps: tuple[Step, ...] = ()
+    services: tuple[Service, ...] = ()
+    retry: RetryConfig = field(default_factory=RetryConfig)
+    limits: Limits = field(default_factory=Limits)
+    sandbox: SandboxSettings = field(default_factory=SandboxSettings)
+    protect: tuple[str, ...] = ()
+    merge: MergeSettings = field(default_factory=MergeSettings)
+    budget: BudgetSettings = field(default_factory=BudgetSettings)
+    notify_urls: tuple[str, ...] = ()
+    agents: tuple[AgentSettings, ...] = ()
+    installed: tuple[str, ...] = ()  # agents that other packages bring; no part of the file
+
+
+def protected_paths(settings: Settings) -> tuple[str, ...]:
+    return tuple(dict.fromkeys((*ALWAYS_PROTECTED, *settings.protect)))
+
+
+def known_agents(settings: Settings) -> tuple[str, ...]:
+    return (*HARNESSES, *(agent.name for agent in settings.agents), *settings.installed)
+
+
+def programs_in(settings: Settings, agent: str) -> tuple[str, ...]:
+    """The words of an agent's command lines that may be paths in the repository."""
+    lines = (line for it in settings.agents if it.name == agent for line in (it.command, it.resume))
+    return tuple(word for line in lines for word in line if not word.startswith(("/", "-", "{")))
+
+
+def pin(settings: Settings, base_commit: str, config_hash: str) -> Pinned:
+    """The rules of a task that starts now. A gate of the train alone does not judge its change."""
+    return Pinned(
+        base_commit=base_commit,
+        config_hash=config_hash,
+        limits=settings.limits,
+        retry=settings.retry,
+        gates=tuple(reference(it) for it in settings.gates if Where.CHANGE in it.place.on),
+        respawn=settings.project.respawn is Respawn.AUTO,
+        protect=protected_paths(settings),
+        lands_alone=settings.merge.mode is MergeMode.AUTO,
+        sandboxed=settings.sandbox.level is SandboxLevel.AUTO,
+        steps=tuple(steps_in_order(settings.steps)),
+        budget=Budget(
+            settings.budget.task_usd, settings.budget.task_tokens, settings.budget.task_minutes
+        ),
+    )
+
+
+def steps_in_order(steps: Sequence[Step]) -> tuple[str, ...]:
+    """Each behind those that it comes after; the configuration's check has found any cycle."""
+    graph = TaskDAG[str].of({step.name: step.after for step in steps})
+    return graph.order if isinstance(graph, TaskDAG) else ()
+
+
+def reference(gate: Gate) -> GateRef:
+    ref = GateRef(
+        gate.name,
+        kind_of(gate),
+        gate.place.fail_fast,
+        gate.place.serial,
+        bool(gate.place.when),
+    )
+    match gate:
+        case ParallelReviewGate():
+            return replace(
+                ref, reviewers=gate.reviewers, advisory=gate.advisory, agent=gate.reviewer
+            )
+        case MultipassReviewGate():
+            return replace(ref, agent=gate.reviewer)
+        case _:
+            return ref

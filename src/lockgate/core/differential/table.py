@@ -1,0 +1,207 @@
+"""What a change did to each test: one row a test id, decided by four runs and two texts."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from lockgate.core.differential.matching import Place, SourceTest, Tests, paired, placed
+from lockgate.core.differential.runs import Seen
+from lockgate.core.model.reports import FAILING, Outcome
+
+
+class Kind(StrEnum):
+    KEPT = "kept"
+    RENAMED = "renamed"
+    FIXED = "red on base, passes now"
+    ALREADY_RED = "red on base"
+    FLAKY = "flaky on base"
+    REGRESSION = "regression"
+    HIDDEN = "hidden"
+    CONTRADICTED = "expectation changed"
+    SUPPORTED = "passes only with changed test files"
+    DELETED = "deleted"
+    EMPTIED = "checks nothing any more"
+    PROVES = "real fix"
+    IDLE = "proves nothing about this change"
+    NEW_RED = "new test fails"
+    NEW_UNRUN = "new test does not run"
+
+
+_PASSING = frozenset({Kind.KEPT, Kind.RENAMED})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One test. `now` are the ids that it has on the change."""
+
+    id: str
+    kind: Kind
+    on_change: Outcome | None = None  # as the change has it
+    of_base: Outcome | None = None  # as base has it, on the change's code
+    now: tuple[str, ...] = ()
+    before: SourceTest | None = None
+    after: SourceTest | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class HarnessChange:
+    """One thing that a change did to the way tests are run, in words."""
+
+    file: str
+    what: str
+    line: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangedFiles:
+    """What a change touched: code, tests with all that belongs to them, how tests are run."""
+
+    code: tuple[str, ...] = ()
+    tests: tuple[str, ...] = ()
+    harness: tuple[HarnessChange, ...] = ()
+    must_prove: bool = False  # the task says that some test has to tell the change from base
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _View:
+    seen: Seen
+    before: Mapping[str, Place]
+    after: Mapping[str, Place]
+    became: Mapping[SourceTest, SourceTest]
+    at: Mapping[SourceTest, tuple[str, ...]]  # the ids that a test has on the change
+    changed: ChangedFiles
+
+
+def rows(seen: Seen, base: Tests, candidate: Tests, changed: ChangedFiles) -> tuple[Row, ...]:
+    """Every test of base, then every new one; in the order of their ids."""
+    view = _view(seen, base, candidate, changed)
+    old = tuple(_old(id, view) for id in sorted(seen.base))
+    known = {id for row in old for id in (row.id, *row.now)}
+    new = (_new(id, view) for id in sorted(seen.candidate) if id not in known)
+    return (*old, *new)
+
+
+def weakened(rows: Iterable[Row]) -> Iterator[Row]:
+    """Tests that still pass in both versions and check less than before."""
+    for row in rows:
+        before, after = (row.before, row.after) if row.kind in _PASSING else (None, None)
+        if before and after and after.checks < before.checks:
+            yield row
+
+
+def _view(seen: Seen, base: Tests, candidate: Tests, changed: ChangedFiles) -> _View:
+    before, after = placed(seen.base, base), placed(seen.candidate, candidate)
+    at: dict[SourceTest, tuple[str, ...]] = defaultdict(tuple)
+    for id, place in after.items():
+        at[place.test] = (*at[place.test], id)
+    return _View(
+        seen=seen,
+        before=before,
+        after=after,
+        became=_became(base, candidate),
+        at=at,
+        changed=changed,
+    )
+
+
+def _became(base: Tests, candidate: Tests) -> dict[SourceTest, SourceTest]:
+    """Each test of base with the one that has its place on the change."""
+    there = {test.id: test for test in candidate}
+    here = {test.id for test in base}
+    same = {test: there[test.id] for test in base if test.id in there}
+    gone = (test for test in base if test.id not in there)
+    new = (test for test in candidate if test.id not in here)
+    return {**same, **dict(paired(gone, new))}
+
+
+def _old(id: str, view: _View) -> Row:
+    place = view.before.get(id)
+    before = place.test if place else None
+    after = view.became.get(before) if before else None
+    now = _heirs(id, place, after, view)
+    row = Row(
+        id=id,
+        kind=Kind.KEPT,
+        on_change=_together(view.seen.candidate[it] for it in now),
+        of_base=view.seen.base_on_candidate.get(id),
+        now=now,
+        before=before,
+        after=after,
+    )
+    return replace(row, kind=_kind(row, view))
+
+
+def _heirs(id: str, place: Place | None, after: SourceTest | None, view: _View) -> tuple[str, ...]:
+    """The ids on the change that stand for this one: itself, its new name, its new cases."""
+    if id in view.seen.candidate:
+        return (id,)
+    if place is None or after is None:
+        return ()
+    ids = tuple(it for it in view.at.get(after, ()) if it not in view.seen.base)
+    same = tuple(it for it in ids if view.after[it].case == place.case)
+    one_has_none = not place.case or all(not view.after[it].case for it in ids)
+    return same or (ids if one_has_none else ())
+
+
+def _kind(row: Row, view: _View) -> Kind:
+    green = Outcome.PASSED
+    again = view.seen.again
+    was = view.seen.base[row.id]
+    if again is not None and (again.get(row.id) is green) != (was is green):
+        return Kind.FLAKY
+    if was is not green:
+        return Kind.FIXED if row.on_change is green else Kind.ALREADY_RED
+    if row.on_change is green:
+        return _passing(row) if row.of_base is green else _against_base(row, view.changed)
+    if row.on_change is None:
+        return _missing(row, view)
+    return Kind.REGRESSION if row.on_change in FAILING else Kind.HIDDEN
+
+
+def _passing(row: Row) -> Kind:
+    """Base's version and the change's both pass."""
+    if row.before and row.after and row.before.checks and not row.after.checks:
+        return Kind.EMPTIED
+    return Kind.KEPT if row.now == (row.id,) else Kind.RENAMED
+
+
+def _against_base(row: Row, changed: ChangedFiles) -> Kind:
+    """The change's version passes and base's does not: what made the difference."""
+    if row.before and row.after and row.before.body != row.after.body:
+        return Kind.CONTRADICTED
+    if changed.harness or not changed.tests:
+        return Kind.REGRESSION
+    return Kind.SUPPORTED
+
+
+def _missing(row: Row, view: _View) -> Kind:
+    """Not reported on the change: taken out of the tests, or kept from running."""
+    if row.before is None:
+        explained = view.changed.tests and not view.changed.harness
+        return Kind.DELETED if explained else Kind.HIDDEN
+    if row.after is None:
+        return Kind.DELETED
+    others = view.at.get(row.after, ())
+    rest_passes = bool(others) and all(view.seen.candidate[it] is Outcome.PASSED for it in others)
+    fewer_cases = row.of_base is None or row.before.body != row.after.body
+    return Kind.DELETED if rest_passes and fewer_cases else Kind.HIDDEN
+
+
+def _new(id: str, view: _View) -> Row:
+    outcome = view.seen.candidate[id]
+    if outcome is Outcome.PASSED:
+        idle = view.seen.candidate_on_base.get(id) is Outcome.PASSED
+        kind = Kind.IDLE if idle else Kind.PROVES
+    else:
+        kind = Kind.NEW_RED if outcome in FAILING else Kind.NEW_UNRUN
+    place = view.after.get(id)
+    return Row(id=id, kind=kind, on_change=outcome, now=(id,), after=place.test if place else None)
+
+
+def _together(outcomes: Iterable[Outcome]) -> Outcome | None:
+    """Passed only if all did; else one that did not."""
+    every = tuple(outcomes)
+    worse = tuple(it for it in every if it is not Outcome.PASSED)
+    failing = tuple(it for it in worse if it in FAILING)
+    return next(iter((*failing, *worse, *every)), None)

@@ -1,0 +1,214 @@
+"""The differential gate's decision: whether a change keeps what base's tests promise."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from lockgate.core.differential.matching import SourceTest, Tests
+from lockgate.core.differential.runs import (
+    Runs,
+    Seen,
+    forgeries,
+    misled,
+    overtime,
+    seen,
+    trouble,
+    unfinished,
+)
+from lockgate.core.differential.table import ChangedFiles, Kind, Row, rows, weakened
+from lockgate.core.model.findings import Finding, Location, Priority, by_priority
+from lockgate.core.model.reports import Outcome
+from lockgate.core.model.results import Broken, Failed, Passed, Proof, SingleGateResult, Waiting
+
+SHOWN = 40  # tests that a question to a human names
+CLIP = 160  # characters of one line of a test
+
+FAILS = frozenset({Kind.REGRESSION, Kind.HIDDEN, Kind.NEW_RED})
+ASKS = frozenset({Kind.CONTRADICTED, Kind.SUPPORTED, Kind.DELETED, Kind.EMPTIED})
+_ABSENT = {
+    None: "is not run any more",
+    Outcome.SKIPPED: "is skipped now",
+    Outcome.XFAILED: "is expected to fail now",
+    Outcome.XPASSED: "is expected to fail now",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """Whatever was green on base is green on the change."""
+
+    rows: tuple[Row, ...]
+    findings: tuple[Finding, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """Something that was green is not, or the run cannot be believed because of the change."""
+
+    rows: tuple[Row, ...]
+    findings: tuple[Finding, ...]
+    final: bool = False  # no other run can take it back: forged, or ended by our time-out
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The change took promises back or changed them, which a human has to want."""
+
+    rows: tuple[Row, ...]
+    findings: tuple[Finding, ...]
+    prompt: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unjudged:
+    why: str
+
+
+Verdict = Kept | Lost | Asked | Unjudged
+
+
+def judge(runs: Runs, base: Tests, candidate: Tests, changed: ChangedFiles) -> Verdict:
+    """Base's own runs must be good; then a loss outweighs a question, and that a pass."""
+    why = trouble(runs)
+    if why:
+        return Unjudged(why)
+    outcomes = seen(runs)
+    if base and not outcomes.base:
+        return Unjudged("no report names a test of base: the command must write one (JUnit)")
+    if not outcomes.base and not outcomes.candidate:
+        return Unjudged("no test ran, neither on base nor on the change")
+    table = rows(outcomes, base, candidate, changed)
+    harness = tuple(dict.fromkeys(it.file for it in changed.harness))
+    forged = tuple(forgeries(runs, harness))
+    lost = (*unfinished(runs), *forged, *_losses(table, outcomes))
+    notes = by_priority((*lost, *_harness(table, changed), *_notes(table, outcomes, changed)))
+    if lost or any(it.priority is Priority.P1_MAJOR for it in notes):
+        return Lost(table, notes, final=bool(forged) or overtime(runs))
+    why = misled(runs)
+    if why:
+        return Unjudged(why)
+    questions = tuple(row for row in table if row.kind in ASKS)
+    return Asked(table, notes, _prompt(questions, changed)) if questions else Kept(table, notes)
+
+
+def after_a_loss(verdict: Verdict, attempt: int) -> Verdict:
+    """What a later attempt says counts; where it keeps everything, that it did not at first."""
+    if not isinstance(verdict, Kept):
+        return verdict
+    flaky = Finding(Priority.P2_MINOR, f"FLAKY: nothing was lost only in attempt {attempt}")
+    return Kept(verdict.rows, by_priority((flaky, *verdict.findings)))
+
+
+def as_result(gate: str, verdict: Verdict, proof: Proof) -> SingleGateResult:
+    match verdict:
+        case Kept(_, findings):
+            return Passed(gate, proof, findings)
+        case Lost(_, findings):
+            return Failed(gate, findings)
+        case Asked(_, _, prompt):
+            return Waiting(gate, prompt)
+        case Unjudged(why):
+            return Broken(gate, why)
+
+
+def _losses(table: Sequence[Row], outcomes: Seen) -> Iterator[Finding]:
+    for row in table:
+        if row.kind in FAILS:
+            said = outcomes.said.get(row.id)
+            known = row.after or row.before
+            place = said.location if said and said.location else _location(known)
+            priority = Priority.P1_MAJOR if row.kind is Kind.NEW_RED else Priority.P0_CRITICAL
+            yield Finding(priority, _loss(row, outcomes), place, _remedy(row))
+
+
+def _loss(row: Row, outcomes: Seen) -> str:
+    said = outcomes.said.get(row.id)
+    because = f": {said.message}" if said and said.message else ""
+    if row.kind is Kind.NEW_RED:
+        return f"{row.id} is new and fails{because}"
+    if row.kind is Kind.HIDDEN:
+        return f"{row.id} passed on base and {_ABSENT[row.on_change]}"
+    if row.on_change is Outcome.PASSED:
+        how = "fails" if row.of_base else "is not run"
+        return f"{row.id} passed on base and {how} on the change, as base has it{because}"
+    return f"{row.id} passed on base and fails on the change{because}"
+
+
+def _remedy(row: Row) -> str:
+    if row.kind is Kind.NEW_RED:
+        return "make the code or the new test right"
+    if row.kind is Kind.HIDDEN:
+        return "let the test run and pass again, or take it out so that a human can decide"
+    return "keep what the test promises; if that is no longer wanted, change the test itself"
+
+
+def _harness(table: Sequence[Row], changed: ChangedFiles) -> Iterator[Finding]:
+    """How tests are run: it matters when base's tests end differently with and without it."""
+    acted = any(
+        row.kind in {Kind.REGRESSION, Kind.HIDDEN} and row.on_change is not row.of_base
+        for row in table
+    )
+    priority = Priority.P1_MAJOR if acted else Priority.P3_SUGGESTION
+    for it in changed.harness:
+        yield Finding(
+            priority,
+            f"the change alters how tests are run: {it.what}",
+            Location(it.file, it.line),
+        )
+
+
+def _notes(table: Sequence[Row], outcomes: Seen, changed: ChangedFiles) -> Iterator[Finding]:
+    idle = [row for row in table if row.kind is Kind.IDLE]
+    unproved = changed.must_prove and bool(changed.code) and not _proven(outcomes)
+    priority = Priority.P1_MAJOR if unproved else Priority.P2_MINOR
+    for row in idle:
+        yield Finding(
+            priority,
+            f"{row.id} passes on base's code too: it proves nothing about this change",
+            _location(row.after),
+        )
+    for row in weakened(table):
+        yield Finding(Priority.P2_MINOR, f"{row.id} checks less than on base", _location(row.after))
+    for row in table:
+        if row.kind in {Kind.FLAKY, Kind.NEW_UNRUN}:
+            yield Finding(Priority.P3_SUGGESTION, f"{row.id}: {row.kind}", _location(row.after))
+
+
+def _proven(outcomes: Seen) -> bool:
+    """Some test passes on the change and not on base's code."""
+    green = (id for id, it in outcomes.candidate.items() if it is Outcome.PASSED)
+    return any(outcomes.candidate_on_base.get(id) is not Outcome.PASSED for id in green)
+
+
+def _prompt(questions: Sequence[Row], changed: ChangedFiles) -> str:
+    head = f"{len(questions)} tests that pass on base are not kept as they were. Is that wanted?"
+    lines = [_question(row, changed) for row in questions[:SHOWN]]
+    more = [f"… and {len(questions) - SHOWN} more"] if len(questions) > SHOWN else []
+    harness = [f"how tests are run: {it.file}: {it.what}" for it in changed.harness[:SHOWN]]
+    return "\n".join((head, *(f"- {line}" for line in (*lines, *more, *harness))))
+
+
+def _question(row: Row, changed: ChangedFiles) -> str:
+    where = f" ({row.before.file}:{row.before.line})" if row.before else ""
+    fate = "" if row.of_base is Outcome.PASSED else "; as base has it, it fails on the change"
+    if row.kind is Kind.DELETED:
+        return f"deleted: {row.id}{where}{fate}"
+    if row.kind is Kind.SUPPORTED:
+        return f"{row.kind}: {row.id}{where}: {', '.join(changed.tests[:SHOWN])}"
+    return f"{row.kind}: {row.id}{where}: {_difference(row.before, row.after)}"
+
+
+def _difference(before: SourceTest | None, after: SourceTest | None) -> str:
+    """The lines that only one of both has, old → new."""
+    old = before.body.splitlines() if before else []
+    new = after.body.splitlines() if after else []
+    return f"{_only(old, new)} → {_only(new, old)}"
+
+
+def _only(lines: Iterable[str], others: Sequence[str]) -> str:
+    known = frozenset(others)
+    found = "; ".join(line.strip() for line in lines if line not in known) or "(nothing)"
+    return found if len(found) <= CLIP else found[: CLIP - 1] + "…"
+
+
+def _location(test: SourceTest | None) -> Location | None:
+    return Location(test.file, test.line) if test else None

@@ -1,0 +1,1 @@
+"""The lifecycle of a task. Everything that decides a status is in this package."""

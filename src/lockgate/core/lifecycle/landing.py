@@ -1,0 +1,124 @@
+"""The turns of a change in the queue: a human lets it land or keeps it, it lands, it goes back."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from lockgate.core.lifecycle.approvals import rejected
+from lockgate.core.lifecycle.decision import Decision, Declined, Evidence, NotifyHuman
+from lockgate.core.lifecycle.evaluation import dropped_from_train
+from lockgate.core.lifecycle.transition import Arrival, also, arrive, stay
+from lockgate.core.model.events import ChangeLanded, LandingApproved, LandingHeld
+from lockgate.core.model.findings import Finding, GateFeedback, Location, Priority
+from lockgate.core.model.task import Pinned, Status, Task
+from lockgate.core.train.model import Conflict, Red
+
+S = Status
+TRAIN = "merge train"
+
+
+def approved(seen: Evidence, patch: str = "") -> Decision | Declined:
+    """For the change that was shown; another one has to be looked at again."""
+    if not seen.task.patch.startswith(patch):
+        why = "the change was updated after it was shown"
+        return Declined(why, f"look again: lockgate diff {seen.task.id}")
+    declined = _not_queued(seen)
+    if declined:
+        return declined
+    return also(stay(seen, replace(seen.task, to_land=True, held="")), LandingApproved())
+
+
+def held(seen: Evidence, why: str) -> Decision | Declined:
+    declined = _not_queued(seen) or _departing(seen)
+    if declined:
+        return declined
+    kept = replace(seen.task, held=why, to_land=False)
+    return also(stay(seen, kept, NotifyHuman(S.REVIEWING, why)), LandingHeld(why))
+
+
+def dropped(seen: Evidence, why: str) -> Decision | Declined:
+    """A human takes it off the queue, as by a no to a gate."""
+    return _not_queued(seen) or rejected(seen, why, (), "")
+
+
+def departs(seen: Evidence, commit: str, change: str) -> Decision | Declined:
+    """The target is about to be moved: from here on nobody takes it off the train."""
+    declined = _another(seen, change)
+    if declined or seen.task.held:
+        return declined or Declined(f"it is held: {seen.task.held}", "lockgate queue list")
+    return stay(seen, replace(seen.task, landed=commit))
+
+
+def stays_here(seen: Evidence, commit: str) -> Decision | Declined:
+    """The target was not moved after all."""
+    if seen.task.status is not S.REVIEWING or seen.task.landed != commit:
+        return Declined("it is not about to land", "lockgate queue list")
+    return stay(seen, replace(seen.task, landed=""))
+
+
+def landed(seen: Evidence, commit: str, change: str) -> Decision | Declined:
+    """The target has it. Only the change that was put on the train is done by that."""
+    declined = _another(seen, change)
+    if declined:
+        return declined
+    task = replace(seen.task, landed=commit, to_land=False, held="")
+    decision = arrive(seen, task, Arrival(S.DONE, f"landed as {commit[:12]}"))
+    return also(decision, ChangeLanded(commit, change))
+
+
+def sent_back(
+    seen: Evidence, feedback: GateFeedback, change: str, rules: Pinned
+) -> Decision | Declined:
+    """One failed attempt; what it met in the queue is what its agent hears.
+
+    `rules` are those of the target as it is now, which the work has to go on from.
+    """
+    declined = _another(seen, change) or _departing(seen)
+    if declined:
+        return declined
+    rebased = replace(seen.task, pinned=rules)
+    return dropped_from_train(replace(seen, task=rebased), feedback)
+
+
+def met(reason: Conflict | Red, others: Sequence[Task], base: str = "main") -> GateFeedback:
+    """What a change met on the target, for the agent that wrote it."""
+    merge = f"Run: git fetch origin && git merge origin/{base}. Then"
+    match reason:
+        case Red(evidence):
+            return GateFeedback(
+                gate_name=TRAIN,
+                findings=(Finding(Priority.P1_MAJOR, evidence),),
+                summary="it passed alone and fails on the target as it is now",
+                suggested_action=f"{merge} mend what fails, and hand off again.",
+            )
+        case Conflict(_, _, files):
+            whom = "; ".join(f"{it.id} ({it.goal})" for it in others) or "the target"
+            issue = f"conflicts with {whom}"
+            places: list[Location | None] = [Location(it) for it in files]
+            return GateFeedback(
+                gate_name=TRAIN,
+                findings=tuple(
+                    Finding(Priority.P1_MAJOR, issue, place) for place in places or [None]
+                ),
+                summary=f"it {issue}",
+                suggested_action=f"{merge} keep what both want, and hand off again.",
+            )
+
+
+def _another(seen: Evidence, change: str) -> Declined | None:
+    if seen.task.status is S.REVIEWING and seen.task.candidate == change:
+        return None
+    return Declined("this change of it waits to land no more", "lockgate queue list")
+
+
+def _departing(seen: Evidence) -> Declined | None:
+    if not seen.task.landed:
+        return None
+    why = f"it is landing at this moment, as {seen.task.landed[:12]}"
+    return Declined(why, f"lockgate task show {seen.task.id}")
+
+
+def _not_queued(seen: Evidence) -> Declined | None:
+    if seen.task.status is S.REVIEWING:
+        return None
+    why = f"it is {seen.task.status}; only a task that is reviewing can land"
+    return Declined(why, f"lockgate task why {seen.task.id}")

@@ -1,0 +1,251 @@
+"""The turns of a session: it begins, it ends, a human asks for another or sits down itself."""
+
+from dataclasses import replace
+
+from lockgate.core.lifecycle.decision import (
+    Decision,
+    Declined,
+    EndSessions,
+    Evidence,
+    Refusal,
+    SpawnAgent,
+    wants_fresh,
+)
+from lockgate.core.lifecycle.map import OWNERS, RULES, Rule, unheard, unmet
+from lockgate.core.lifecycle.moves import Move, move, take, with_a_worker
+from lockgate.core.lifecycle.reviews import has_spoken, left_without_verdict, wanted_again
+from lockgate.core.lifecycle.transition import (
+    Arrival,
+    also,
+    arrive,
+    charge,
+    crashed,
+    session_id,
+    stay,
+    within_budget,
+)
+from lockgate.core.model.agents import USED_UP, End, Ending
+from lockgate.core.model.events import (
+    AgentRespawned,
+    AutoAdvanced,
+    SessionEnded,
+    SessionInterrupted,
+    SessionStarted,
+    TaskHandedBack,
+    TaskTakenOver,
+    UsageLimited,
+)
+from lockgate.core.model.task import REVIEWS, Cause, Role, Session, Status, Task, Working
+
+S = Status
+LIMIT_WAIT = 300.0  # seconds, where a usage limit names no time to come
+PLAIN = End()
+ATTENDED = frozenset({S.WORKING, S.CLARIFICATION, S.STUCK})
+
+
+def session_started(
+    seen: Evidence,
+    spawn: SpawnAgent,
+    token_hash: str,
+    directory: str | None = None,
+    native: str = "",
+) -> Decision | Declined:
+    """The session that was asked for begins; a worker's takes feedback and directive with it."""
+    task, worker = seen.task, spawn.role is Role.WORKER
+    if worker and spawn.generation != task.generation:
+        return Declined("a newer worker has been asked for since", f"lockgate task show {task.id}")
+    session = Session(
+        id=session_id(task.id, spawn.generation, spawn.seat),
+        task=task.id,
+        role=spawn.role,
+        round=task.review_round,
+        generation=spawn.generation,
+        token_hash=token_hash,
+        started=seen.now,
+        directory=directory,
+        agent=spawn.agent or task.agent,
+        native=native,
+        interactive=spawn.interactive,
+        seat=spawn.seat,
+    )
+    if worker and task.status is S.WORKING:
+        task = replace(task, phase=Working(session.id, task.iteration))
+    if worker:
+        task = replace(task, directive="", exhausted=False, step_failures=0)
+    started = SessionStarted(
+        session=session.id,
+        role=session.role,
+        round=session.round,
+        generation=session.generation,
+    )
+    begun = stay(seen, replace(task, dead=False, not_before=0.0))
+    return replace(also(begun, started), session=session)
+
+
+def session_ended(seen: Evidence, end: End = PLAIN) -> Decision | Declined:
+    """Take the arrow whose evidence is there; where a status has such arrows and none is met,
+    the agent crashed. What it cost is counted either way.
+    """
+    session = seen.session
+    if session and session.ended is not None:
+        return Declined("this session has ended already", f"lockgate task show {seen.task.id}")
+    seen = replace(seen, task=_metered(seen.task, end, session))
+    decision = within_budget(seen, _after_its_end(seen, end))
+    if session is None:
+        return decision
+    closed = replace(
+        session,
+        ended=seen.now,
+        native=end.report.native or session.native,
+        usd=end.report.usage.usd,
+        tokens=end.report.usage.tokens,
+    )
+    return replace(also(decision, SessionEnded(session.id, session.role)), session=closed)
+
+
+def respawned(seen: Evidence, *, alive: bool, directive: str = "") -> Decision | Declined:
+    """A human asks for the agent anew (S2's Enter), in the same workspace."""
+    task = seen.task
+    if alive:
+        return Declined("its agent is alive", f"watch it: lockgate task peek {task.id}")
+    if task.taken_over:
+        return Declined("a human has taken it over", f"lockgate handback {task.id}")
+    if task.status is S.AGENT_REVIEW:
+        asked = wanted_again(seen)
+        if asked is None:
+            why = "no reviewer is asked for now: its other gates judge it"
+            return Declined(why, f"lockgate task show {task.id}")
+        return also(asked, AgentRespawned(Role.REVIEWER))
+    if task.status not in ATTENDED:
+        return Declined(f"no agent works on a task that is {task.status}", _next(task))
+    told = replace(task, directive=directive or task.directive, not_before=0, escalated="")
+    return also(with_a_worker(seen, told), AgentRespawned(Role.WORKER))
+
+
+def taken_over(seen: Evidence) -> Decision | Declined:
+    """The agent's session ends, and a human's begins in its place."""
+    task, generation = seen.task, seen.task.rev + 1
+    if task.status not in ATTENDED:
+        why = f"there is no session to take over while it is {task.status}"
+        return Declined(why, _next(task))
+    if task.taken_over:
+        fix = f"lockgate task attach {task.id}, or: lockgate handback {task.id}"
+        return Declined("a human has taken it over already", fix)
+    mine = replace(task, taken_over=True, generation=generation, not_before=0.0, escalated="")
+    asked = SpawnAgent(Role.WORKER, generation, interactive=True)
+    return also(stay(seen, mine, EndSessions(task.rev), asked), TaskTakenOver())
+
+
+def handed_back(seen: Evidence) -> Decision | Refusal | Declined:
+    """What the human did is judged like any other work."""
+    task = seen.task
+    if not task.taken_over:
+        return Declined("nobody has taken it over", f"lockgate takeover {task.id}")
+    decision = move(seen, Move(S.AGENT_REVIEW, "handed back by a human"))
+    if not isinstance(decision, Decision):
+        return decision
+    given = replace(decision.task, taken_over=False)
+    effects = (EndSessions(task.rev), *decision.effects)
+    return also(replace(decision, task=given, effects=effects), TaskHandedBack())
+
+
+def _next(task: Task) -> str:
+    """What to do with a task that no agent works on."""
+    start = f"lockgate task start {task.id}"
+    return start if task.status is S.PENDING else f"lockgate task why {task.id}"
+
+
+def _metered(task: Task, end: End, session: Session | None) -> Task:
+    """A reviewer's costs count; its time is not the worker's."""
+    worker = session is None or session.role is Role.WORKER
+    full = end.report.exhausted and (session is None or session.generation == task.generation)
+    return replace(
+        task,
+        usd=task.usd + end.spent.usd,
+        tokens=task.tokens + end.spent.tokens,
+        seconds=task.seconds + (end.exit.seconds if worker else 0.0),
+        exhausted=task.exhausted or (worker and full),
+    )
+
+
+def _after_its_end(seen: Evidence, end: End) -> Decision:
+    status, owner = seen.task.status, OWNERS.get(seen.task.status)
+    session, expected = seen.session, owner or Role.WORKER
+    if unheard(seen) or _has_spoken(seen) or (session and session.role is not expected):
+        return stay(seen, seen.task)
+    if owner is None:
+        waiting = status in {S.CLARIFICATION, S.REVIEWING, S.STUCK}
+        return stay(seen, replace(seen.task, dead=waiting))
+    if session and session.interactive:
+        return stay(seen, replace(seen.task, dead=True))
+    missing: list[str] = []
+    for rule in RULES:
+        if rule.source is status and rule.need:
+            # A worker shows its steps itself; what a verdict waits for is not its reviewer's.
+            lacks = unmet(seen, rule) if status is S.WORKING else rule.need(seen)
+            if lacks is None:
+                return _advanced(seen, rule)
+            missing.append(lacks.why)
+    return _without_artifact(seen, end, missing[0])
+
+
+def _has_spoken(seen: Evidence) -> bool:
+    """A reviewer whose verdict was taken only leaves; the gates behind its own still judge."""
+    if seen.session and seen.session.seat:
+        return has_spoken(seen)
+    reviews = {gate.name for gate in seen.rules.gates if gate.kind in REVIEWS}
+    return seen.task.status is S.AGENT_REVIEW and not reviews.isdisjoint(seen.task.passed)
+
+
+def _without_artifact(seen: Evidence, end: End, missing: str) -> Decision:
+    """Whose fault it is that there is nothing to judge: nobody's, the plan's, or the agent's."""
+    session = seen.session.id if seen.session else ""
+    if end.exit.ending is Ending.INTERRUPTED:
+        return also(_again(seen, seen.task), SessionInterrupted(session))
+    if end.exit.ending is Ending.ENDED:
+        return stay(seen, replace(seen.task, dead=True))
+    if end.exit.ending in USED_UP:
+        why = f"its session was ended: {end.exit.why}"
+        return arrive(seen, seen.task, Arrival(S.STUCK, why, Cause.BUDGET))
+    until = end.report.limited_until
+    if until is not None:
+        until = until if until > seen.now else seen.now + LIMIT_WAIT
+        parked = replace(seen.task, not_before=until)
+        return also(_again(seen, parked), UsageLimited(session, until))
+    said = f" ({end.report.failure})" if end.report.failure else ""
+    how = "" if end.exit.ending is Ending.EXITED else f", ended as {end.exit.ending}"
+    return _crash(seen, f"process exited without its artifact: {missing}{how}{said}")
+
+
+def _advanced(seen: Evidence, rule: Rule) -> Decision:
+    if rule.proof and rule.proof(seen):
+        return stay(seen, seen.task)  # the verdict is given, the other gates still judge
+    reason = "the agent exited and its artifact is there"
+    decision = take(seen, Move(rule.target, reason))
+    if decision.task.status is rule.source:
+        return decision
+    return also(decision, AutoAdvanced(rule.source, decision.task.status, reason))
+
+
+def _crash(seen: Evidence, reason: str) -> Decision:
+    """The second crash in one status is a human's; a worker's crash is a failed attempt too."""
+    if seen.task.status is S.AGENT_REVIEW:
+        return left_without_verdict(seen, reason)
+    task = replace(seen.task, crash_count=seen.task.crash_count + 1)
+    stuck = Arrival(S.STUCK, reason, Cause.CRASH_THRESHOLD)
+
+    def stays_or_sticks(counted: Task) -> Decision:
+        if counted.crash_count >= seen.rules.limits.crashes:
+            return arrive(seen, counted, stuck)
+        dead = replace(counted, dead=True)
+        return _again(seen, dead) if seen.rules.respawn else stay(seen, dead)
+
+    return also(charge(seen, task, stuck, stays_or_sticks), crashed(seen, task, reason))
+
+
+def _again(seen: Evidence, task: Task) -> Decision:
+    """The agent whose turn it was is asked for once more."""
+    if task.status is S.AGENT_REVIEW:
+        there = replace(seen, task=task)
+        return wanted_again(there) or stay(there, task)
+    return with_a_worker(seen, task, fresh=task.exhausted and wants_fresh(task))

@@ -1,0 +1,1 @@
+"""The values that everything else speaks of: tasks, gates, results, findings, events."""

@@ -1,0 +1,93 @@
+"""What is said to an agent's program and what is read from it; no program is started here."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from lockgate.core.model.task import Role
+
+WORKSPACE = "/workspace"  # where every agent finds the checkout it works in or reviews
+AGENT_HOME = "/home/agent"
+DOOR = "/run/lockgate"  # the directory with the session's socket and its `lockgate` command
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """What an agent is asked to do. Paths are those inside the sandbox."""
+
+    prompt: str
+    role: Role
+    task: str
+    session: str
+    environ: Mapping[str, str] = field(default_factory=dict[str, str])  # credentials, as given
+    native: str = ""  # the id by which the agent's own program resumes; empty begins anew
+    interactive: bool = False
+    stop_command: tuple[str, ...] = ()  # what a Stop hook runs; empty where there is no hook
+    home: str = AGENT_HOME  # without a sandbox it is where these two really lie
+    workspace: str = WORKSPACE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Launch:
+    """How the agent's program is started inside the sandbox."""
+
+    argv: tuple[str, ...]
+    env: Mapping[str, str] = field(default_factory=dict[str, str])
+    stdin: str | None = None
+    files: Mapping[str, str] = field(default_factory=dict[str, str])  # in its HOME, written anew
+    kept: Mapping[str, str] = field(default_factory=dict[str, str])  # in its HOME, unless there
+    native: str = ""  # the id its program was told to go by, where its output will not say one
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    usd: float = 0.0
+    tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """What a session's output says of itself. Nothing of it moves a task forward."""
+
+    native: str = ""
+    usage: Usage = Usage()
+    cumulative: bool = False  # the usage is that of all runs of this native session together
+    exhausted: bool = False  # its context is full: only a fresh agent can go on
+    limited_until: float | None = None  # no more work before this time; 0 where it does not say
+    failure: str = ""  # why it ended badly, in the program's own words
+    said: str = ""  # its last words, for people
+
+
+class Ending(StrEnum):
+    """Why a session is over."""
+
+    EXITED = "exited"
+    ENDED = "ended"  # by us, on somebody's word
+    WALL_CLOCK = "wall-clock"
+    SILENT = "silent"
+    MEMORY = "memory"  # it used more than it may
+    DISK = "disk"  # as above
+    LOST = "lost"  # its runner is gone and left no word
+    INTERRUPTED = "interrupted"  # the machine went down
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exit:
+    """A session's end as its runner wrote it down; no code where a signal or we ended it."""
+
+    ending: Ending
+    code: int | None = None
+    seconds: float = 0.0  # awake, not counting sleep
+    why: str = ""  # in words, where it used up more than it may
+
+
+USED_UP = frozenset({Ending.MEMORY, Ending.DISK})
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """All that is known of a session that is over; `spent` is what this run alone has used."""
+
+    exit: Exit = Exit(ending=Ending.EXITED)
+    report: Report = Report()
+    spent: Usage = Usage()

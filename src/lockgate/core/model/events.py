@@ -1,0 +1,473 @@
+"""Events: what happened, in the past tense, complete enough to explain itself years later."""
+
+from dataclasses import asdict, dataclass
+
+from lockgate.core.model.findings import GateFeedback
+from lockgate.core.model.task import Actor, Cause, Checkpoint, Role, Status, TaskId
+
+# Events of an evaluation: what gates and humans said of a change.
+
+
+@dataclass(frozen=True, slots=True)
+class TaskCompletionSignaled:
+    """S3: an agent says that it is done."""
+
+    task_id: TaskId
+    checkpoint: Checkpoint
+
+
+@dataclass(frozen=True, slots=True)
+class PublishSkipped:
+    """The task's branch in the user's repository was left as it is."""
+
+    branch: str
+    commit: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeTaken:
+    """All work in the workspace became one commit, which is what is judged."""
+
+    commit: str
+    files: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeMended:
+    """Lockgate has made the author's commits again as one, because git refuses them as they are."""
+
+    commit: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class GateEvaluationStarted:
+    task_id: TaskId
+    iteration: int
+
+
+@dataclass(frozen=True, slots=True)
+class GateCompleted:
+    """S3: a gate gave its result, which `why` explains."""
+
+    task_id: TaskId
+    gate_name: str
+    result: str
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewSubmitted:
+    """A reviewer handed in what it found."""
+
+    gate: str
+    dimension: str
+
+
+@dataclass(frozen=True, slots=True)
+class HumanReviewRequested:
+    """S3: a gate waits for a human."""
+
+    task_id: TaskId
+    prompt: str
+
+
+@dataclass(frozen=True, slots=True)
+class HumanReviewCompleted:
+    """S3: a human has answered."""
+
+    task_id: TaskId
+    approved: bool
+    comment: str
+
+
+@dataclass(frozen=True, slots=True)
+class HumanCommented:
+    """A human said something and left the gate open."""
+
+    comment: str
+
+
+@dataclass(frozen=True, slots=True)
+class AllGatesPassed:
+    task_id: TaskId
+    iteration: int
+
+
+@dataclass(frozen=True, slots=True)
+class TaskGatesPassed:
+    task_id: TaskId
+    change_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GateFailedRetrying:
+    task_id: TaskId
+    gate_name: str
+    feedback: GateFeedback
+    iteration: int
+
+
+@dataclass(frozen=True, slots=True)
+class GateFailedMaxIterations:
+    task_id: TaskId
+    feedback: GateFeedback
+    iterations: int
+
+
+# What happened to a task's steps; S0's names and keys are kept outside.
+
+
+@dataclass(frozen=True, slots=True)
+class StepPassed:
+    """A step's exit was the one it wants, on this commit."""
+
+    node_id: str
+    commit: str
+
+
+@dataclass(frozen=True, slots=True)
+class StepFailed:
+    """S0's GATE_FAILED; the count has this failure in it."""
+
+    node_id: str
+    reason: str
+    consecutive_failures: int
+
+
+@dataclass(frozen=True, slots=True)
+class StepsEscalated:
+    """S0's ESCALATION_TRIGGERED: so many failures in a row that the run is over."""
+
+    node_id: str
+    reason: str
+    consecutive_failures: int
+
+
+@dataclass(frozen=True, slots=True)
+class UserEscalated:
+    """S0's USER_ESCALATION: a human is told, in words."""
+
+    node_id: str
+    message: str
+    consecutive_failures: int
+
+
+StepEvent = StepPassed | StepFailed | StepsEscalated | UserEscalated
+STEP_KEYS = {"node_id": "nodeId", "consecutive_failures": "consecutiveFailures"}
+
+
+# Events of the merge train: who may land, who is kept back, what landed.
+
+
+@dataclass(frozen=True, slots=True)
+class LandingApproved:
+    """A human lets the change land."""
+
+
+@dataclass(frozen=True, slots=True)
+class LandingHeld:
+    """The change is kept from landing until a human says otherwise."""
+
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeLanded:
+    """The target was moved to this commit, which has the change."""
+
+    commit: str
+    change: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskCreated:
+    summary: str
+    branch: str
+    agent: str
+    priority: int
+    depends_on: tuple[TaskId, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskImported:
+    """A TASK.md unknown to the database became a task."""
+
+    summary: str
+    branch: str
+    status: Status
+    crash_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryChanged:
+    summary: str
+
+
+@dataclass(frozen=True, slots=True)
+class GoalChanged:
+    """A human said what the task is for; reviewers judge by that."""
+
+    goal: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatusChanged:
+    source: Status
+    target: Status
+    actor: Actor
+    cause: Cause | None
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class MoveForced:
+    """A human skipped what an arrow asks for; `missing` says what was not there."""
+
+    target: Status
+    missing: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class AutoAdvanced:
+    """S2: a session ended, its artifact was there, and the task moved."""
+
+    source: Status
+    target: Status
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentCrashed:
+    """S2: a session ended and its artifact is not there."""
+
+    timestamp: str
+    status: Status
+    crash_count: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionStarted:
+    session: str
+    role: Role
+    round: int
+    generation: int
+
+
+@dataclass(frozen=True, slots=True)
+class SessionEnded:
+    session: str
+    role: Role
+
+
+@dataclass(frozen=True, slots=True)
+class SessionInterrupted:
+    """The machine went down under it: nobody's fault, and it is taken up again."""
+
+    session: str
+
+
+@dataclass(frozen=True, slots=True)
+class UsageLimited:
+    """The agent's plan lets it do no more for now; the task goes on by itself."""
+
+    session: str
+    until: float
+
+
+@dataclass(frozen=True, slots=True)
+class AgentRespawned:
+    """A human asked for an agent anew."""
+
+    role: Role
+
+
+@dataclass(frozen=True, slots=True)
+class TaskTakenOver:
+    """A human sits in the workspace now."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskHandedBack:
+    """The human is done; the work is judged like any other."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskRepinned:
+    """A human gave it the rules of its base as it is now; `before` is the old ones' hash."""
+
+    base_commit: str
+    config_hash: str
+    before: str
+
+
+@dataclass(frozen=True, slots=True)
+class TaskTroubled:
+    """Lockgate failed several times in the same way to do its part for the task."""
+
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class TaskRecovered:
+    """What had failed was done after all."""
+
+
+@dataclass(frozen=True, slots=True)
+class ArtifactTampered:
+    """TASK.md's frontmatter said something else than the row; it was put back."""
+
+    found: str
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptFailed:
+    """One more failed attempt in the task's life (S4)."""
+
+    attempts: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Escalation:
+    """S4: the threshold is reached and the task waits for a human."""
+
+    task_id: TaskId
+    attempt_count: int
+    state: str = Status.PAUSED_FOR_INTERVENTION.name
+
+
+@dataclass(frozen=True, slots=True)
+class Resumed:
+    """A human took the task out of its pause."""
+
+    directive: str
+
+
+@dataclass(frozen=True, slots=True)
+class TaskDeleted:
+    """The task's last words: its whole row."""
+
+    task: str
+
+
+Event = (
+    TaskCreated
+    | TaskImported
+    | SummaryChanged
+    | GoalChanged
+    | StatusChanged
+    | MoveForced
+    | AutoAdvanced
+    | AgentCrashed
+    | SessionStarted
+    | SessionEnded
+    | SessionInterrupted
+    | UsageLimited
+    | TaskCompletionSignaled
+    | ChangeTaken
+    | PublishSkipped
+    | ChangeMended
+    | AgentRespawned
+    | TaskTakenOver
+    | TaskHandedBack
+    | TaskRepinned
+    | ArtifactTampered
+    | TaskTroubled
+    | TaskRecovered
+    | GateEvaluationStarted
+    | GateCompleted
+    | ReviewSubmitted
+    | HumanReviewRequested
+    | HumanReviewCompleted
+    | HumanCommented
+    | AllGatesPassed
+    | TaskGatesPassed
+    | GateFailedRetrying
+    | GateFailedMaxIterations
+    | AttemptFailed
+    | Escalation
+    | Resumed
+    | TaskDeleted
+    | StepEvent
+    | LandingApproved
+    | LandingHeld
+    | ChangeLanded
+)
+
+# The word each event is known by outside; a source's own name where a source names it.
+TYPES: dict[type[Event], str] = {
+    TaskCreated: "task.created",
+    TaskImported: "task.imported",
+    SummaryChanged: "summary.changed",
+    GoalChanged: "goal.changed",
+    StatusChanged: "status.changed",
+    MoveForced: "move.forced",
+    AutoAdvanced: "auto.advanced",
+    AgentCrashed: "agent.crashed",
+    SessionStarted: "session.started",
+    SessionEnded: "session.ended",
+    SessionInterrupted: "session.interrupted",
+    UsageLimited: "usage.limited",
+    TaskCompletionSignaled: "TaskCompletionSignaled",
+    ChangeTaken: "change.taken",
+    PublishSkipped: "publish.skipped",
+    ChangeMended: "change.mended",
+    AgentRespawned: "agent.respawned",
+    TaskTakenOver: "task.taken-over",
+    TaskHandedBack: "task.handed-back",
+    TaskRepinned: "task.repinned",
+    ArtifactTampered: "artifact.tampered",
+    TaskTroubled: "task.troubled",
+    TaskRecovered: "task.recovered",
+    GateEvaluationStarted: "GateEvaluationStarted",
+    GateCompleted: "GateCompleted",
+    ReviewSubmitted: "review.submitted",
+    HumanReviewRequested: "HumanReviewRequested",
+    HumanReviewCompleted: "HumanReviewCompleted",
+    HumanCommented: "human.commented",
+    AllGatesPassed: "AllGatesPassed",
+    TaskGatesPassed: "TaskGatesPassed",
+    GateFailedRetrying: "GateFailedRetrying",
+    GateFailedMaxIterations: "GateFailedMaxIterations",
+    AttemptFailed: "attempt.failed",
+    Escalation: "escalation",
+    Resumed: "task.resumed",
+    TaskDeleted: "task.deleted",
+    StepPassed: "step.passed",
+    StepFailed: "GATE_FAILED",
+    StepsEscalated: "ESCALATION_TRIGGERED",
+    UserEscalated: "USER_ESCALATION",
+    LandingApproved: "landing.approved",
+    LandingHeld: "landing.held",
+    ChangeLanded: "change.landed",
+}
+
+# Python's words on the left, the sources' on the right.
+_SPELLING: dict[type[Event], dict[str, str]] = {
+    StatusChanged: {"source": "from", "target": "to"},
+    MoveForced: {"target": "to"},
+    AutoAdvanced: {"source": "from", "target": "to"},
+    Escalation: {"task_id": "taskId", "attempt_count": "attemptCount"},
+    StepPassed: STEP_KEYS,
+    StepFailed: STEP_KEYS,
+    StepsEscalated: STEP_KEYS,
+    UserEscalated: STEP_KEYS,
+}
+
+
+def type_of(event: Event) -> str:
+    return TYPES[type(event)]
+
+
+def payload(event: Event) -> dict[str, object]:
+    """The event's data as it leaves the program: the source's keys, statuses as stored."""
+    spelling = _SPELLING.get(type(event), {})
+    return {spelling.get(key, key): _plain(value) for key, value in asdict(event).items()}
+
+
+def _plain(value: object) -> object:
+    return value.name if isinstance(value, Status) else value

@@ -1,0 +1,120 @@
+"""Findings: one problem each, with priority and place; feedback is all an agent gets of them."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+# What is left of a text once all that differs from run to run is taken out.
+
+
+_VOLATILE = re.compile(
+    r"""
+      \b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b  # a UUID
+    | \b0x[0-9a-f]+                                    # an address
+    | \b(?=[a-f]*\d)[0-9a-f]{7,}\b                     # an id, such as a commit's
+    | \d+(?:[.,:]\d+)*                                 # a number, line:column, a time of day
+      (?:\ ?(?:ns|us|µs|ms|s|sec|seconds?|min|minutes?|h|am|pm)\b)?
+    """,
+    re.VERBOSE | re.IGNORECASE,
+)
+
+
+def normalise(text: str, workspaces: Sequence[str] = ()) -> str:
+    """Two runs that failed in the same way give the same text. `workspaces` are directories."""
+    roots = {workspace.rstrip("/") for workspace in workspaces} - {""}
+    for root in sorted(roots, key=len, reverse=True):
+        text = re.sub(re.escape(root) + r"(?![\w.-])/?", "", text)
+    return " ".join(_VOLATILE.sub("<n>", text).split())
+
+
+class Priority(StrEnum):
+    """How much a finding matters; P0 and P1 block."""
+
+    P0_CRITICAL = "P0"  # must fix
+    P1_MAJOR = "P1"  # should fix
+    P2_MINOR = "P2"  # nice to fix
+    P3_SUGGESTION = "P3"  # optional
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    file: str
+    line: int | None = None
+    column: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    priority: Priority
+    issue: str
+    location: Location | None = None
+    suggestion: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GateFeedback:
+    """What one failed gate has to say to the agent."""
+
+    gate_name: str
+    findings: tuple[Finding, ...]
+    summary: str
+    suggested_action: str
+
+
+BLOCKING = frozenset({Priority.P0_CRITICAL, Priority.P1_MAJOR})
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """What stays the same about a finding from one iteration to the next."""
+
+    gate: str
+    file: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """The findings of two evaluations: only now, in both (as they are now), only before."""
+
+    new: tuple[Finding, ...]
+    still_there: tuple[Finding, ...]
+    fixed: tuple[Finding, ...]
+
+
+def blocks(finding: Finding) -> bool:
+    return finding.priority in BLOCKING
+
+
+def by_priority(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """The worst first; equals keep their order."""
+    return tuple(sorted(findings, key=lambda it: it.priority))
+
+
+def identity(gate: str, finding: Finding) -> Identity:
+    """Lines move and reviewers reword numbers: neither makes it another finding."""
+    file = finding.location.file if finding.location else ""
+    return Identity(gate, file, normalise(finding.issue).casefold())
+
+
+def compared(before: GateFeedback, now: GateFeedback) -> Compared:
+    """Each finding counts once: of three equal ones that are two now, one is fixed."""
+    new, still_there = _apart(now, before)
+    fixed, _ = _apart(before, now)
+    return Compared(new, still_there, fixed)
+
+
+def _apart(
+    these: GateFeedback, others: GateFeedback
+) -> tuple[tuple[Finding, ...], tuple[Finding, ...]]:
+    """Those of these that the others do not have, and those that they have too."""
+    left = Counter(identity(others.gate_name, finding) for finding in others.findings)
+    alone: list[Finding] = []
+    shared: list[Finding] = []
+    for finding in these.findings:
+        known = identity(these.gate_name, finding)
+        (shared if left[known] else alone).append(finding)
+        left[known] -= 1 if left[known] else 0
+    return tuple(alone), tuple(shared)

@@ -1,0 +1,39 @@
+"""A value without the secrets in it, however deep they lie."""
+
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import fields, is_dataclass, replace
+from enum import Enum
+from typing import TypeVar, cast
+
+from lockgate.core.model.secrets import Hide
+
+T = TypeVar("T")
+_SEVERAL: tuple[type[Collection[object]], ...] = (tuple, list, frozenset, set)
+
+
+def redacted(it: T, hide: Hide) -> T:
+    """The same value with every text in it hidden."""
+    return _redacted(it, hide)  # type: ignore[return-value]  # of the type that it was given
+
+
+def _redacted(it: object, hide: Hide) -> object:
+    if isinstance(it, str):
+        return it if isinstance(it, Enum) else hide(it)
+    if isinstance(it, dict):
+        pairs = cast("dict[object, object]", it)
+        return {key: _redacted(value, hide) for key, value in pairs.items()}
+    for kind in _SEVERAL:
+        if isinstance(it, kind):
+            make = cast("Callable[[Iterable[object]], object]", kind)
+            return make(_redacted(part, hide) for part in cast("Iterable[object]", it))
+    if is_dataclass(it) and not isinstance(it, type):
+        return _redacted_fields(it, hide)
+    return it
+
+
+def _redacted_fields(it: object, hide: Hide) -> object:
+    """The very object where nothing in it changes."""
+    before = {field.name: getattr(it, field.name) for field in fields(it)}  # type: ignore[arg-type]  # a dataclass
+    after = {name: _redacted(value, hide) for name, value in before.items()}
+    changed = {name: value for name, value in after.items() if value != before[name]}
+    return replace(it, **changed) if changed else it  # type: ignore[type-var]  # a dataclass

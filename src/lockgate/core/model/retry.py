@@ -1,0 +1,201 @@
+"""S1's decision: what follows one attempt of a sandboxed call. Others do the waiting."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from types import MappingProxyType
+
+from lockgate.core.model.exits import ErrorClassifier
+from lockgate.core.model.findings import GateFeedback, Identity, identity, normalise
+from lockgate.core.model.limits import (
+    BACKOFF_MULTIPLIER,
+    BASE_DELAY_MS,
+    MAX_ATTEMPTS,
+    RetryConfig,
+    Strategy,
+)
+from lockgate.core.model.task import AgentPhase, IterationOutcome, IterationRecord, TaskId
+
+RETRYABLE = frozenset({AgentPhase.GREEN, AgentPhase.VERIFY})
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """What to run. The id names this one call; the same command run again has another id."""
+
+    id: str
+    argv: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResult:
+    """How one attempt ended. No exit code means killed; `timed_out`, that our own limit did it."""
+
+    exit_code: int | None
+    output: str = ""
+    timed_out: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RetryOptions:
+    max_attempts: int = MAX_ATTEMPTS
+    base_delay_ms: int = BASE_DELAY_MS
+    backoff_multiplier: float = BACKOFF_MULTIPLIER
+
+
+@dataclass(frozen=True, slots=True)
+class Accept:
+    """The result goes to the caller as it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class RetryAfter:
+    delay_ms: float
+
+
+@dataclass(frozen=True, slots=True)
+class Exhausted:
+    """No further attempt; `transient` when the last one failed for its surroundings."""
+
+    transient: bool
+
+
+AttemptDecision = Accept | RetryAfter | Exhausted
+
+
+def after_attempt(
+    phase: AgentPhase, attempt: int, result: ToolResult, options: RetryOptions
+) -> AttemptDecision:
+    """What follows the attempt with this index, counted from 0. Our own time-out is not retried."""
+    if result.exit_code == 0 or phase not in RETRYABLE:
+        return Accept()
+    transient = ErrorClassifier.classify(result.exit_code) == "TransientError"
+    if result.timed_out or attempt + 1 >= options.max_attempts:
+        return Exhausted(transient)
+    return RetryAfter(options.base_delay_ms * options.backoff_multiplier**attempt)
+
+
+# Entropy: the same failure repeating, in one call or from one evaluation to the next.
+
+
+REPEATS_OF_A_CALL = 3
+REPEATS_OF_FINDINGS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """What makes two calls the same one: the id differs each time, this does not."""
+
+    argv: tuple[str, ...]
+    phase: AgentPhase
+
+
+@dataclass(frozen=True, slots=True)
+class Streak:
+    """How often in a row a command failed with this fingerprint."""
+
+    fingerprint: str
+    length: int = 1
+
+    def followed_by(self, fingerprint: str) -> "Streak":
+        same = fingerprint == self.fingerprint
+        return Streak(fingerprint, self.length + 1 if same else 1)
+
+    @property
+    def triggers(self) -> bool:
+        return self.length >= REPEATS_OF_A_CALL
+
+
+class EntropyDetector:
+    """Remembers each command's streak; built anew from the streaks that were kept."""
+
+    def __init__(
+        self, streaks: Mapping[Command, Streak] | None = None, *, workspaces: Sequence[str] = ()
+    ) -> None:
+        self._streaks = dict(streaks or {})
+        self._workspaces = tuple(workspaces)
+
+    def record(self, tool_call: ToolCall, phase: AgentPhase, output: str = "") -> bool:
+        """Count a failure that used up its attempts; True when it is one repetition too many."""
+        command = Command(tool_call.argv, phase)
+        seen = fingerprint(output, self._workspaces)
+        before = self._streaks.get(command)
+        streak = before.followed_by(seen) if before else Streak(seen)
+        self._streaks[command] = streak
+        return streak.triggers
+
+    @property
+    def streaks(self) -> Mapping[Command, Streak]:
+        return MappingProxyType(self._streaks)
+
+    @property
+    def triggered(self) -> bool:
+        return any(streak.triggers for streak in self._streaks.values())
+
+
+def fingerprint(output: str, workspaces: Sequence[str] = ()) -> str:
+    # A lone surrogate, as undecodable output has them, must not stop us.
+    return sha256(normalise(output, workspaces).encode(errors="surrogatepass")).hexdigest()
+
+
+def findings_repeat(feedbacks: Sequence[GateFeedback]) -> bool:
+    """Whether the last evaluations, oldest first, failed with the same set of findings."""
+    last = feedbacks[-REPEATS_OF_FINDINGS:]
+    return len(last) == REPEATS_OF_FINDINGS and len({_identities(it) for it in last}) == 1
+
+
+def _identities(feedback: GateFeedback) -> frozenset[Identity]:
+    """Of a failure without findings, its summary is all there is to compare."""
+    found = frozenset(identity(feedback.gate_name, finding) for finding in feedback.findings)
+    return found or frozenset({Identity(feedback.gate_name, "", normalise(feedback.summary))})
+
+
+# S3's retry controller: whether to try again, and with which agent.
+
+
+__all__ = ["IterationOutcome", "IterationRecord", "RetryController"]
+
+
+@dataclass(frozen=True, slots=True)
+class RetryController:
+    task_id: TaskId
+    config: RetryConfig
+    history: tuple[IterationRecord, ...] = ()
+
+    def should_retry(self) -> bool:
+        """Whether another iteration may begin, by the number of the last one."""
+        if not self.history:
+            return self.config.max_iterations > 0
+        last = self.history[-1]
+        retryable = last.outcome is IterationOutcome.FAILED_WITH_RETRY
+        return retryable and last.iteration < self.config.max_iterations
+
+    def should_use_fresh_agent(
+        self, *, context_exhausted: bool = False, call_repeats: bool = False
+    ) -> bool:
+        """`call_repeats` is the entropy of a call (S1); that of the findings is seen from here."""
+        match self.config.strategy:
+            case Strategy.SAME:
+                return False
+            case Strategy.FRESH:
+                return True
+            case Strategy.AUTO:
+                return context_exhausted or call_repeats or self._agent_is_spent()
+
+    def record_iteration(self, record: IterationRecord) -> "RetryController":
+        return replace(self, history=(*self.history, record))
+
+    def _agent_is_spent(self) -> bool:
+        failed = tuple(self._failed_in_a_row())
+        by_this_agent = [it for it in failed if it.agent_id == failed[0].agent_id]
+        newest_first = [it.feedback for it in failed if it.feedback]
+        return len(by_this_agent) >= self.config.fresh_after_failures or findings_repeat(
+            newest_first[::-1]
+        )
+
+    def _failed_in_a_row(self) -> Iterator[IterationRecord]:
+        """Newest first, back to the last pass."""
+        for record in reversed(self.history):
+            if record.outcome is IterationOutcome.PASSED:
+                return
+            yield record

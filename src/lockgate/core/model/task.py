@@ -1,0 +1,310 @@
+"""The nouns: a task, where it stands, and who acts on it."""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import NewType
+
+from lockgate.core.model.findings import GateFeedback
+from lockgate.core.model.limits import LARGE_BYTES, LARGE_FILES, Limits, RetryConfig
+
+# Seats: the reviewers that an evaluation has asked for, and what became of each.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seat:
+    """One reviewer of one gate: a dimension, a pass, or the synthesis."""
+
+    gate: str
+    dimension: str
+    generation: int  # of the session that was asked for last
+    agent: str = ""  # another harness than the author's
+    said: str = ""  # what it handed in, as JSON
+    lost: bool = False  # its session ended without a verdict
+
+    @property
+    def name(self) -> str:
+        return f"{self.gate}.{self.dimension}"
+
+
+TaskId = NewType("TaskId", str)
+ProjectId = NewType("ProjectId", str)
+SessionId = NewType("SessionId", str)
+
+
+class Status(StrEnum):
+    """Where a task stands on the map. The value is what people read, the name what is stored."""
+
+    PENDING = "pending"
+    CLARIFICATION = "clarification"
+    WORKING = "working"
+    AGENT_REVIEW = "agent-review"
+    REVIEWING = "reviewing"
+    STUCK = "stuck"
+    PAUSED_FOR_INTERVENTION = "paused-for-intervention"
+    DONE = "done"
+    CANCELLED = "cancelled"
+
+
+class Role(StrEnum):
+    """What an agent is on a task."""
+
+    WORKER = "worker"
+    REVIEWER = "reviewer"
+
+
+class Actor(StrEnum):
+    """Who asks for a move: a session's token makes an agent of its role, no token a human."""
+
+    WORKER = "worker"
+    REVIEWER = "reviewer"
+    HUMAN = "human"
+    ORCHESTRATOR = "orchestrator"
+
+
+class AgentPhase(StrEnum):
+    """A step's phase (S0, S1); only GREEN and VERIFY are retried."""
+
+    RED = "RED"
+    GREEN = "GREEN"
+    REFACTOR = "REFACTOR"
+    VERIFY = "VERIFY"
+
+
+class Cause(StrEnum):
+    """Why the orchestrator moved a task, where the arrow alone does not say."""
+
+    CRASH_THRESHOLD = "crash-threshold"
+    REVIEW_ROUNDS = "review-rounds"
+    MAX_ITERATIONS = "max-iterations"
+    FAIL_FAST = "fail-fast"
+    GATE_BROKEN = "gate-broken"
+    BUDGET = "budget"
+    ESCALATION_THRESHOLD = "escalation-threshold"
+    DROPPED_FROM_TRAIN = "dropped-from-train"
+
+
+class GateKind(StrEnum):
+    COMMAND = "command"
+    DIFFERENTIAL = "differential"
+    PARALLEL_REVIEW = "parallel_review"
+    MULTIPASS_REVIEW = "multipass_review"
+    HUMAN = "human"
+
+
+REVIEWS = frozenset({GateKind.PARALLEL_REVIEW, GateKind.MULTIPASS_REVIEW})
+
+
+@dataclass(frozen=True, slots=True)
+class Working:
+    """An agent works on the task."""
+
+    agent_id: str
+    iteration: int
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluating:
+    """The agent signalled that it is done; gates are being evaluated."""
+
+    agent_id: str
+    iteration: int
+    gate_index: int
+
+
+@dataclass(frozen=True, slots=True)
+class NeedsFixes:
+    """A gate failed; its feedback goes back to an agent."""
+
+    agent_id: str
+    iteration: int
+    feedback: GateFeedback
+
+
+@dataclass(frozen=True, slots=True)
+class GatesPassed:
+    """Every gate passed; ready for the merge queue."""
+
+    agent_id: str
+    completed_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Stuck:
+    """A limit was reached; a human is needed."""
+
+    agent_id: str
+    iterations: int
+    last_feedback: GateFeedback
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """Not to be retried."""
+
+    reason: str
+
+
+TaskPhase = Working | Evaluating | NeedsFixes | GatesPassed | Stuck | Failed
+
+
+class IterationOutcome(StrEnum):
+    PASSED = "Passed"
+    FAILED_WITH_RETRY = "FailedWithRetry"
+    FAILED_MAX_ITERATIONS = "FailedMaxIterations"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IterationRecord:
+    """One iteration as it ended: who worked, and what the gates said."""
+
+    iteration: int
+    agent_id: str
+    outcome: IterationOutcome
+    feedback: GateFeedback | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GateRef:
+    """A configured gate, as much of it as a decision needs."""
+
+    name: str
+    kind: GateKind
+    fail_fast: bool = False
+    serial: bool = False
+    conditional: bool = False  # it has a `when`, which somebody has to look at first
+    reviewers: tuple[str, ...] = ()  # a parallel review's dimensions, the advisory ones among them
+    advisory: tuple[str, ...] = ()
+    agent: str = ""  # the reviewers' harness, where it is not the author's
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """What a task's agents may use up; 0 is no limit."""
+
+    usd: float = 0.0
+    tokens: int = 0
+    minutes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Approval:
+    """A human's yes to one gate; it holds for this patch and no other."""
+
+    gate: str
+    patch: str
+    comment: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """How much a change is: the files that differ, and the bytes that it adds to them."""
+
+    files: int = 0
+    added: int = 0
+
+    @property
+    def large(self) -> bool:
+        return self.files > LARGE_FILES or self.added > LARGE_BYTES
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checkpoint:
+    """What was there when an agent, or its hook, called; the files are seen, the rest is said."""
+
+    sequence: int
+    type: str
+    files_modified: tuple[str, ...]
+    work_summary: str
+    confidence: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pinned:
+    """The rules a task started with. They do not move while it runs."""
+
+    base_commit: str
+    config_hash: str
+    base: str = "main"  # the branch that the change is to land on
+    limits: Limits = Limits()
+    retry: RetryConfig = RetryConfig()
+    gates: tuple[GateRef, ...] = ()
+    respawn: bool = True
+    protect: tuple[str, ...] = ()
+    lands_alone: bool = False  # `[merge] mode = "auto"`: a human is asked of what steers
+    budget: Budget = Budget()
+    sandboxed: bool = True
+    steps: tuple[str, ...] = ()  # their names, each behind those that it comes after
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """One piece of work: one TASK.md, one branch, one workspace. Its row holds every counter."""
+
+    id: TaskId
+    project: ProjectId
+    summary: str  # one line for people; an agent may rewrite it
+    goal: str  # what a human asked for; no agent writes it
+    branch: str
+    agent: str
+    created: float
+    updated: float
+    rev: int = 0
+    status: Status = Status.PENDING
+    phase: TaskPhase | None = None
+    priority: int = 3
+    auto_start: bool = True
+    depends_on: tuple[TaskId, ...] = ()
+    iteration: int = 0
+    review_round: int = 0
+    crash_count: int = 0
+    failed_attempts: int = 0
+    generation: int = 0  # the rev that asked for the current worker; an older one is not heard
+    since: int = 0  # the rev at which it came to its status
+    dead: bool = False
+    taken_over: bool = False  # a human sits in its workspace; no agent is started
+    not_before: float = 0.0  # no agent is started before this time: a usage limit
+    exhausted: bool = False  # the last agent's context is full
+    usd: float = 0.0
+    tokens: int = 0
+    seconds: float = 0.0
+    candidate: str = ""  # the commit that is judged
+    patch: str = ""  # what it changes, whatever it is based on: approvals are bound to that
+    size: Size = Size()
+    protected: tuple[str, ...] = ()  # the files of it that a human sees first
+    passed: tuple[str, ...] = ()  # the gates that have passed on it
+    waiting: str = ""  # the gate that waits for a human
+    approvals: tuple[Approval, ...] = ()
+    seats: tuple[Seat, ...] = ()  # the reviewers of this evaluation
+    steps_passed: tuple[str, ...] = ()
+    step_failures: int = 0  # in a row, of the worker that is at it now
+    escalated: str = ""  # how its steps failed a worker, until one passes or a human takes part
+    troubled: str = ""  # what Lockgate keeps failing to do for it
+    to_land: bool = False  # a human said yes to landing it
+    held: str = ""  # why it is kept from landing
+    landed: str = ""  # the commit that brings it, once the target is about to be moved there
+    cause: Cause | None = None
+    directive: str = ""
+    history: tuple[IterationRecord, ...] = ()  # since the iterations were last counted from one
+    spent: frozenset[str] = field(default_factory=frozenset[str])
+    pinned: Pinned | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Session:
+    """One run of an agent. Its token, kept as a hash, lets it act as its role on its task."""
+
+    id: SessionId
+    task: TaskId
+    role: Role
+    round: int
+    generation: int
+    token_hash: str
+    started: float
+    directory: str | None = None
+    ended: float | None = None
+    agent: str = ""
+    native: str = ""  # the id by which the agent's own program resumes it
+    interactive: bool = False
+    usd: float = 0.0  # as its program reported it
+    tokens: int = 0
+    seat: str = ""  # a reviewer's

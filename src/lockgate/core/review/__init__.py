@@ -1,0 +1,1 @@
+"""Reviews: what a reviewer hands in, and how several are joined."""

@@ -1,0 +1,294 @@
+"""What a reviewer hands in: JSON in, a verdict with findings, joined findings, or a problem out."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import cast
+
+from lockgate.core.model.findings import Finding, Location, Priority, blocks
+from lockgate.core.text.task_file import Verdict
+
+MOST_FINDINGS = 200
+MOST_GROUPS = 2_000
+LONGEST_TEXT = 2_000
+LONGEST_SUMMARY = 20_000  # it may be a whole review in prose
+LAST_LINE = 10_000_000
+NO_FINDING = "the reviewer's verdict is FAIL, without a finding"
+_DIGITS = 18
+_SHOWN = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """One reviewer's word. `converged` says that another pass would find nothing."""
+
+    verdict: Verdict
+    summary: str = ""
+    findings: tuple[Finding, ...] = ()
+    converged: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Findings that are one problem, by the numbers they were shown with, in new words."""
+
+    of: tuple[int, ...]
+    issue: str
+    suggestion: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    groups: tuple[Group, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Why nothing was handed in, in words by which its author can mend it."""
+
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Object:
+    """A JSON object, each key once."""
+
+    values: Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class _Key:
+    """What a key may hold; one that is not required may also be null."""
+
+    holds: Callable[[object], bool]
+    allowed: str
+    required: bool = False
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
+
+
+def _is_said(value: object) -> bool:
+    return isinstance(value, str) and bool(_words(value))
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= LAST_LINE
+
+
+def _is_verdict(value: object) -> bool:
+    return isinstance(value, str) and value.strip().lower() in set(Verdict)
+
+
+def _is_priority(value: object) -> bool:
+    return isinstance(value, str) and value.strip().upper() in set(Priority)
+
+
+def _is_list(most: int) -> Callable[[object], bool]:
+    return lambda value: isinstance(value, list) and len(cast("list[object]", value)) <= most
+
+
+_TEXT = _Key(_is_text, "a text")
+_SAID = _Key(_is_said, "a text that says something", required=True)
+_NUMBER = _Key(_is_number, f"a whole number from 1 to {LAST_LINE}")
+_SUBMISSION = {
+    "verdict": _Key(_is_verdict, "PASS or FAIL", required=True),
+    "summary": _TEXT,
+    "findings": _Key(_is_list(MOST_FINDINGS), f"a list of at most {MOST_FINDINGS} findings"),
+    "converged": _Key(lambda value: isinstance(value, bool), "true or false"),
+}
+_FINDING = {
+    "priority": _Key(_is_priority, "P0, P1, P2 or P3", required=True),
+    "issue": _SAID,
+    "file": _TEXT,
+    "line": _NUMBER,
+    "column": _NUMBER,
+    "suggestion": _TEXT,
+}
+_JOINED = {
+    "groups": _Key(_is_list(MOST_GROUPS), f"a list of at most {MOST_GROUPS} groups", required=True)
+}
+_GROUP = {
+    "of": _Key(_is_list(MOST_GROUPS), "a list of numbers of findings", required=True),
+    "issue": _SAID,
+    "suggestion": _TEXT,
+}
+
+
+def submission(
+    text: str, *, synthesis: bool = False, shown: int | None = None
+) -> Submission | Joined | Problem:
+    """Any text gives one of the three. `shown` is how many findings a synthesis was shown."""
+    read = _read(text)
+    if isinstance(read, Problem):
+        return read
+    return _joined(read, shown) if synthesis else _submission(read)
+
+
+def settled(said: Submission) -> Submission:
+    """The verdict as the findings have it: what blocks is a FAIL, and a FAIL has what blocks."""
+    if any(blocks(finding) for finding in said.findings):
+        return replace(said, verdict=Verdict.FAIL)
+    if said.verdict is Verdict.PASS:
+        return said
+    because = Finding(Priority.P1_MAJOR, said.summary or NO_FINDING)
+    return replace(said, findings=(because, *said.findings))
+
+
+def _submission(value: object) -> Submission | Problem:
+    it = _checked("the document", value, _SUBMISSION)
+    if isinstance(it, Problem):
+        return it
+    findings: list[Finding] = []
+    for number, each in enumerate(_items(it, "findings"), 1):
+        finding = _finding(f"finding {number}", each)
+        if isinstance(finding, Problem):
+            return finding
+        findings.append(finding)
+    verdict = Verdict(_text(it, "verdict").lower())
+    converged = it.values.get("converged") is True
+    summary = _text(it, "summary", LONGEST_SUMMARY)
+    return settled(Submission(verdict, summary, tuple(findings), converged))
+
+
+def _finding(where: str, value: object) -> Finding | Problem:
+    it = _checked(where, value, _FINDING)
+    if isinstance(it, Problem):
+        return it
+    file = " ".join(_text(it, "file").split())
+    line = _number(it, "line")
+    if line and not file:
+        return Problem(f'{where}: "line" is {line}, but "file" is missing; name the file too')
+    return Finding(
+        Priority(_text(it, "priority").upper()),
+        _text(it, "issue"),
+        Location(file, line, _number(it, "column") if line else None) if file else None,
+        _text(it, "suggestion") or None,
+    )
+
+
+def _joined(value: object, shown: int | None) -> Joined | Problem:
+    it = _checked("the document", value, _JOINED)
+    if isinstance(it, Problem):
+        return it
+    groups: list[Group] = []
+    taken: set[int] = set()
+    for number, each in enumerate(_items(it, "groups"), 1):
+        group = _group(f"group {number}", each, taken, MOST_GROUPS if shown is None else shown)
+        if isinstance(group, Problem):
+            return group
+        groups.append(group)
+        taken.update(group.of)
+    return Joined(tuple(groups))
+
+
+def _group(where: str, value: object, taken: set[int], last: int) -> Group | Problem:
+    it = _checked(where, value, _GROUP)
+    if isinstance(it, Problem):
+        return it
+    of: list[int] = []
+    for number in _items(it, "of"):
+        if not isinstance(number, int) or isinstance(number, bool) or not 1 <= number <= last:
+            return Problem(f'{where}: "of" names {_shown(number)}; allowed are 1 to {last}')
+        if number in taken or number in of:
+            return Problem(f'{where}: "of" names {number}, which is named already; name it once')
+        of.append(number)
+    if not of:
+        return Problem(f'{where}: "of" is empty; name the findings that are one')
+    return Group(tuple(of), _text(it, "issue"), _text(it, "suggestion") or None)
+
+
+def _read(text: str) -> object | Problem:
+    try:
+        return cast(
+            "object",  # whatever JSON holds
+            json.loads(
+                text, object_pairs_hook=_once, parse_int=_whole, parse_constant=_no_constant
+            ),
+        )
+    except RecursionError:
+        return Problem("it is not taken as JSON: it is nested too deeply")
+    except ValueError as error:
+        return Problem(f"it is not one JSON document: {error}")
+
+
+def _once(pairs: Sequence[tuple[str, object]]) -> _Object:
+    values: dict[str, object] = {}
+    for key, value in pairs:
+        if key in values:
+            raise ValueError(f"an object has the key {_shown(key)} twice")
+        values[key] = value
+    return _Object(values)
+
+
+def _whole(digits: str) -> int:
+    if len(digits) > _DIGITS:
+        raise ValueError(f"the number {digits[:_DIGITS]}... is too large")
+    return int(digits)
+
+
+def _no_constant(name: str) -> object:
+    raise ValueError(f"{name} is no number of JSON")
+
+
+def _checked(where: str, value: object, keys: Mapping[str, _Key]) -> _Object | Problem:
+    if not isinstance(value, _Object):
+        return Problem(f"{where} is {_shown(value)}; it must be an object with {_listed(keys)}")
+    unknown = [_shown(key) for key in value.values if key not in keys]
+    if unknown:
+        return Problem(
+            f"{where} has keys that mean nothing: {', '.join(unknown[:5])};"
+            f" allowed are {_listed(keys)}"
+        )
+    for name, key in keys.items():
+        held = value.values.get(name)
+        if held is None and not key.required:
+            continue
+        if not key.holds(held):
+            has = f"is {_shown(held)}" if name in value.values else "is missing"
+            return Problem(f'{where}: "{name}" {has}; it must be {key.allowed}')
+    return value
+
+
+def _listed(keys: Mapping[str, _Key]) -> str:
+    return ", ".join(f'"{name}"' for name in keys)
+
+
+def _shown(value: object) -> str:
+    """Short and on one line, however deep or long the value is."""
+    match value:
+        case _Object():
+            return "an object"
+        case list():
+            return f"a list of {len(cast('list[object]', value))}"
+        case str():
+            short = value if len(value) <= _SHOWN else f"{value[:_SHOWN]}..."
+            return ascii(short) if not short.isprintable() else f'"{short}"'
+        case None | bool():
+            return json.dumps(value)
+        case _:
+            return str(value)[:_SHOWN]
+
+
+def _items(it: _Object, name: str) -> list[object]:
+    return cast("list[object]", it.values.get(name) or [])  # checked
+
+
+def _text(it: _Object, name: str, longest: int = LONGEST_TEXT) -> str:
+    value = it.values.get(name)
+    return _words(value, longest) if isinstance(value, str) else ""
+
+
+def _number(it: _Object, name: str) -> int | None:
+    value = it.values.get(name)
+    return value if isinstance(value, int) else None
+
+
+def _words(text: str, longest: int = LONGEST_TEXT) -> str:
+    """The text without control characters but for line breaks and tabs, and cut."""
+    lines = (
+        "".join(it for it in line if it.isprintable() or it == "\t") for line in text.splitlines()
+    )
+    whole = "\n".join(lines).strip()
+    return whole if len(whole) <= longest else whole[: longest - 1].rstrip() + "\u2026"

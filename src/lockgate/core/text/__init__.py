@@ -1,0 +1,1 @@
+"""Reading and writing text: Markdown, TASK.md, feedback, paths."""

@@ -1,0 +1,1 @@
+"""The merge train's rules: what is built, tested and landed next."""
