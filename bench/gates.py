@@ -20,8 +20,8 @@ from lockgate.core.model.gates import CommandGate, Placement, Where
 from lockgate.core.model.results import Passed
 from lockgate.core.model.task import Task, TaskId
 from lockgate.ports import Project
-from lockgate.services.gate_runner import Evaluation, GateRunner
-from lockgate.services.rulebook import nobodys_task
+from lockgate.services.gates.commit_check import nobodys_task
+from lockgate.services.gates.runner import Evaluation, GateRunner
 
 GATES = 10
 ROUNDS = 30

@@ -7,8 +7,8 @@ from lockgate.bootstrap import App, open_app
 from lockgate.core.lifecycle.moves import Move
 from lockgate.core.model.task import Status, Task, TaskId
 from lockgate.ports import Project
-from lockgate.services.callers import HUMAN
-from lockgate.services.tasks import NewTask
+from lockgate.services.task.callers import HUMAN
+from lockgate.services.task.tasks import NewTask
 
 WHO = ("-c", "user.name=bench", "-c", "user.email=bench@localhost")  # HOME may have no identity
 CONTEXT = "The login page sends people back to where they were, and then to the login page again."

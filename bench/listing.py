@@ -12,7 +12,7 @@ from lockgate.bootstrap import App
 from lockgate.core.model.task import Status, Task, TaskId
 from lockgate.core.text.task_file import frontmatter
 from lockgate.ports import TaskFilter
-from lockgate.services.views import PAGE
+from lockgate.services.task.views import PAGE
 
 ROUNDS = 60
 FEW, MANY = 1_000, 100_000

@@ -18,8 +18,8 @@ from bench.home import add_task, make_home, move
 from bench.transition import appending
 from lockgate.bootstrap import App
 from lockgate.core.model.task import Session, SessionId, Status, Task
-from lockgate.services.callers import HUMAN
-from lockgate.services.tasks import NewTask
+from lockgate.services.task.callers import HUMAN
+from lockgate.services.task.tasks import NewTask
 
 SESSIONS = 200
 ROUNDS = 40

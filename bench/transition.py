@@ -32,7 +32,7 @@ from lockgate.core.lifecycle.decision import Decision
 from lockgate.core.model.task import Status, Task
 from lockgate.core.text.task_file import frontmatter
 from lockgate.ports import Project
-from lockgate.services.callers import HUMAN
+from lockgate.services.task.callers import HUMAN
 
 ROUNDS = 100
 PROFILED = 500

@@ -10,8 +10,8 @@ from lockgate.bootstrap import make_demo_repository, open_app
 from lockgate.core.lifecycle.moves import Move
 from lockgate.core.model.limits import ESCALATION_THRESHOLD
 from lockgate.core.model.task import Status
-from lockgate.services.callers import HUMAN
-from lockgate.services.tasks import NewTask
+from lockgate.services.task.callers import HUMAN
+from lockgate.services.task.tasks import NewTask
 
 WANTED = "PAUSED_FOR_INTERVENTION"
 

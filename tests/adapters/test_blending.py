@@ -12,7 +12,7 @@ from lockgate.core.config.settings import EnvSettings, Settings
 from lockgate.core.differential.plan import Mixed
 from lockgate.core.model.task import Task
 from lockgate.errors import Unavailable
-from lockgate.ports.comparing import Blend
+from lockgate.ports.differential import Blend
 from tests.adapters.workshop import BARE, BOXED, Workshop, asked, git
 
 

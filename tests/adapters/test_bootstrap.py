@@ -9,7 +9,7 @@ import pytest
 from lockgate.bootstrap import config_schema, home_of, open_app
 from lockgate.bootstrap.train import merge_queue
 from lockgate.errors import Overtaken, Refused
-from lockgate.services.gate_runner import GateRunner
+from lockgate.services.gates.runner import GateRunner
 
 
 def test_the_home_is_the_one_that_was_named(tmp_path) -> None:

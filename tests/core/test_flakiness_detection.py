@@ -17,7 +17,7 @@ from lockgate.core.model.exits import (
 from lockgate.core.model.retry import ToolCall, ToolResult
 from lockgate.core.model.task import AgentPhase
 from lockgate.errors import SandboxRetryExhaustedError
-from lockgate.services.patience import SandboxRetryProtocol
+from lockgate.services.gates.retry_protocol import SandboxRetryProtocol
 
 CALL = ToolCall("call-1", ("pytest", "-q"))
 

@@ -18,14 +18,16 @@ from lockgate.core.train.model import (
 )
 from lockgate.core.train.plan import plan
 from lockgate.core.train.walk import LANDINGS_A_LEVEL
-from lockgate.services.train_run import Planner, Run
-from lockgate.services.train_simulator import (
+from lockgate.services.train.simulator import (
+    Planner,
+    Run,
+    Scenario,
     Simulated,
+    World,
     chain_throughput,
     serial_throughput,
     simulate,
 )
-from lockgate.services.train_world import Scenario, World
 
 CHECKED = 500
 SOAKED = 10_000

@@ -20,8 +20,8 @@ from lockgate.core.model.retry import (
 )
 from lockgate.core.model.task import AgentPhase
 from lockgate.errors import LockgateError, SandboxRetryExhaustedError
-from lockgate.services import patience
-from lockgate.services.patience import SandboxRetryProtocol, ToolProxy
+from lockgate.services.gates import retry_protocol
+from lockgate.services.gates.retry_protocol import SandboxRetryProtocol, ToolProxy
 
 CALL = ToolCall("call-7", ("make", "test"))
 failures = st.none() | st.integers().filter(bool)
@@ -179,7 +179,7 @@ def test_options_set_the_attempts_and_the_waits(
 def test_the_protocol_knows_no_timer_of_its_own() -> None:
     imported = {
         name.split(".")[0]
-        for node in ast.walk(ast.parse(inspect.getsource(patience)))
+        for node in ast.walk(ast.parse(inspect.getsource(retry_protocol)))
         if isinstance(node, ast.Import | ast.ImportFrom)
         for name in ([node.module or ""] if isinstance(node, ast.ImportFrom) else [])
     }
@@ -219,7 +219,7 @@ def test_side_effects_happen_once_however_many_attempts_it_took(fails: int) -> N
 
 
 def test_the_executor_is_bound_to_start_from_a_fresh_tree() -> None:
-    promise = inspect.getdoc(patience.SandboxExecutor.execute) or ""
+    promise = inspect.getdoc(retry_protocol.SandboxExecutor.execute) or ""
 
     assert "same fresh tree each time" in promise
 

@@ -13,8 +13,8 @@ from pathlib import Path
 from lockgate.adapters.sessions.door import Request, ask
 from lockgate.bootstrap import App, open_app
 from lockgate.core.model.task import Status, Task, TaskId
-from lockgate.services.callers import HUMAN
-from lockgate.services.tasks import NewTask
+from lockgate.services.task.callers import HUMAN
+from lockgate.services.task.tasks import NewTask
 from tests.agreeing import agree
 from tests.scenarios.world import git
 

@@ -12,8 +12,8 @@ import pytest
 
 from lockgate.core.lifecycle.moves import Move
 from lockgate.core.model.task import Cause, Role, Status
-from lockgate.services.callers import HUMAN
-from lockgate.services.views import needs_human
+from lockgate.services.task.callers import HUMAN
+from lockgate.services.task.views import needs_human
 from tests.e2e.orchestra import COMPLETE, CONFIG, REVIEWER, Orchestra, hands_off, worker, writes
 from tests.scenarios.world import git
 

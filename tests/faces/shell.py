@@ -21,7 +21,7 @@ from lockgate.core.lifecycle.decision import SpawnAgent
 from lockgate.core.model.task import Role, Status, TaskId
 from lockgate.faces.cli import output
 from lockgate.faces.cli.app import run
-from lockgate.services.attendance import Place
+from lockgate.services.task.sessions import Place
 from tests.agreeing import agree
 
 CONFIG = """\

@@ -20,7 +20,7 @@ from lockgate.core.model.task import Role, Status, TaskId
 from lockgate.faces.cli import output
 from lockgate.faces.cli.app import root
 from lockgate.faces.cli.app import run as run_in_process
-from lockgate.services import views
+from lockgate.services.task import views
 from tests.faces.shell import CONFIG, FAIL, HANDOFF, PASS, Shell, a_shell, commit_config
 
 EVENT_KEYS = ["seq", "time", "task", "type", "prev", "data"]

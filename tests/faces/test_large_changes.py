@@ -7,7 +7,7 @@ import pytest
 from lockgate.core.model.task import Size, Status, Task
 from lockgate.faces import queue_words, words
 from lockgate.faces.cli.ending import ending_text
-from lockgate.services.views import Board, BoardRow, TaskView, large_change, needs_human
+from lockgate.services.task.views import Board, BoardRow, TaskView, large_change, needs_human
 from tests.given import a_task
 
 SAID = "large change: 1,802 files, 0.0 MB added"

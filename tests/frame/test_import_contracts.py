@@ -46,6 +46,8 @@ PLANTED = [
     Planted("core-rooms", "core/unplaced.py", "import lockgate.core.model.task"),
     Planted("services", "services/planted.py", "import sqlite3"),
     Planted("services", "ports.py", "import subprocess"),
+    Planted("services-rooms", "services/task/tasks.py", "import lockgate.services.gates.runner"),
+    Planted("services-rooms", "services/unplaced.py", "import lockgate.core"),
     Planted("processes", "adapters/store/planted.py", "from subprocess import run"),
     Planted("processes", "faces/cli/planted.py", "import subprocess"),
     Planted("processes", "adapters/sessions/process.py", "import subprocess"),

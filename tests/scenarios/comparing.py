@@ -16,8 +16,8 @@ from lockgate.core.model.gates import CommandGate
 from lockgate.core.model.reports import Outcome, ReportRead, TestResult, Unreadable
 from lockgate.core.model.task import Task
 from lockgate.ports import Attempt, Cut, GateRun, Project
-from lockgate.ports.comparing import Blend
-from lockgate.services.differential_gate import DifferentialJudge
+from lockgate.ports.differential import Blend
+from lockgate.services.gates.differential import DifferentialJudge
 from tests.scenarios.stage import FakeWorkspaces
 
 BASE, CANDIDATE = "b" * 40, "c" * 40

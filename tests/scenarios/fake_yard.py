@@ -32,13 +32,12 @@ from lockgate.ports import (
     Target,
 )
 from lockgate.ports.train import ANYBODY
-from lockgate.services.configuration import BaseConfiguration
-from lockgate.services.gate_runner import GateRunner
-from lockgate.services.landing import Lander
-from lockgate.services.merge_queue import MergeQueue
-from lockgate.services.queueing import Queueing
-from lockgate.services.train_tests import TrainTests
-from lockgate.services.train_view import TrainView
+from lockgate.services.gates.runner import GateRunner
+from lockgate.services.task.projects import BaseConfiguration
+from lockgate.services.train.control import Queueing
+from lockgate.services.train.landing import Lander
+from lockgate.services.train.queue import MergeQueue, TrainTests
+from lockgate.services.train.view import TrainView
 from tests.given import HANDOFF
 from tests.scenarios.stage import FakeWorkspaces, Stage
 

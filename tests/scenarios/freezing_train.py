@@ -17,10 +17,9 @@ from lockgate.bootstrap import open_app
 from lockgate.core.train.epochs import Term
 from lockgate.core.train.model import Green, Result
 from lockgate.errors import LockgateError
-from lockgate.services.landing import Lander
-from lockgate.services.merge_queue import MergeQueue
-from lockgate.services.train_tests import Tested
-from lockgate.services.train_view import TrainView
+from lockgate.services.train.landing import Lander
+from lockgate.services.train.queue import MergeQueue, Tested
+from lockgate.services.train.view import TrainView
 
 TURNS = 5
 

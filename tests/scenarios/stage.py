@@ -19,25 +19,22 @@ from lockgate.core.model.secrets import Secret
 from lockgate.core.model.task import SessionId, Task, TaskId
 from lockgate.errors import Unavailable
 from lockgate.ports import Attempt, Change, Cut, GateRun, Project, Start, Unfit
-from lockgate.services.attendance import Attendance
-from lockgate.services.coordinator import Coordinator
-from lockgate.services.desks import Desks
-from lockgate.services.effector import Effector
-from lockgate.services.evidence import Witness
-from lockgate.services.gate_runner import Evaluation, GateRunner
-from lockgate.services.hands import Hands
-from lockgate.services.housekeeping import Housekeeper
-from lockgate.services.judge import Judge
-from lockgate.services.landing import Lander
-from lockgate.services.loop import Loop
-from lockgate.services.merge_queue import MergeQueue
-from lockgate.services.monitor import Monitor
-from lockgate.services.projects import Branches
-from lockgate.services.signals import Signals
-from lockgate.services.spawner import Spawner
-from lockgate.services.starter import Starter
-from lockgate.services.train_tests import TrainTests
-from lockgate.services.train_view import TrainView
+from lockgate.services.agents.monitor import Monitor
+from lockgate.services.agents.spawner import Desks, Spawner
+from lockgate.services.gates.evaluate import Judge
+from lockgate.services.gates.runner import Evaluation, GateRunner
+from lockgate.services.orchestrator.effects import Hands, Housekeeper
+from lockgate.services.orchestrator.loop import Loop
+from lockgate.services.orchestrator.starter import Starter
+from lockgate.services.task.coordinator import Coordinator
+from lockgate.services.task.evidence import Witness
+from lockgate.services.task.outbox import Effector
+from lockgate.services.task.projects import Branches
+from lockgate.services.task.sessions import Attendance
+from lockgate.services.task.signals import Signals
+from lockgate.services.train.landing import Lander
+from lockgate.services.train.queue import MergeQueue, TrainTests
+from lockgate.services.train.view import TrainView
 from tests.scenarios.world import World
 
 Differential = Callable[[Evaluation, DifferentialGate, Callable[[], bool]], SingleGateResult]

@@ -12,8 +12,8 @@ from lockgate.core.model.agents import End, Ending, Exit, Report, Usage
 from lockgate.core.model.task import Role, SessionId, Status
 from lockgate.errors import BadConfig, Refused, StaleTask, TransitionRefused, TurnDeclined
 from lockgate.ports import TaskFilter
-from lockgate.services.callers import HUMAN
-from lockgate.services.effector import Effector
+from lockgate.services.task.callers import HUMAN
+from lockgate.services.task.outbox import Effector
 from tests.scenarios.world import REVIEW_ONLY, World, git
 
 S = Status

@@ -13,8 +13,8 @@ from lockgate.core.model.results import Broken, Failed, Passed, SingleGateResult
 from lockgate.core.model.task import Cause, NeedsFixes, Pinned, ProjectId, Status, TaskId
 from lockgate.errors import Unavailable
 from lockgate.ports import Cut, Project
-from lockgate.services.callers import HUMAN
-from lockgate.services.gate_runner import Evaluation
+from lockgate.services.gates.runner import Evaluation
+from lockgate.services.task.callers import HUMAN
 from tests.given import HANDOFF, a_task
 from tests.scenarios.comparing import (
     BASE,

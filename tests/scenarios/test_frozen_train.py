@@ -25,8 +25,8 @@ from lockgate.core.model.task import TaskId
 from lockgate.core.train.epochs import Term
 from lockgate.core.train.model import Built, Commit
 from lockgate.ports import Arrived, Leave, Load, Project, Target
-from lockgate.services.landing import Lander
-from lockgate.services.train_view import Train, TrainView
+from lockgate.services.train.landing import Lander
+from lockgate.services.train.view import Train, TrainView
 from tests.scenarios.test_landings import Junction, asked
 from tests.scenarios.world import World, git
 

@@ -24,8 +24,8 @@ from lockgate.core.model.results import Broken, Failed, Passed, Waiting
 from lockgate.core.model.task import Approval, ProjectId, Status, TaskId
 from lockgate.core.wrappers.edits import Edit, edits
 from lockgate.ports import Attempt, Cut, GateRun, Project
-from lockgate.services.command_gate import Patience
-from lockgate.services.gate_runner import Evaluation, GateRunner, Wrapping
+from lockgate.services.gates.command import Patience
+from lockgate.services.gates.runner import Evaluation, GateRunner, Wrapping
 from tests.given import COMMIT, a_task
 from tests.scenarios.stage import FakeWorkspaces, no_differential, no_wait
 

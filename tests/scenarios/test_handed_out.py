@@ -8,10 +8,10 @@ import pytest
 from lockgate.bootstrap import App, open_app
 from lockgate.core.model.secrets import Secret
 from lockgate.core.model.task import Role, Status, TaskId
-from lockgate.services.attendance import Place
-from lockgate.services.callers import HUMAN, Caller, identify
-from lockgate.services.signals import Said
-from lockgate.services.tasks import NewTask
+from lockgate.services.task.callers import HUMAN, Caller, identify
+from lockgate.services.task.sessions import Place
+from lockgate.services.task.signals import Said
+from lockgate.services.task.tasks import NewTask
 from tests.given import HANDOFF
 from tests.scenarios.world import REVIEW_ONLY, World
 

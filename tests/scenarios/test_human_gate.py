@@ -10,8 +10,8 @@ from lockgate.core.model.findings import Finding, Location, Priority
 from lockgate.core.model.gates import PROTECTED
 from lockgate.core.model.task import Cause, NeedsFixes, Role, Status, TaskId
 from lockgate.errors import Refused, TransitionRefused
-from lockgate.services.callers import HUMAN, Caller, identify
-from lockgate.services.views import needs_human
+from lockgate.services.task.callers import HUMAN, Caller, identify
+from lockgate.services.task.views import needs_human
 from tests.given import HANDOFF, PASS
 from tests.scenarios.stage import Stage
 

@@ -15,10 +15,10 @@ from lockgate.core.lifecycle.transition import stay
 from lockgate.core.model.task import GatesPassed, Status, TaskId
 from lockgate.core.train.model import Built, Green, Red, Result
 from lockgate.ports import Project
-from lockgate.services import train_tests
-from lockgate.services.landing import Lander
-from lockgate.services.merge_queue import LOOK, MergeQueue
-from lockgate.services.train_view import TrainView
+from lockgate.services.train import queue
+from lockgate.services.train.landing import Lander
+from lockgate.services.train.queue import LOOK, MergeQueue
+from lockgate.services.train.view import TrainView
 from tests.scenarios.stage import Time
 from tests.scenarios.world import World, git
 
@@ -51,7 +51,7 @@ class NameGate:
     judge: Path
     green: set[str] = field(default_factory=set)  # trees
 
-    def run(self, it: train_tests.Tested, cancelled: Callable[[], bool]) -> tuple[Result, str]:
+    def run(self, it: queue.Tested, cancelled: Callable[[], bool]) -> tuple[Result, str]:
         names = asked(self.judge, "ls-tree", "--name-only", it.built.commit).split()
         bad = [it for it in names if it.startswith("bad")]
         pairs = [it for it in names if it.startswith("left") and f"right{it[4:]}" in names]

@@ -14,10 +14,10 @@ from lockgate.core.model.task import Actor, Cause, Role, Status, TaskId
 from lockgate.errors import TransitionRefused
 from lockgate.faces import words
 from lockgate.ports import Unfit
-from lockgate.services.callers import Caller
-from lockgate.services.loop import HEALTH_CHECK
-from lockgate.services.signals import Said
-from lockgate.services.views import at_rest, needs_human
+from lockgate.services.orchestrator.loop import HEALTH_CHECK
+from lockgate.services.task.callers import Caller
+from lockgate.services.task.signals import Said
+from lockgate.services.task.views import at_rest, needs_human
 from tests.given import HANDOFF
 from tests.scenarios.stage import Stage
 from tests.scenarios.world import REVIEW_ONLY, git

@@ -16,9 +16,9 @@ from lockgate.core.model.task import GatesPassed, Status, TaskId
 from lockgate.core.train.epochs import Term
 from lockgate.errors import Overtaken, Refused
 from lockgate.ports import InTheWay, Landing
-from lockgate.services import merge_queue
-from lockgate.services.callers import HUMAN
-from lockgate.services.merge_queue import LOOK, LOOK_AGAIN, MAY_STILL_PUSH, MergeQueue
+from lockgate.services.task.callers import HUMAN
+from lockgate.services.train import queue
+from lockgate.services.train.queue import LOOK, LOOK_AGAIN, MAY_STILL_PUSH, MergeQueue
 from tests.scenarios.fake_yard import Content, Railway, nothing, opened
 from tests.scenarios.world import git
 
@@ -392,7 +392,7 @@ def test_other_rules_on_the_target_are_tested_by(auto) -> None:
 
 
 def test_what_does_not_fit_into_one_go_is_done_in_the_next(auto, monkeypatch) -> None:
-    monkeypatch.setattr(merge_queue, "ROUNDS", 2)
+    monkeypatch.setattr(queue, "ROUNDS", 2)
     a, b = auto.ready("a"), auto.ready("b")
 
     auto.opens()

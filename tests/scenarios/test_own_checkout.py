@@ -11,7 +11,7 @@ from lockgate.core.model.results import Broken, Passed
 from lockgate.core.model.task import Status, Task
 from lockgate.errors import Unavailable
 from lockgate.ports import Attempt, GateRun, Project, Upkeep
-from lockgate.services.gate_runner import Evaluation, GateRunner
+from lockgate.services.gates.runner import Evaluation, GateRunner
 from tests.given import COMMIT, a_task
 from tests.scenarios.stage import no_wait
 from tests.scenarios.test_gate_runner import PROJECT, Gatehouse, Says

@@ -24,7 +24,7 @@ from hypothesis.stateful import (
 from lockgate.core.model.agents import USED_UP, End, Ending, Exit, Report, Usage
 from lockgate.core.model.task import Role, Status
 from lockgate.errors import Refused, TurnDeclined
-from lockgate.services.callers import HUMAN, Caller
+from lockgate.services.task.callers import HUMAN, Caller
 from tests.scenarios.world import World, git
 
 MAP = {

@@ -9,7 +9,7 @@ from lockgate.core.model.results import Broken, Passed
 from lockgate.core.model.task import Status, Task
 from lockgate.errors import Unavailable
 from lockgate.ports import Project
-from lockgate.services.gate_runner import Evaluation, GateRunner
+from lockgate.services.gates.runner import Evaluation, GateRunner
 from tests.given import COMMIT, a_task
 from tests.scenarios.stage import FakeWorkspaces, no_wait
 from tests.scenarios.test_gate_runner import PROJECT, Gatehouse, Says

@@ -26,9 +26,8 @@ from lockgate.core.model.reports import Outcome, ReportRead, TestResult, Unreada
 from lockgate.core.model.task import Role, Status
 from lockgate.errors import Refused, Unavailable
 from lockgate.ports import Attempt, Cut, GateRun
-from lockgate.services.callers import HUMAN, Caller
-from lockgate.services.step_sandbox import StepSandbox
-from lockgate.services.steps import Steps
+from lockgate.services.gates.steps import Steps, StepSandbox
+from lockgate.services.task.callers import HUMAN, Caller
 from tests.scenarios.stage import FakeWorkspaces, no_wait
 from tests.scenarios.test_gate_runner import tried
 from tests.scenarios.world import World

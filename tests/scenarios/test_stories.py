@@ -17,8 +17,8 @@ from lockgate.core.lifecycle.decision import (
 from lockgate.core.model.agents import End, Ending, Exit, Report
 from lockgate.core.model.task import Role, Status, TaskId
 from lockgate.errors import Refused
-from lockgate.services.callers import HUMAN, Caller
-from lockgate.services.runner import TaskRunner
+from lockgate.services.task.callers import HUMAN, Caller
+from lockgate.services.task.people import TaskRunner
 from tests.scenarios.world import World, git
 
 STORIES = sorted((Path(__file__).parent / "stories").glob("*.txt"))

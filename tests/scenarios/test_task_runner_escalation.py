@@ -9,8 +9,8 @@ from lockgate.core.model.escalation import EscalationGuard, escalation_guard
 from lockgate.core.model.limits import ESCALATION_THRESHOLD
 from lockgate.core.model.task import Actor, Role, Status
 from lockgate.errors import TransitionRefused, TurnDeclined
-from lockgate.services.callers import HUMAN
-from lockgate.services.runner import TaskRunner
+from lockgate.services.task.callers import HUMAN
+from lockgate.services.task.people import TaskRunner
 from tests.scenarios.world import REVIEW_ONLY, World
 
 S = Status

@@ -11,8 +11,8 @@ from lockgate.core.model.gates import CommandGate, HumanGate, Placement, Where
 from lockgate.core.model.task import Pinned
 from lockgate.core.train.model import Broken, Built, Commit, Green, Red, Tree
 from lockgate.ports import Cut
-from lockgate.services import train_tests
-from lockgate.services.gate_runner import GateRunner, Wrapping
+from lockgate.services.gates.runner import GateRunner, Wrapping
+from lockgate.services.train import queue
 from tests.scenarios.stage import Always, FakeWorkspaces, no_differential, no_wait
 from tests.scenarios.test_gate_runner import EDITED, NO_WAIT, PROJECT, Gatehouse, Wrapped, tried
 
@@ -20,8 +20,8 @@ BOTH = Placement(serial=True, on=(Where.CHANGE, Where.TRAIN))
 BUILT = Built(Commit("c" * 40), Tree("d" * 40))
 
 
-def a_test(*gates: CommandGate | HumanGate) -> train_tests.Tested:
-    return train_tests.Tested(
+def a_test(*gates: CommandGate | HumanGate) -> queue.Tested:
+    return queue.Tested(
         project=PROJECT,
         settings=Settings(formula="none", gates=gates, limits=NO_WAIT),
         rules=Pinned(base_commit="b" * 40, config_hash="r"),
@@ -39,7 +39,7 @@ def house() -> Gatehouse:
 
 
 @pytest.fixture
-def tests(tmp_path: Path, house: Gatehouse) -> train_tests.TrainTests:
+def tests(tmp_path: Path, house: Gatehouse) -> queue.TrainTests:
     workspaces = FakeWorkspaces(tmp_path)
     runner = GateRunner(
         home=tmp_path,
@@ -49,7 +49,7 @@ def tests(tmp_path: Path, house: Gatehouse) -> train_tests.TrainTests:
         delay=no_wait,
         differential=no_differential,
     )
-    return train_tests.TrainTests(workspaces, runner)
+    return queue.TrainTests(workspaces, runner)
 
 
 def test_a_flaky_command_gets_its_attempts_and_passes(tests, house) -> None:

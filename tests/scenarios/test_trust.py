@@ -11,7 +11,7 @@ from lockgate.core.lifecycle.decision import Decision, Evidence, PrepareWorkspac
 from lockgate.core.lifecycle.transition import stay
 from lockgate.core.model.task import Status, TaskId
 from lockgate.errors import Untrusted
-from lockgate.services.merge_queue import LOOK
+from lockgate.services.train.queue import LOOK
 from tests.given import HANDOFF
 from tests.scenarios.stage import Stage
 from tests.scenarios.test_landings import CONFIG, Junction, asked

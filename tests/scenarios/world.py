@@ -10,9 +10,9 @@ from lockgate.core.lifecycle.decision import SpawnAgent
 from lockgate.core.lifecycle.moves import Move
 from lockgate.core.model.task import Role, Status, Task, TaskId
 from lockgate.ports import Project
-from lockgate.services.attendance import NOWHERE, Place
-from lockgate.services.callers import HUMAN, Caller, identify
-from lockgate.services.tasks import NewTask
+from lockgate.services.task.callers import HUMAN, Caller, identify
+from lockgate.services.task.sessions import NOWHERE, Place
+from lockgate.services.task.tasks import NewTask
 from tests.agreeing import agree
 
 REVIEW_ONLY = """\

@@ -18,22 +18,18 @@ from lockgate.adapters.task_file import TaskFiles
 from lockgate.adapters.workspaces import GitWorkspaces
 from lockgate.bootstrap.configuring import base_configuration, home_of, repository_of
 from lockgate.core.lifecycle.trouble import Trouble
-from lockgate.services.approvals import Approvals
-from lockgate.services.attendance import Attendance
-from lockgate.services.callers import Caller, identify
-from lockgate.services.configuration import BaseConfiguration
-from lockgate.services.coordinator import Coordinator
-from lockgate.services.effector import Effector
-from lockgate.services.evidence import Witness
-from lockgate.services.handed_out import HandedOut
-from lockgate.services.imports import Imports
-from lockgate.services.initialise import Initialiser, Proposal, Wanted
-from lockgate.services.people import People
-from lockgate.services.projects import Projects
-from lockgate.services.runner import TaskRunner
-from lockgate.services.signals import Signals
-from lockgate.services.tasks import Tasks
-from lockgate.services.views import Views
+from lockgate.services.setup.init import Initialiser, Proposal, Wanted
+from lockgate.services.task.callers import Caller, identify
+from lockgate.services.task.coordinator import Coordinator
+from lockgate.services.task.evidence import Witness
+from lockgate.services.task.outbox import Effector
+from lockgate.services.task.people import Approvals, People, TaskRunner
+from lockgate.services.task.projects import BaseConfiguration, Projects
+from lockgate.services.task.secrets import HandedOut
+from lockgate.services.task.sessions import Attendance
+from lockgate.services.task.signals import Signals
+from lockgate.services.task.tasks import Imports, Tasks
+from lockgate.services.task.views import Views
 
 program_version, sandbox_trouble, sandbox_closes_sockets = version_of, trouble, sockets_closed
 path_outside_of = path_outside

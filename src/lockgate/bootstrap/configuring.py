@@ -7,8 +7,8 @@ from pathlib import Path
 from lockgate.adapters.git import GitRepository
 from lockgate.adapters.grants import FileGrants
 from lockgate.core.config.settings import Settings
-from lockgate.services.configuration import BaseConfiguration
-from lockgate.services.trust import Trust
+from lockgate.services.task.projects import BaseConfiguration
+from lockgate.services.task.trust import Trust
 
 
 def home_of(environ: Mapping[str, str]) -> Path:

@@ -7,11 +7,11 @@ from lockgate.adapters.clock import SystemChance, wait
 from lockgate.adapters.config.when import CelConditions
 from lockgate.adapters.workspaces import GitWorkspaces
 from lockgate.ports import GateRuns
-from lockgate.services.gate_runner import GateRunner, Wrapping
+from lockgate.services.gates.runner import GateRunner, Wrapping
 
 if TYPE_CHECKING:
-    from lockgate.services.differential_gate import DifferentialJudge
-    from lockgate.services.wrapped_command import WrappedCommands
+    from lockgate.services.gates.differential import DifferentialJudge
+    from lockgate.services.gates.wrappers import WrappedCommands
 
 
 def gate_runner(home: Path, workspaces: GitWorkspaces, gates: GateRuns) -> GateRunner:
@@ -35,7 +35,7 @@ def gate_runner(home: Path, workspaces: GitWorkspaces, gates: GateRuns) -> GateR
 
 def _wrapped_commands(home: Path, workspaces: GitWorkspaces, gates: GateRuns) -> "WrappedCommands":
     from lockgate.adapters.workspaces.blending import GitTrees
-    from lockgate.services.wrapped_command import WrappedCommands
+    from lockgate.services.gates.wrappers import WrappedCommands
 
     return WrappedCommands(home=home, workspaces=workspaces, trees=GitTrees(home), gates=gates)
 
@@ -47,7 +47,7 @@ def _differential_judge(
     from lockgate.adapters.measurements import FileMeasurements
     from lockgate.adapters.test_sources import FileTestSources
     from lockgate.adapters.workspaces.blending import GitTrees
-    from lockgate.services.differential_gate import DifferentialJudge
+    from lockgate.services.gates.differential import DifferentialJudge
 
     return DifferentialJudge(
         home=home,

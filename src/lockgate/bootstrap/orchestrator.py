@@ -16,16 +16,14 @@ from lockgate.adapters.sessions.watch import Watch
 from lockgate.bootstrap.app import App
 from lockgate.bootstrap.train import merge_queue
 from lockgate.ports import Call
-from lockgate.services.desks import Desks
-from lockgate.services.gate_runner import GateRunner
-from lockgate.services.hands import Hands
-from lockgate.services.housekeeping import Housekeeper
-from lockgate.services.judge import Judge
-from lockgate.services.loop import Loop
-from lockgate.services.monitor import Monitor
-from lockgate.services.projects import Branches
-from lockgate.services.spawner import NO_LIMIT, Spawner
-from lockgate.services.starter import Starter
+from lockgate.services.agents.monitor import Monitor
+from lockgate.services.agents.spawner import NO_LIMIT, Desks, Spawner
+from lockgate.services.gates.evaluate import Judge
+from lockgate.services.gates.runner import GateRunner
+from lockgate.services.orchestrator.effects import Hands, Housekeeper
+from lockgate.services.orchestrator.loop import Loop
+from lockgate.services.orchestrator.starter import Starter
+from lockgate.services.task.projects import Branches
 
 LANES = 16  # tasks and evaluations that are attended to at once
 

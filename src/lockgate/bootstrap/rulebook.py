@@ -3,8 +3,8 @@
 import os
 
 from lockgate.bootstrap.configuring import base_configuration, home_of, repository_of
-from lockgate.services.configuration import BaseConfiguration
-from lockgate.services.rulebook import Rulebook
+from lockgate.services.gates.commit_check import Rulebook
+from lockgate.services.task.projects import BaseConfiguration
 
 
 def rulebook(known: BaseConfiguration | None = None) -> Rulebook:

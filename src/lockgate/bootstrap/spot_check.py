@@ -15,7 +15,7 @@ from lockgate.bootstrap.configuring import home_of
 from lockgate.bootstrap.judging import gate_runner
 from lockgate.core.model.task import Task
 from lockgate.ports import Project
-from lockgate.services.spot_check import Noted, SpotCheck
+from lockgate.services.gates.commit_check import Noted, SpotCheck
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,7 @@ from lockgate.adapters.gate_commands import CommandGates
 from lockgate.adapters.lock import alone
 from lockgate.adapters.reports import read_reports
 from lockgate.bootstrap.app import App
-from lockgate.services.step_sandbox import StepSandbox
-from lockgate.services.steps import Steps
+from lockgate.services.gates.steps import Steps, StepSandbox
 
 
 def steps_of(it: App) -> Steps:

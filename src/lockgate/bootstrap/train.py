@@ -8,12 +8,11 @@ from lockgate.adapters.train import GitYard
 from lockgate.bootstrap.app import App
 from lockgate.core.lifecycle.trouble import Trouble
 from lockgate.core.train.epochs import Term
-from lockgate.services.gate_runner import GateRunner
-from lockgate.services.landing import Lander
-from lockgate.services.merge_queue import MergeQueue
-from lockgate.services.queueing import Queueing
-from lockgate.services.train_tests import TrainTests
-from lockgate.services.train_view import TrainView
+from lockgate.services.gates.runner import GateRunner
+from lockgate.services.train.control import Queueing
+from lockgate.services.train.landing import Lander
+from lockgate.services.train.queue import MergeQueue, TrainTests
+from lockgate.services.train.view import TrainView
 
 
 def queueing(it: App) -> Queueing:

@@ -7,8 +7,8 @@ from typing import cast
 from lockgate.core.model.task import Status, Task
 from lockgate.core.text.steering import steering, told_of
 from lockgate.faces.words import SHORT, one_line, queued, table
-from lockgate.services.queueing import Clash, Forecast, Listing, Row, Verified
-from lockgate.services.views import large_change
+from lockgate.services.task.views import large_change
+from lockgate.services.train.control import Clash, Forecast, Listing, Row, Verified
 
 LANDING = "landing"
 RAN = 90  # characters of what a gate ran

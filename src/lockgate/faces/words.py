@@ -10,7 +10,7 @@ from lockgate.core.model.event_log import StoredEvent
 from lockgate.core.model.task import Pinned, Status, Task
 from lockgate.core.text.steering import asked_of
 from lockgate.ports import Project
-from lockgate.services.views import (
+from lockgate.services.task.views import (
     Board,
     GateView,
     Overview,

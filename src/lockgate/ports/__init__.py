@@ -1,17 +1,6 @@
 """Every door to the world, on four pages."""
 
-from lockgate.ports.train import (
-    Arrived,
-    Elsewhere,
-    InTheWay,
-    Landing,
-    Leave,
-    Load,
-    Target,
-    TrainLog,
-    Yard,
-)
-from lockgate.ports.truth import (
+from lockgate.ports.store import (
     Chance,
     Clock,
     Configuration,
@@ -26,6 +15,17 @@ from lockgate.ports.truth import (
     Store,
     TaskFiles,
     TaskFilter,
+)
+from lockgate.ports.train import (
+    Arrived,
+    Elsewhere,
+    InTheWay,
+    Landing,
+    Leave,
+    Load,
+    Target,
+    TrainLog,
+    Yard,
 )
 from lockgate.ports.work import (
     Attempt,

@@ -7,7 +7,7 @@ from typing import Protocol
 from lockgate.core.config.settings import MergeFence, MergeStrategy
 from lockgate.core.model.task import TaskId
 from lockgate.core.train.model import Built, Candidate, Commit, Conflict, Result, Tree
-from lockgate.ports.truth import Project
+from lockgate.ports.store import Project
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

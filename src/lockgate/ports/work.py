@@ -15,7 +15,7 @@ from lockgate.core.model.gates import CommandGate
 from lockgate.core.model.reports import ReportRead, Unreadable
 from lockgate.core.model.secrets import Secret
 from lockgate.core.model.task import SessionId, Size, Task, TaskId
-from lockgate.ports.truth import Project
+from lockgate.ports.store import Project
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -32,8 +32,8 @@ from lockgate.core.model.reports import Outcome, TestResult
 from lockgate.core.model.results import Broken, Failed, Passed, SingleGateResult, Waiting
 from lockgate.core.model.task import Pinned, Status, TaskId
 from lockgate.ports import Project
-from lockgate.services.differential_gate import DifferentialJudge
-from lockgate.services.gate_runner import Evaluation, checked_out
+from lockgate.services.gates.differential import DifferentialJudge
+from lockgate.services.gates.runner import Evaluation, checked_out
 from tests.adapters.workshop import asked
 from tests.given import PROOF, a_task
 from tests.scenarios.world import git

@@ -16,7 +16,7 @@ from lockgate.adapters.workspaces.repositories import repositories_of, rules_of,
 from lockgate.core.model.task import Task
 from lockgate.errors import Unavailable
 from lockgate.ports import Project
-from lockgate.ports.comparing import Blend
+from lockgate.ports.differential import Blend
 
 _PLAIN = "100644"
 _EXECUTABLE = "100755"

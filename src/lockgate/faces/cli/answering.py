@@ -13,7 +13,7 @@ from lockgate.bootstrap.benches import Benches
 from lockgate.errors import LockgateError
 from lockgate.faces.cli import output
 from lockgate.ports import Call
-from lockgate.services.callers import identify
+from lockgate.services.task.callers import identify
 
 # What agents, hooks and people call often, or what only we can tell.
 SERVED = {(it,) for it in ("checkpoint", "gate", "queue", "review", "status", "task")}

@@ -10,7 +10,7 @@ from lockgate.core.model.findings import Finding, Location, Priority
 from lockgate.core.model.task import Task, TaskId
 from lockgate.faces import words
 from lockgate.faces.cli.output import app, json_option, named, show
-from lockgate.services.views import files_in_order, task_facts
+from lockgate.services.task.views import files_in_order, task_facts
 
 Files = tuple[str, ...]
 # The first `:NUMBER=` ends the name of the file.

@@ -10,8 +10,8 @@ from lockgate.bootstrap import App
 from lockgate.core.config.settings import Settings
 from lockgate.errors import Refused
 from lockgate.faces.cli.output import app, echo, here, json_option, show
-from lockgate.services.callers import must_be_human
-from lockgate.services.checkup import settings_here
+from lockgate.services.setup.doctor import settings_here
+from lockgate.services.task.callers import must_be_human
 
 LONGEST = 10_000
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")

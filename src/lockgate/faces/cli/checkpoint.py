@@ -11,8 +11,8 @@ from lockgate.core.lifecycle.moves import Move
 from lockgate.core.model.task import Status, TaskId
 from lockgate.errors import LockgateError, Refused, TransitionRefused, TurnDeclined
 from lockgate.faces.cli.output import app, echo, json_option, named, show, terminal
-from lockgate.services.signals import FINAL, INCREMENTAL, Said
-from lockgate.services.views import task_facts
+from lockgate.services.task.signals import FINAL, INCREMENTAL, Said
+from lockgate.services.task.views import task_facts
 
 LARGEST = 1 << 20
 TYPES = click.Choice([INCREMENTAL, "pre_compact", FINAL])

@@ -19,9 +19,16 @@ from lockgate.core.config.settings import Settings
 from lockgate.errors import LockgateError
 from lockgate.faces import words
 from lockgate.faces.cli.output import app, echo, here, json_option, note_idle, show
-from lockgate.services.callers import must_be_human
-from lockgate.services.checkup import PLAIN, Checkup, Part, must_be_trusted, settings_here
-from lockgate.services.trial import Outcome, Trial
+from lockgate.services.setup.doctor import (
+    PLAIN,
+    Checkup,
+    Outcome,
+    Part,
+    Trial,
+    must_be_trusted,
+    settings_here,
+)
+from lockgate.services.task.callers import must_be_human
 
 PAUSE = 0.1
 MIB = 1 << 20

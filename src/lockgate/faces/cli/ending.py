@@ -5,7 +5,7 @@ from lockgate.core.model.task import Status, Task
 from lockgate.core.text.markdown import sections
 from lockgate.core.text.steering import told_of, unseen
 from lockgate.faces import words
-from lockgate.services.views import large_change, needs_human
+from lockgate.services.task.views import large_change, needs_human
 
 
 def ending_text(it: App, task: Task) -> str:

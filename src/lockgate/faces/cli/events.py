@@ -9,7 +9,7 @@ from lockgate.core.model.event_log import event_line
 from lockgate.core.model.task import TaskId
 from lockgate.faces import words
 from lockgate.faces.cli.output import app, json_option, named
-from lockgate.services.views import Views
+from lockgate.services.task.views import Views
 
 BATCH = 500
 PAUSE = 0.25

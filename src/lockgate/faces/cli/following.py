@@ -14,7 +14,7 @@ from lockgate.core.train.entries import lands_alone
 from lockgate.errors import LockgateError
 from lockgate.faces import words
 from lockgate.faces.cli.output import INTERRUPTED, echo, wake
-from lockgate.services.views import at_rest
+from lockgate.services.task.views import at_rest
 
 PAUSE = 0.2
 LOOK_EVERY = 10.0  # seconds between two looks at whether an orchestrator runs

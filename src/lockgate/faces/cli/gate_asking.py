@@ -4,7 +4,7 @@ import os
 
 from lockgate.core.config.bases import in_ci, target_of
 from lockgate.faces.cli.output import terminal
-from lockgate.services.rulebook import Asked
+from lockgate.services.gates.commit_check import Asked
 
 
 def asked(base: str | None, gates: tuple[str, ...] = ()) -> Asked:

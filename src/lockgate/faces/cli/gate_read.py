@@ -24,8 +24,8 @@ from lockgate.faces.cli.output import (
     note_idle,
     show,
 )
-from lockgate.services.views import GateView
-from lockgate.services.views import gate_facts as result_facts
+from lockgate.services.task.views import GateView
+from lockgate.services.task.views import gate_facts as result_facts
 
 BASE = click.option("--base", metavar="REV", help="Where the rules are read; default: base branch.")
 UNSAFE = 1

@@ -8,8 +8,7 @@ from lockgate.core.model.results import SingleGateResult
 from lockgate.faces import words
 from lockgate.faces.cli import gate_words
 from lockgate.faces.cli.output import Terminal, echo, lively, terminal
-from lockgate.services.rulebook import Case
-from lockgate.services.spot_check import Judged, Noted, judged
+from lockgate.services.gates.commit_check import Case, Judged, Noted, judged
 
 
 @dataclass(slots=True)

@@ -7,8 +7,7 @@ from xml.sax.saxutils import escape, quoteattr
 from lockgate.core.model.findings import Finding
 from lockgate.core.model.gates import Gate, kind_of, waves
 from lockgate.faces.words import one_line
-from lockgate.services.rulebook import Case
-from lockgate.services.spot_check import Judged
+from lockgate.services.gates.commit_check import Case, Judged
 
 MARKS = {"passed": "✓", "failed": "✗", "broken": "!", "skipped": "–", "waiting": "?"}
 TOLD = {"broken": "could not judge"}

@@ -9,7 +9,7 @@ from lockgate.core.config.baseline import Baseline
 from lockgate.faces.cli import init_words
 from lockgate.faces.cli.measuring import measured
 from lockgate.faces.cli.output import app, here, json_option, note_idle, show
-from lockgate.services.initialise import Wanted
+from lockgate.services.setup.init import Wanted
 
 FORMULAS = ("plain", "solo", "code-review", "security-audit", "quick-review", "none")
 

@@ -6,7 +6,7 @@ from dataclasses import asdict
 from lockgate.core.config.baseline import Baseline, Colour
 from lockgate.faces.cli.gate_words import finding_text
 from lockgate.faces.words import one_line
-from lockgate.services.initialise import Initialised
+from lockgate.services.setup.init import Initialised
 
 MEANS = {
     Colour.RED: "it fails on base already, and until that is mended its gate fails for every change"

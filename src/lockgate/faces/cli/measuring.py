@@ -13,7 +13,7 @@ from lockgate.faces import words
 from lockgate.faces.cli.interrupting import interruptible
 from lockgate.faces.cli.output import echo
 from lockgate.ports import Project
-from lockgate.services.measuring import Measuring, commands_of, on_base
+from lockgate.services.gates.commit_check import Measuring, commands_of, on_base
 
 
 def measured(it: App, project: Project, text: str, base: str, times: int) -> tuple[Baseline, ...]:

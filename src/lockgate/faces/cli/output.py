@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from lockgate.bootstrap.benches import Benches
     from lockgate.core.config.settings import Settings
     from lockgate.core.model.task import Task, TaskId
-    from lockgate.services.configuration import BaseConfiguration
+    from lockgate.services.task.projects import BaseConfiguration
 
 BUG = 3
 INTERRUPTED = 130
@@ -78,7 +78,7 @@ def show(facts: object, text: str, *, as_json: bool) -> None:
 
 def show_moved(it: "App", task: "Task", *, as_json: bool) -> None:
     """Where the task is now; on stderr what is wrong with its TASK.md, which stops no move."""
-    from lockgate.services.views import task_facts
+    from lockgate.services.task.views import task_facts
 
     trouble = it.views.task(task.id).trouble
     if trouble:

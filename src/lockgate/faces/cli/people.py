@@ -25,7 +25,7 @@ from lockgate.faces.cli.output import (
     wake,
 )
 from lockgate.faces.cli.task_agents import must_be_at_terminal, sit_at
-from lockgate.services.callers import must_be_human
+from lockgate.services.task.callers import must_be_human
 
 PATIENCE = 60.0
 PAUSE = 0.1

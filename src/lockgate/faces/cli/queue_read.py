@@ -9,7 +9,7 @@ from lockgate.errors import Refused
 from lockgate.faces import queue_words
 from lockgate.faces.cli.output import app, here, json_option, show
 from lockgate.ports import Project
-from lockgate.services.callers import must_be_human
+from lockgate.services.task.callers import must_be_human
 
 
 @click.command("list")

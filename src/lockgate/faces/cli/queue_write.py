@@ -6,7 +6,7 @@ from lockgate.bootstrap.train import queueing
 from lockgate.core.model.task import Task
 from lockgate.faces import queue_words
 from lockgate.faces.cli.output import app, json_option, named, show
-from lockgate.services.views import task_facts
+from lockgate.services.task.views import task_facts
 
 ID = click.argument("name", metavar="ID")
 WHY = click.option("-m", "--message", required=True, metavar="TEXT", help="Why.")

@@ -6,7 +6,7 @@ import click
 
 from lockgate.errors import Refused
 from lockgate.faces.cli.output import app, json_option, named, show, terminal
-from lockgate.services.views import task_facts
+from lockgate.services.task.views import task_facts
 
 LARGEST = 1 << 20
 

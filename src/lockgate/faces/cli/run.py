@@ -9,9 +9,9 @@ from lockgate.faces.cli.ending import ending_text
 from lockgate.faces.cli.following import follow
 from lockgate.faces.cli.output import app, echo, here, json_option, note_idle, show, wake
 from lockgate.faces.cli.task_write import read_context
-from lockgate.services.readiness import Readiness
-from lockgate.services.tasks import NewTask
-from lockgate.services.views import task_facts
+from lockgate.services.setup.init import Readiness
+from lockgate.services.task.tasks import NewTask
+from lockgate.services.task.views import task_facts
 
 
 @click.command()

@@ -11,13 +11,13 @@ from lockgate.errors import Refused
 from lockgate.faces import words
 from lockgate.faces.cli.output import json_option, show
 from lockgate.faces.cli.plot import Series, line_plot
-from lockgate.services.train_simulator import (
+from lockgate.services.train.simulator import (
+    Scenario,
     Simulated,
     chain_throughput,
     serial_throughput,
     simulate,
 )
-from lockgate.services.train_world import Scenario
 
 DEFAULTS = MergeSettings()
 MOST = 64

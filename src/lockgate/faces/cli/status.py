@@ -9,8 +9,8 @@ from lockgate.core.model.task import Status
 from lockgate.faces import words
 from lockgate.faces.cli.following import lands_by_itself
 from lockgate.faces.cli.output import app, json_option, show
-from lockgate.services.callers import must_be_human
-from lockgate.services.views import session_facts
+from lockgate.services.task.callers import must_be_human
+from lockgate.services.task.views import session_facts
 
 
 @click.command()

@@ -3,7 +3,7 @@
 from lockgate.core.config.settings import Expect
 from lockgate.core.lifecycle import binary_gate, gate_orchestrator
 from lockgate.core.lifecycle.gate_orchestrator import Advance, Complete, Escalate, Stay
-from lockgate.services.steps import StepRun
+from lockgate.services.gates.steps import StepRun
 
 TAIL = 4000  # characters of what it printed
 

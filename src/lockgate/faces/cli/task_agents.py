@@ -15,9 +15,9 @@ from lockgate.errors import Refused
 from lockgate.faces import words
 from lockgate.faces.cli.output import app, echo, json_option, named, show, show_moved, terminal
 from lockgate.faces.cli.readable import readable
-from lockgate.services.callers import must_be_human
-from lockgate.services.repinning import Repinning
-from lockgate.services.views import session_facts
+from lockgate.services.task.callers import must_be_human
+from lockgate.services.task.people import Repinning
+from lockgate.services.task.views import session_facts
 
 LINES = 40
 PAUSE = 0.3

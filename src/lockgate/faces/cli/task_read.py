@@ -11,8 +11,7 @@ from lockgate.faces import queue_words, words
 from lockgate.faces.cli.choices import StatusChoice
 from lockgate.faces.cli.output import app, here, json_option, named, show
 from lockgate.ports import TaskFilter
-from lockgate.services.queueing import Forecast
-from lockgate.services.views import (
+from lockgate.services.task.views import (
     PAGE,
     gate_facts,
     needs_human,
@@ -21,6 +20,7 @@ from lockgate.services.views import (
     task_facts,
     why_facts,
 )
+from lockgate.services.train.control import Forecast
 
 
 @click.command("list")

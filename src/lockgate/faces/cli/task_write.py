@@ -12,8 +12,8 @@ from lockgate.core.model.task import Status
 from lockgate.errors import Refused
 from lockgate.faces.cli.choices import StatusChoice
 from lockgate.faces.cli.output import app, here, json_option, named, show, show_moved
-from lockgate.services.tasks import NewTask
-from lockgate.services.views import task_facts
+from lockgate.services.task.tasks import NewTask
+from lockgate.services.task.views import task_facts
 
 MOST_BYTES = 4 * MAX_CONTEXT + 4  # of a text that is longer than allowed, in any alphabet
 ID = click.argument("name", metavar="[ID]", required=False)

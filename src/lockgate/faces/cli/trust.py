@@ -12,7 +12,7 @@ from lockgate.faces import words
 from lockgate.faces.cli.gate_asking import asked
 from lockgate.faces.cli.output import app, echo, here, json_option, show, wake
 from lockgate.ports import Project
-from lockgate.services.callers import must_be_human
+from lockgate.services.task.callers import must_be_human
 
 WHAT = "nothing was agreed to"
 

@@ -18,7 +18,7 @@ from lockgate.errors import Refused, Unavailable
 from lockgate.faces import words
 from lockgate.faces.cli.answering import answer
 from lockgate.faces.cli.output import app, json_option, show
-from lockgate.services.loop import Loop
+from lockgate.services.orchestrator.loop import Loop
 
 PATIENCE = 10.0
 STOPS = 60.0

@@ -1,0 +1,75 @@
+"""The doors of the differential gate: mixed trees, test files as text, measurements of base.
+
+Not among the names of the package: no other command than the orchestrator needs what this loads.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from lockgate.core.differential.matching import Tests
+from lockgate.core.differential.plan import Mixed
+from lockgate.core.differential.runs import Run
+from lockgate.core.differential.table import ChangedFiles
+from lockgate.core.model.task import Task
+from lockgate.ports.store import Project
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Blend:
+    """A tree that is nobody's: a commit's, with and without files of another, and files of ours."""
+
+    commit: str
+    other: str
+    mixed: Mixed
+    planted: Mapping[str, str]  # by path
+
+
+class Trees(Protocol):
+    """Both sides of a change out of judge.git, and clones of what is mixed from them."""
+
+    def blend(self, project: Project, task: Task, it: Blend, directory: Path) -> None:
+        """A clean clone, one commit further on, which has exactly that tree."""
+        ...
+
+    def fork(self, project: Project, task: Task, commit: str) -> str:
+        """The commit that the change was made on."""
+        ...
+
+    def blobs(self, project: Project, commit: str) -> Mapping[str, str]:
+        """Every path of a commit with its mode and its blob's id, a space between."""
+        ...
+
+    def texts(self, project: Project, blobs: Sequence[str]) -> Mapping[str, str]:
+        """What these hold, of plain files that are UTF-8 and not too big."""
+        ...
+
+
+class TestSources(Protocol):
+    """Reads test files, and what decides how tests are run; nothing is executed."""
+
+    def tests(self, files: Mapping[str, str]) -> Tests:
+        """`files` is path → text."""
+        ...
+
+    def changes(
+        self,
+        base: Mapping[str, str],
+        candidate: Mapping[str, str],
+        patterns: Sequence[str],
+        command: str,
+    ) -> ChangedFiles: ...
+    def command(self, written: str, package: str) -> str:
+        """With what `npm test` runs behind it, where it says that; `package` is package.json."""
+        ...
+
+
+class Measurements(Protocol):
+    """What base's own tests came to, kept for the next change; never a verdict."""
+
+    def find(self, key: Sequence[str]) -> tuple[Run, Run] | None:
+        """Base, and base once more; None where it is not known, damaged, or too old."""
+        ...
+
+    def keep(self, key: Sequence[str], base: Run, again: Run) -> None: ...

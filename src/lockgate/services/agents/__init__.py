@@ -1,0 +1,1 @@
+"""Agents' sessions: started, watched, heard."""

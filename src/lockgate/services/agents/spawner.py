@@ -1,0 +1,252 @@
+"""Starts the session that a decision asked for: once, however often it is asked."""
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from lockgate.core.config.settings import SandboxLevel, Settings, programs_in
+from lockgate.core.lifecycle.decision import SpawnAgent
+from lockgate.core.lifecycle.transition import session_id
+from lockgate.core.model.agents import DOOR, Job
+from lockgate.core.model.task import Role, Session, SessionId, Task
+from lockgate.core.prompts.reviewer import first_words, sees_no_story
+from lockgate.core.text.task_file import Readable, frontmatter, only_sections, shown_to
+from lockgate.errors import Refused
+from lockgate.ports import (
+    Chance,
+    Clock,
+    Configuration,
+    Credentials,
+    Desk,
+    Harnesses,
+    Project,
+    Secrets,
+    Sessions,
+    Start,
+    Store,
+    TaskFiles,
+    Workspaces,
+)
+from lockgate.services.task.sessions import Attendance, Place
+
+# Where an agent works: the task's clone, or a clean checkout of the change, with its papers.
+
+
+@dataclass(frozen=True, slots=True)
+class Desks:
+    home: Path
+    store: Store
+    workspaces: Workspaces
+    files: TaskFiles
+
+    def make(self, project: Project, task: Task, spawn: SpawnAgent, settings: Settings) -> Desk:
+        blind = sees_no_story(task, spawn.seat)
+        if spawn.role is Role.WORKER:
+            desk = Desk(directory=self.workspaces.prepare(project, task))
+            self.workspaces.set_up(project, task, settings)
+        else:
+            id = session_id(task.id, spawn.generation, spawn.seat)
+            named = programs_in(settings, spawn.agent or task.agent)
+            desk = self._review_desk(project, task, id, named, blind=blind)
+        self.workspaces.write(desk.directory, self._papers(task, spawn.role, blind=blind))
+        return desk
+
+    def _review_desk(
+        self, project: Project, task: Task, id: SessionId, named: Sequence[str], *, blind: bool
+    ) -> Desk:
+        place, commit = self.home / "reviews" / task.id / id, task.candidate
+        if blind:
+            commit = self.workspaces.squashed(project, task, commit)
+        self.workspaces.checkout_for_review(project, task, commit, place / "checkout", named)
+        return Desk(directory=place / "desk", checkout=place / "checkout")
+
+    def _papers(self, task: Task, role: Role, *, blind: bool) -> dict[str, str]:
+        text = self.files.read(task.id)
+        body = text.body if isinstance(text, Readable) else self.store.body(task.id) or ""
+        body = only_sections(body, {"Context"}) if blind else body
+        facts = frontmatter(shown_to(task, role))
+        pinned = task.pinned
+        more = {"base": pinned.base, "base_commit": pinned.base_commit} if pinned else {}
+        return {
+            "TASK.md": self.files.render(facts, body),
+            "task.json": json.dumps({**facts, **more}, indent=2) + "\n",
+        }
+
+
+NO_LIMIT = 7 * 24 * 3600.0
+LEAST = 60.0  # seconds that a session gets, however little is left of the budget
+GRACE = 5.0
+GOODBYE = 10.0  # seconds that an agent which has signalled gets to end by itself
+SILENCE = 900.0
+LOOK_AGAIN = 2.0
+MOMENT = 0.2  # seconds in which the end of a session that is over gets recorded
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spawner:
+    home: Path
+    store: Store
+    attendance: Attendance
+    workspaces: Workspaces
+    sessions: Sessions
+    harnesses: Harnesses
+    files: TaskFiles
+    desks: Desks
+    configuration: Configuration
+    credentials: Credentials
+    secrets: Secrets
+    clock: Clock
+    chance: Chance
+    wall_seconds: float = NO_LIMIT  # that a session gets at most, whatever the budget leaves
+
+    def spawn(self, task: Task, spawn: SpawnAgent) -> float:
+        """Nought once it runs, or has run; else when to look again."""
+        id = session_id(task.id, spawn.generation, spawn.seat)
+        known = self.store.session(id)
+        if known and (known.ended is not None or self.sessions.started(id)):
+            return 0.0
+        again = self._wait_until(task, spawn)
+        if again:
+            return again
+        project = self.store.project(task.project)
+        settings = self.configuration.allowed_for(task, project)
+        self._must_be_there(_agent(task, spawn), settings)
+        if self._ended_older(task, spawn):
+            return self.clock.now() + MOMENT
+        native = self._native(task, spawn, settings)
+        desk = self.desks.make(project, task, spawn, settings)
+        job = self._job(task, spawn, native, settings)
+        if not _sandboxed(settings):
+            where, home = str(desk.directory), str(self._home(task, spawn))
+            job = replace(job, workspace=where, home=home)
+        start = self._start(task, spawn, desk, settings, job)
+        self.sessions.note(start)
+        if known is None:
+            token = self.sessions.token(id) or start.token
+            place = Place(str(desk.directory), native or start.launch.native)
+            self.attendance.session_started(task.id, spawn, token, place)
+        self.sessions.start(start)
+        return 0.0
+
+    def _wait_until(self, task: Task, spawn: SpawnAgent) -> float:
+        now = self.clock.now()
+        if spawn.interactive:
+            return 0.0
+        if now < task.not_before:
+            return task.not_before
+        taken = spawn.role is Role.WORKER and task.taken_over
+        leaving = now < task.updated + GOODBYE and self._older(task, spawn)
+        if taken or leaving or not self._has_slot(task):
+            return now + LOOK_AGAIN
+        return 0.0
+
+    def _has_slot(self, task: Task) -> bool:
+        project = self.store.project(task.project)
+        slots = self.configuration.settings_for(task, project).project.slots
+        alive = [it for it in self.store.sessions_alive() if it.task != task.id]
+        of_project = [it for it in alive if self.store.load(it.task).project == task.project]
+        return len(of_project) < slots
+
+    def _must_be_there(self, agent: str, settings: Settings) -> None:
+        how = self.harnesses.missing(agent, settings)
+        if how:
+            raise Refused(
+                f"agent {agent} was not started", why="its program is not installed", fix=how
+            )
+
+    def _ended_older(self, task: Task, spawn: SpawnAgent) -> bool:
+        """An agent that has signalled may still be saying goodbye; two never share a desk.
+
+        Until its end is recorded nobody knows the id by which it is resumed.
+        """
+        older = self._older(task, spawn)
+        for it in older:
+            if self.sessions.exit_of(it.id) is None:
+                self.sessions.end(it.id, GRACE)
+        return bool(older)
+
+    def _older(self, task: Task, spawn: SpawnAgent) -> tuple[Session, ...]:
+        return tuple(
+            it
+            for it in self.store.sessions(task.id)
+            if it.role is spawn.role
+            and it.seat == spawn.seat
+            and it.generation < spawn.generation
+            and it.ended is None
+        )
+
+    def _native(self, task: Task, spawn: SpawnAgent, settings: Settings) -> str:
+        """The id by which the last worker is resumed; empty where a new one begins."""
+        if spawn.fresh or spawn.role is Role.REVIEWER:
+            return ""
+        if not self.harnesses.can_resume(task.agent, settings):
+            return ""
+        return _last_native(self.store.sessions(task.id), task.agent)
+
+    def _job(self, task: Task, spawn: SpawnAgent, native: str, settings: Settings) -> Job:
+        agent = _agent(task, spawn)
+        names = self.harnesses.variables(agent, settings)
+        command = f"{DOOR}/bin/lockgate" if _sandboxed(settings) else "lockgate"
+        stop = (command, "checkpoint", "--task-id", task.id, "--done")
+        return Job(
+            prompt=self._prompt(task, spawn, settings, resumed=bool(native)),
+            role=spawn.role,
+            task=task.id,
+            session=session_id(task.id, spawn.generation, spawn.seat),
+            environ=self.credentials.of(agent, names),
+            native=native,
+            interactive=spawn.interactive,
+            stop_command=stop if spawn.role is Role.WORKER else (),
+        )
+
+    def _prompt(self, task: Task, spawn: SpawnAgent, settings: Settings, *, resumed: bool) -> str:
+        limits = task.pinned.limits if task.pinned else settings.limits
+        left = self.files.last_checkpoint(task.id) or {}
+        return first_words(task, spawn, limits, left, resumed=resumed)
+
+    def _home(self, task: Task, spawn: SpawnAgent) -> Path:
+        """A reviewer's own: it must not find the author's story."""
+        if spawn.role is Role.WORKER:
+            return self.home / "homes" / task.id
+        id = session_id(task.id, spawn.generation, spawn.seat)
+        return self.home / "reviews" / task.id / id / "home"
+
+    def _start(
+        self, task: Task, spawn: SpawnAgent, desk: Desk, settings: Settings, job: Job
+    ) -> Start:
+        id, agent = session_id(task.id, spawn.generation, spawn.seat), _agent(task, spawn)
+        return Start(
+            session=id,
+            token=self.sessions.token(id) or self.chance.token(),
+            launch=self.harnesses.launch(agent, settings, job),
+            desk=desk,
+            home=self._home(task, spawn),
+            base=self.workspaces.base(self.store.project(task.project)),
+            read=(*self.harnesses.paths(agent, settings), *settings.sandbox.read),
+            sandboxed=_sandboxed(settings),
+            interactive=spawn.interactive,
+            wall_seconds=NO_LIMIT if spawn.interactive else self._seconds_left(task),
+            silent_seconds=NO_LIMIT if spawn.interactive else SILENCE,
+            secrets=self.secrets.of(self.store.project(task.project), task),
+            memory_mb=settings.sandbox.memory_mb,
+            disk_mb=settings.sandbox.session_disk_mb,
+        )
+
+    def _seconds_left(self, task: Task) -> float:
+        minutes = task.pinned.budget.minutes if task.pinned else 0
+        left = max(LEAST, minutes * 60 - task.seconds) if minutes else NO_LIMIT
+        return min(left, self.wall_seconds)
+
+
+def _agent(task: Task, spawn: SpawnAgent) -> str:
+    return spawn.agent or task.agent
+
+
+def _last_native(sessions: Iterable[Session], agent: str) -> str:
+    own = [it for it in sessions if it.role is Role.WORKER and it.agent == agent and it.native]
+    return own[-1].native if own else ""
+
+
+def _sandboxed(settings: Settings) -> bool:
+    return settings.sandbox.level is SandboxLevel.AUTO

@@ -1,0 +1,1 @@
+"""Gates: run, judged, compared with base."""

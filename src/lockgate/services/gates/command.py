@@ -1,0 +1,137 @@
+"""A command gate: S1's attempts, each on the same tree, and what the last one's reports say."""
+
+from collections.abc import Callable, Coroutine, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from lockgate.core.model.findings import Finding, Priority
+from lockgate.core.model.gates import CommandGate
+from lockgate.core.model.limits import Limits
+from lockgate.core.model.reports import NOT_STARTED, Bad, Good, NoJudgement, believed
+from lockgate.core.model.results import Broken, Failed, Passed, Proof, SingleGateResult
+from lockgate.core.model.retry import RetryOptions, ToolCall, ToolResult
+from lockgate.core.model.task import AgentPhase
+from lockgate.errors import SandboxRetryExhaustedError
+from lockgate.ports import Attempt, Cut, GateRun, GateRuns
+from lockgate.services.gates.retry_protocol import SandboxRetryProtocol, ToolProxy
+
+TAIL = 4000
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How to wait between attempts, in milliseconds, and whether there is still any use in it."""
+
+    delay: Callable[[float], Coroutine[None, None, None]]
+    cancelled: Callable[[], bool]
+
+
+@dataclass(slots=True)
+class Tries:
+    """The executor that S1's protocol calls: the same arguments and the same tree each time."""
+
+    gates: GateRuns
+    gate: CommandGate
+    run: GateRun
+    patience: Patience
+    made: list[Attempt] = field(default_factory=list[Attempt])
+
+    async def execute(self, tool_call: ToolCall) -> ToolResult:  # noqa: ARG002 - the gate has it
+        """A try that was called off ends the protocol, as our own time-out does."""
+        if self.made:
+            self.gates.read(self.made[-1], self.gate.report)  # what the last one left goes
+        attempt = self.gates.attempt(self.gate, self.run, self.patience.cancelled)
+        self.made.append(attempt)
+        over = attempt.cut in {Cut.DEADLINE, Cut.CANCELLED}
+        return ToolResult(attempt.exit_code, attempt.out, timed_out=over)
+
+    def record(self, tool_call: ToolCall, phase: AgentPhase, output: str = "") -> None:
+        """Entropy of a gate is seen in its findings, from one evaluation to the next."""
+
+
+def judge_command(
+    gates: GateRuns,
+    gate: CommandGate,
+    run: GateRun,
+    limits: Limits,
+    patience: Patience,
+) -> SingleGateResult:
+    return _result(gates, gate, run, all_tries(Tries(gates, gate, run, patience), limits))
+
+
+def all_tries(
+    tries: Tries, limits: Limits, phase: AgentPhase = AgentPhase.VERIFY
+) -> tuple[Attempt, ...]:
+    """S1's protocol to its end: the last attempt is the one that counts."""
+    gate, run = tries.gate, tries.run
+    options = RetryOptions(gate.attempts, limits.call_base_delay_ms, limits.call_backoff)
+    protocol = SandboxRetryProtocol(tries, tries, options, delay=tries.patience.delay)
+    call = ToolCall(f"{run.commit}:{gate.name}", (gate.command,))
+    with suppress(SandboxRetryExhaustedError):  # what the last attempt says is the gate's result
+        _to_its_end(ToolProxy(protocol).call(call, phase))
+    return tuple(tries.made)
+
+
+def unjudged(last: Attempt) -> str | None:
+    """Why an attempt says nothing about the work; None where it does."""
+    if last.cut not in {None, Cut.DEADLINE}:
+        return last.why
+    if last.exit_code in NOT_STARTED:
+        return f"its command cannot be started: {tail(last.err)}"
+    return None
+
+
+def _to_its_end(coroutine: Coroutine[None, None, ToolResult]) -> None:
+    """In this thread: attempts and waits block, so nothing is ever left to be scheduled."""
+    with suppress(StopIteration):
+        coroutine.send(None)
+
+
+def _result(
+    gates: GateRuns, gate: CommandGate, run: GateRun, made: Sequence[Attempt]
+) -> SingleGateResult:
+    last = made[-1]
+    read = gates.read(last, gate.report)
+    if last.cut is Cut.DEADLINE:
+        return Failed(gate.name, (_finding(last.why, last),))
+    broken = unjudged(last)
+    if broken is not None:
+        return Broken(gate.name, broken)
+    match believed(last.exit_code, read, expected_some=False):
+        case Good(tests_passed, findings):
+            proof = _proof(gate, run, last, tests_passed)
+            return Passed(gate.name, proof, (*findings, *_flaky(made)))
+        case Bad(why, findings):
+            return Failed(gate.name, findings or (_finding(f"`{gate.command}`: {why}", last),))
+        case NoJudgement(why):
+            return Broken(gate.name, why)
+
+
+def _proof(
+    gate: CommandGate, run: GateRun, last: Attempt, tests_passed: tuple[str, ...] | None
+) -> Proof:
+    return Proof(
+        ran=(gate.command,),
+        commit=run.commit,
+        tree=run.tree,
+        config_hash=run.config_hash,
+        sandbox=last.level,
+        seconds=last.seconds,
+        exit_code=last.exit_code,
+        tests_passed=tests_passed,
+    )
+
+
+def _flaky(made: Sequence[Attempt]) -> tuple[Finding, ...]:
+    if len(made) == 1:
+        return ()
+    return (Finding(Priority.P2_MINOR, f"FLAKY: it passed only in attempt {len(made)}"),)
+
+
+def _finding(how: str, last: Attempt) -> Finding:
+    said = tail(f"{last.out}\n{last.err}")
+    return Finding(Priority.P1_MAJOR, f"{how}:\n{said}" if said else how)
+
+
+def tail(text: str) -> str:
+    return text.strip()[-TAIL:]

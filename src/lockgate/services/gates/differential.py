@@ -1,0 +1,325 @@
+"""The differential gate: base's tests and the change's, on both sides' code, and what that says."""
+
+import shlex
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from lockgate.core.config.settings import SandboxLevel, protected_paths
+from lockgate.core.differential.canaries import Ended, canaries_in, run_of
+from lockgate.core.differential.matching import Tests
+from lockgate.core.differential.plan import (
+    BASE_ALONE,
+    ON_CHANGE,
+    Plan,
+    Sides,
+    TestRules,
+    Which,
+    files_of,
+    passed_in,
+    planned,
+    planted_in,
+    runs_of,
+    stand_ins,
+    to_keep,
+    to_run,
+    tree_of,
+    unfit,
+)
+from lockgate.core.differential.runs import AnyRun
+from lockgate.core.differential.table import ChangedFiles
+from lockgate.core.differential.test_files import files_of_tests
+from lockgate.core.differential.verdict import (
+    Lost,
+    Unjudged,
+    Verdict,
+    after_a_loss,
+    as_result,
+    judge,
+)
+from lockgate.core.model.gates import CommandGate, DifferentialGate
+from lockgate.core.model.results import Broken, Proof, SingleGateResult
+from lockgate.errors import Unavailable
+from lockgate.ports import Attempt, Chance, Cut, GateRun, GateRuns, Workspaces
+from lockgate.ports.differential import Blend, Measurements, TestSources, Trees
+from lockgate.services.gates.runner import Evaluation
+
+# Both sides of a change as the differential gate sees them: their files, tests and harness.
+
+
+PACKAGE = "package.json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compared:
+    base: str  # its commit, as the change left it
+    sides: Sides
+    rules: TestRules
+    texts: Mapping[str, str]  # by blob
+    base_tests: Tests
+    candidate_tests: Tests
+    changed: ChangedFiles
+
+    def known(self, files: Mapping[str, str]) -> dict[str, str]:
+        """Path → text of those that have one."""
+        return _known(files, self.texts)
+
+
+@dataclass(frozen=True, slots=True)
+class SideReader:
+    trees: Trees
+    sources: TestSources
+
+    def compared(self, it: Evaluation, gate: DifferentialGate) -> Compared:
+        fork = self.trees.fork(it.project, it.task, it.task.candidate)
+        base = self.trees.blobs(it.project, fork)
+        candidate = self.trees.blobs(it.project, it.task.candidate)
+        patterns = it.settings.test_paths
+        wanted = _to_read(base, candidate, files_of_tests((*base, *candidate), patterns))
+        texts = self.trees.texts(it.project, wanted)
+        package = texts.get(base.get(PACKAGE, ""), "")
+        command = self.sources.command(gate.command, package)
+        changed = self.sources.changes(
+            _told(base, candidate, texts), _told(candidate, base, texts), patterns, command
+        )
+        return Compared(
+            base=fork,
+            sides=Sides(
+                base=base,
+                candidate=candidate,
+                harness=frozenset(it.file for it in changed.harness),
+            ),
+            rules=TestRules(
+                command=command, patterns=patterns, protected=protected_paths(it.settings)
+            ),
+            texts=texts,
+            base_tests=self._tests(base, texts, patterns),
+            candidate_tests=self._tests(candidate, texts, patterns),
+            changed=changed,
+        )
+
+    def _tests(
+        self, files: Mapping[str, str], texts: Mapping[str, str], patterns: tuple[str, ...]
+    ) -> Tests:
+        known = _known(files, texts)
+        return self.sources.tests({path: known[path] for path in files_of_tests(known, patterns)})
+
+
+def _to_read(
+    base: Mapping[str, str], candidate: Mapping[str, str], tests: Iterable[str]
+) -> tuple[str, ...]:
+    """What differs, all tests, and what `npm test` means; what changed comes first."""
+    differing = (it for it in {**base, **candidate} if base.get(it) != candidate.get(it))
+    paths = dict.fromkeys((*differing, PACKAGE, *tests))
+    found = (side.get(path) for path in paths for side in (base, candidate))
+    return tuple(dict.fromkeys(it for it in found if it))
+
+
+def _told(
+    mine: Mapping[str, str], other: Mapping[str, str], texts: Mapping[str, str]
+) -> dict[str, str]:
+    """Only what differs; for what is no text its blob, which then differs too."""
+    return {path: texts.get(blob, blob) for path, blob in mine.items() if other.get(path) != blob}
+
+
+def _known(files: Mapping[str, str], texts: Mapping[str, str]) -> dict[str, str]:
+    return {path: texts[blob] for path, blob in files.items() if blob in texts}
+
+
+# The runs of the differential gate: each on a tree made for it, in a sandbox of its own.
+
+
+AT_ONCE = 2
+TAIL = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    run: AnyRun
+    seconds: float = 0.0
+    level: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bench:
+    """Where one gate's runs on one change are made."""
+
+    place: Path  # beside which each run has its tree
+    workspaces: Workspaces
+    trees: Trees
+    gates: GateRuns
+    it: Evaluation
+    gate: DifferentialGate
+    compared: Compared
+    plan: Plan
+    cancelled: Callable[[], bool]
+
+    def measure(self, wanted: Iterable[Which]) -> dict[Which, Measured]:
+        """Two at a time, unless they could get in each other's way."""
+        every = tuple(wanted)
+        bare = self.it.settings.sandbox.level is SandboxLevel.NONE
+        alone = bare or bool(self.gate.place.exclusive)
+        with ThreadPoolExecutor(1 if alone else AT_ONCE) as pool:
+            return dict(zip(every, pool.map(self._measured, every), strict=True))
+
+    def _measured(self, which: Which) -> Measured:
+        place = self.place.with_name(f"{self.place.name}-{which.name.lower()}")
+        files = files_of(tree_of(which, self.plan), self.compared.sides)
+        planted = planted_in(which, self.plan, self.compared.known(files))
+        try:
+            self._lay(which, {it.path: it.text for it in planted}, place)
+            attempt = self.gates.attempt(self._command(), self._run(place), self.cancelled)
+            read = self.gates.read(attempt, self.gate.report)
+        finally:
+            self.workspaces.discard(place)
+        canaries, alone = canaries_in(planted), which in BASE_ALONE
+        run = run_of(_ended(attempt), read, canaries, on_base=alone)
+        return Measured(run, attempt.seconds, attempt.level)
+
+    def _lay(self, which: Which, planted: Mapping[str, str], place: Path) -> None:
+        tree = tree_of(which, self.plan)
+        ours, theirs = self.compared.base, self.it.task.candidate
+        blend = Blend(
+            commit=theirs if tree.of_change else ours,
+            other=ours if tree.of_change else theirs,
+            mixed=tree.mixed,
+            planted=planted,
+        )
+        self.workspaces.discard(place)
+        self.trees.blend(self.it.project, self.it.task, blend, place)
+        self.workspaces.set_up(self.it.project, self.it.task, self.it.settings, place)
+
+    def _command(self) -> CommandGate:
+        told = (f"{name}={shlex.quote(it)}" for name, it in self.plan.environment)
+        exported = "".join(f"export {it}\n" for it in told)
+        return CommandGate(
+            name=self.gate.name,
+            place=self.gate.place,
+            command=exported + self.gate.command,
+            attempts=1,
+            timeout=self.gate.timeout,
+            report=self.gate.report,
+        )
+
+    def _run(self, place: Path) -> GateRun:
+        task = self.it.task
+        return GateRun(
+            checkout=place,
+            base=self.workspaces.base(self.it.project),
+            commit=task.candidate,
+            tree="",  # nobody's
+            config_hash=task.pinned.config_hash if task.pinned else "",
+            sandbox=self.it.settings.sandbox,
+            services=self.it.settings.services,
+        )
+
+
+def _ended(attempt: Attempt) -> Ended:
+    said = f"{attempt.out}\n{attempt.err}".strip()[-TAIL:]
+    if attempt.cut is Cut.DEADLINE:
+        return Ended(exit_code=None, overtime=attempt.why, said=said)
+    not_run = attempt.why if attempt.cut else ""
+    return Ended(exit_code=attempt.exit_code, not_run=not_run, said=said)
+
+
+Made = dict[Which, Measured]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DifferentialJudge:
+    home: Path
+    workspaces: Workspaces
+    trees: Trees
+    gates: GateRuns
+    sources: TestSources
+    measurements: Measurements
+    chance: Chance
+
+    def result(
+        self, it: Evaluation, gate: DifferentialGate, cancelled: Callable[[], bool]
+    ) -> SingleGateResult:
+        try:
+            bench = self._bench(it, gate, cancelled)
+            return self._judged(bench)
+        except Unavailable as error:
+            return Broken(gate.name, str(error))
+
+    def _bench(
+        self, it: Evaluation, gate: DifferentialGate, cancelled: Callable[[], bool]
+    ) -> Bench:
+        compared = SideReader(self.trees, self.sources).compared(it, gate)
+        sides, rules = compared.sides, compared.rules
+        texts = {**compared.known(sides.candidate), **compared.known(sides.base)}
+        return Bench(
+            place=self.home / "runs" / it.task.id / f"{it.task.iteration}-{gate.name}",
+            workspaces=self.workspaces,
+            trees=self.trees,
+            gates=self.gates,
+            it=it,
+            gate=gate,
+            compared=compared,
+            plan=planned(sides, rules, texts, self.chance.token()),
+            cancelled=cancelled,
+        )
+
+    def _judged(self, bench: Bench) -> SingleGateResult:
+        made = self._base_alone(bench)
+        why = unfit(made[Which.BASE].run, made[Which.AGAIN].run)
+        if why:
+            return as_result(bench.gate.name, Unjudged(why), _proof(bench, made))
+        made |= bench.measure(to_run(bench.plan, bench.compared.sides))
+        verdict = _verdict(bench, made)
+        attempt = 1
+        while isinstance(verdict, Lost) and not verdict.final and attempt < bench.gate.attempts:
+            attempt += 1
+            again = (it for it in ON_CHANGE if it in made)
+            made |= bench.measure(again)
+            verdict = after_a_loss(_verdict(bench, made), attempt)
+        return as_result(bench.gate.name, verdict, _proof(bench, made))
+
+    def _base_alone(self, bench: Bench) -> Made:
+        key = self._key(bench)
+        known = self.measurements.find(key)
+        if known:
+            return {which: Measured(run) for which, run in zip(BASE_ALONE, known, strict=True)}
+        made = bench.measure(BASE_ALONE)
+        kept = to_keep(made[Which.BASE].run, made[Which.AGAIN].run)
+        if kept:
+            self.measurements.keep(key, *kept)
+        return made
+
+    def _key(self, bench: Bench) -> tuple[str, ...]:
+        """Where the change left base before the task did, the set-up may be another."""
+        it, base = bench.it, bench.compared.base
+        pinned = it.task.pinned
+        start = pinned.base_commit if pinned and pinned.base_commit != base else ""
+        return (
+            it.project.id,
+            self.workspaces.tree(it.project, base),
+            pinned.config_hash if pinned else "",
+            bench.gate.command,
+            start,
+        )
+
+
+def _verdict(bench: Bench, made: Mapping[Which, Measured]) -> Verdict:
+    compared = bench.compared
+    runs = runs_of(
+        {which: it.run for which, it in made.items()}, stand_ins(bench.plan, compared.sides)
+    )
+    return judge(runs, compared.base_tests, compared.candidate_tests, compared.changed)
+
+
+def _proof(bench: Bench, made: Mapping[Which, Measured]) -> Proof:
+    task = bench.it.task
+    change = made.get(Which.CHANGE)
+    return Proof(
+        ran=tuple(f"{bench.gate.command} ({which})" for which in Which if which in made),
+        commit=task.candidate,
+        tree=bench.workspaces.tree(bench.it.project, task.candidate),
+        config_hash=task.pinned.config_hash if task.pinned else "",
+        sandbox=change.level if change else "",
+        seconds=sum(it.seconds for it in made.values()),
+        tests_passed=passed_in(change.run) if change else None,
+    )

@@ -1,0 +1,275 @@
+"""Runs the gates of a change in their waves: neighbours together, a serial one alone."""
+
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from threading import Lock
+
+from lockgate.core.config.settings import Settings
+from lockgate.core.lifecycle import approvals
+from lockgate.core.model.gates import (
+    CommandGate,
+    DifferentialGate,
+    Gate,
+    HumanGate,
+    Where,
+    kind_of,
+    waves,
+    with_protected,
+)
+from lockgate.core.model.redaction import redacted
+from lockgate.core.model.results import Broken, Passed, SingleGateResult, proof_of
+from lockgate.core.model.secrets import hiding
+from lockgate.core.model.task import REVIEWS, Task
+from lockgate.core.text.steering import asked_of
+from lockgate.core.wrappers.edits import Edit, asking, question
+from lockgate.errors import Unavailable
+from lockgate.ports import Conditions, GateRun, GateRuns, Project, Secrets, Upkeep, Workspaces
+from lockgate.services.gates.command import Patience, judge_command
+
+Cancelled = Callable[[], bool]
+Tell = Callable[[Gate, SingleGateResult | None], None]  # a gate begins, or has its result
+
+
+def silent(_gate: Gate, _result: SingleGateResult | None) -> None:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """What is judged, and by which settings."""
+
+    project: Project
+    task: Task
+    files: tuple[str, ...]
+    settings: Settings
+    settled: frozenset[str] = frozenset()  # gates whose wrappers were compared with base's before
+
+
+Edited = Mapping[str, tuple[Edit, ...]]  # by gate: what it runs that the change edits
+Compare = Callable[[Evaluation, CommandGate, tuple[Edit, ...], Passed, Patience], SingleGateResult]
+
+
+@dataclass(frozen=True, slots=True)
+class Wrapping:
+    """How edits of wrappers are found, and the gate's run with base's version of them."""
+
+    edited: Callable[[Evaluation], Edited]
+    compared: Compare
+
+
+@dataclass(slots=True)
+class Clean:
+    """The change's checkout, made for the first gate that wants one; each attempt finds it so."""
+
+    workspaces: Workspaces
+    it: Evaluation
+    place: Path
+    undisturbed: frozenset[str]
+    kept: dict[Path, bytes] | None
+    wrapping: Wrapping | None = None
+    _lock: Lock = field(default_factory=Lock)
+    _made: GateRun | None = None
+    _edited: Edited | None = None
+
+    @property
+    def edited(self) -> Edited:
+        """Found for the first gate that wants to know."""
+        with self._lock:
+            if self._edited is None:
+                self._edited = self.wrapping.edited(self.it) if self.wrapping else {}
+            return self._edited
+
+    def edits_for(self, gate: Gate) -> tuple[Edit, ...]:
+        """Its own, and those of gates that judge no change: their question has no other place."""
+        known = {it.name for it in self.it.settings.gates if Where.CHANGE in it.place.on}
+        others = (it for name, found in self.edited.items() if name not in known for it in found)
+        return tuple(dict.fromkeys((*self.edited.get(gate.name, ()), *others)))
+
+    def run(self, gate: str) -> GateRun:
+        """Undisturbed, one that nothing encloses may have the checkout itself, not a copy."""
+        with self._lock:
+            if self._made is None:
+                kept = self.kept is not None
+                made = checked_out(self.workspaces, self.it, self.place, kept=kept)
+                self._made = replace(made, upkeep=self._upkeep())
+            return replace(self._made, alone=gate in self.undisturbed)
+
+    def discard(self) -> None:
+        made = self._made and self._made.upkeep
+        for place in {self.place, *(made.seen if made else ())} if self.kept is None else ():
+            self.workspaces.discard(place)
+
+    def _upkeep(self) -> Upkeep:
+        """What was kept beside the checkout is known; that itself was just written."""
+        seen = {} if self.kept is None else self.kept
+        seen.pop(self.place, None)
+        return Upkeep(self._renew, seen)
+
+    def _renew(self) -> None:
+        checked_out(self.workspaces, self.it, self.place)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GateRunner:
+    home: Path
+    workspaces: Workspaces
+    gates: GateRuns
+    conditions: Conditions
+    delay: Callable[[float], Coroutine[None, None, None]]
+    differential: Callable[[Evaluation, DifferentialGate, Cancelled], SingleGateResult]
+    wrapping: Wrapping | None = None  # None: what gates run is not compared with base's
+    kept: dict[Path, bytes] | None = None  # what stays for the next, and how it looked
+    secrets: Secrets | None = None  # whose values its results do not show
+    _words: dict[str, Lock] = field(default_factory=dict[str, Lock])  # of `exclusive`
+
+    def results(
+        self,
+        it: Evaluation,
+        cancelled: Cancelled,
+        tell: Tell = silent,
+        afterwards: ExitStack | None = None,
+    ) -> tuple[SingleGateResult, ...]:
+        """Up to the next review, or to the first wave in which a gate did not pass.
+
+        It is tidied up at once, or by whoever gives `afterwards`.
+        """
+        place = self.home / "runs" / it.task.id / f"{it.task.iteration}-change"
+        listed = tuple(waves(_next_gates(it, self._applies)))
+        clean = Clean(self.workspaces, it, place, _undisturbed(listed), self.kept, self.wrapping)
+
+        def judged(gate: Gate) -> SingleGateResult:
+            tell(gate, None)
+            result = self._judged(clean, gate, cancelled)
+            tell(gate, result)
+            return result
+
+        with ExitStack() as at_once:
+            (afterwards or at_once).callback(clean.discard)
+            results = _in_waves(listed, judged, cancelled)
+        known = self.secrets.of(it.project, it.task) if self.secrets else ()
+        return redacted(results, hiding(known))
+
+    def _judged(self, clean: Clean, gate: Gate, cancelled: Cancelled) -> SingleGateResult:
+        it, task = clean.it, clean.it.task
+        if not task.candidate:
+            return Broken(gate.name, f"branch {task.branch} is neither in a workspace nor in git")
+        if not self._applies(it, gate):
+            return Passed(gate.name, proof_of(task, f"not asked for: {gate.place.when}"))
+        match gate:
+            case HumanGate():
+                said = question(clean.edited) if task.protected else ""
+                return approvals.heard(task, gate, said)
+            case CommandGate():
+                return self._commanded(clean, gate, cancelled)
+            case DifferentialGate():
+                with self._alone(gate):
+                    result = approvals.consented(task, self.differential(it, gate, cancelled))
+                    return asking(result, clean.edits_for(gate))
+            case _:
+                return Broken(gate.name, "a review is its reviewers' to judge")
+
+    def _applies(self, it: Evaluation, gate: Gate) -> bool:
+        if not gate.place.when:
+            return True
+        task = it.task
+        facts: dict[str, object] = {
+            "id": task.id,
+            "summary": task.goal,  # an agent could rewrite the summary and so skip a gate
+            "branch": task.branch,
+            "agent": task.agent,
+            "priority": task.priority,
+            "iteration": task.iteration,
+        }
+        change: dict[str, object] = {"paths": list(it.files), "files_changed": len(it.files)}
+        return self.conditions.hold(gate.place.when, facts, change)
+
+    def _commanded(self, clean: Clean, gate: CommandGate, cancelled: Cancelled) -> SingleGateResult:
+        limits, patience = clean.it.settings.limits, Patience(self.delay, cancelled)
+        with self._alone(gate):
+            try:
+                run = clean.run(gate.name)
+                result = judge_command(self.gates, gate, run, limits, patience)
+                return _with_bases_wrapper(clean, gate, result, patience)
+            except Unavailable as error:
+                return Broken(gate.name, str(error))
+
+    def _alone(self, gate: Gate) -> Lock:
+        word = gate.place.exclusive
+        return self._words.setdefault(word, Lock()) if word else Lock()
+
+
+def _with_bases_wrapper(
+    clean: Clean, gate: CommandGate, result: SingleGateResult, patience: Patience
+) -> SingleGateResult:
+    """A pass must hold with base's version too of what the command runs, if that is edited."""
+    if not isinstance(result, Passed) or clean.wrapping is None:
+        return result
+    own = clean.edited.get(gate.name, ())
+    if own and gate.name not in clean.it.settled:
+        result = clean.wrapping.compared(clean.it, gate, own, result, patience)
+    return asking(result, clean.edits_for(gate))
+
+
+def _in_waves(
+    listed: Sequence[Sequence[Gate]],
+    judged: Callable[[Gate], SingleGateResult],
+    cancelled: Cancelled,
+) -> tuple[SingleGateResult, ...]:
+    results: list[SingleGateResult] = []
+    for wave in listed:
+        results += _together(wave, judged)
+        if cancelled() or not all(isinstance(result, Passed) for result in results):
+            break
+    return tuple(results)
+
+
+def _together(
+    wave: Sequence[Gate], judged: Callable[[Gate], SingleGateResult]
+) -> Sequence[SingleGateResult]:
+    if len(wave) == 1:
+        return [judged(wave[0])]
+    with ThreadPoolExecutor(len(wave)) as pool:
+        return list(pool.map(judged, wave))
+
+
+def _undisturbed(listed: Sequence[Sequence[Gate]]) -> frozenset[str]:
+    """The gates beside which no other one uses the checkout."""
+    commands = [[it.name for it in wave if isinstance(it, CommandGate)] for wave in listed]
+    return frozenset(names[0] for names in commands if len(names) == 1)
+
+
+def checked_out(
+    workspaces: Workspaces, it: Evaluation, place: Path, *, kept: bool = False
+) -> GateRun:
+    """The candidate, clean and set up, in a place that the caller discards or keeps."""
+    task = it.task
+    if not kept:
+        workspaces.discard(place)
+    tree = workspaces.checkout(it.project, task, task.candidate, place)
+    workspaces.set_up(it.project, task, it.settings, place)
+    return GateRun(
+        checkout=place,
+        base=workspaces.base(it.project),
+        commit=task.candidate,
+        tree=tree,
+        config_hash=task.pinned.config_hash if task.pinned else "",
+        sandbox=it.settings.sandbox,
+        services=it.settings.services,
+    )
+
+
+def _next_gates(it: Evaluation, applies: Callable[[Evaluation, Gate], bool]) -> Sequence[Gate]:
+    """Those of a change that have not passed on it, up to the first review that is asked for."""
+
+    def until_review() -> Iterator[Gate]:
+        for gate in with_protected(it.settings.gates, asked_of(it.task.protected, it.task.pinned)):
+            if Where.CHANGE not in gate.place.on or gate.name in it.task.passed:
+                continue
+            if kind_of(gate) in REVIEWS and applies(it, gate):
+                return
+            yield gate
+
+    return tuple(until_review())

@@ -1,0 +1,131 @@
+"""Which wrappers of its gates a change edits, and the gate's run with base's version of them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from lockgate.core.differential.plan import Mixed
+from lockgate.core.model.gates import CommandGate, DifferentialGate
+from lockgate.core.model.results import Passed, SingleGateResult
+from lockgate.core.wrappers.edits import Edit, agreed, edits, laid
+from lockgate.core.wrappers.tools import USUAL_FILES
+from lockgate.ports import GateRun, GateRuns, Workspaces
+from lockgate.ports.differential import Blend, Trees
+from lockgate.services.gates.command import Patience, judge_command
+from lockgate.services.gates.runner import Evaluation
+
+
+@dataclass(slots=True)
+class Sides:
+    """Both sides of a change as files, listed when the first is read: many commands name none.
+
+    A text is read once; what is no text counts by its id.
+    """
+
+    trees: Trees
+    it: Evaluation
+    likely: frozenset[str] = frozenset()  # paths that are read at once, with the first
+    _fork: str = ""
+    _listed: dict[str, Mapping[str, str]] = field(default_factory=dict[str, Mapping[str, str]])
+    _texts: dict[str, str] = field(default_factory=dict[str, str])
+
+    @property
+    def fork(self) -> str:
+        if not self._fork:
+            self._fork = self.trees.fork(self.it.project, self.it.task, self.it.task.candidate)
+        return self._fork
+
+    def base(self, path: str) -> str | None:
+        return self._read(self.fork, path)
+
+    def change(self, path: str) -> str | None:
+        return self._read(self.it.task.candidate, path)
+
+    def files_in(self, paths: tuple[str, ...]) -> tuple[str, ...]:
+        """These files of the change, and those in the directories among them."""
+        folders = tuple(it for it in paths if it.endswith("/"))
+        here = self._files(self.it.task.candidate)
+        return tuple(it for it in here if it in paths or it.startswith(folders))
+
+    def _read(self, commit: str, path: str) -> str | None:
+        listed = self._files(commit)
+        if path.endswith("/"):
+            return path if any(it.startswith(path) for it in listed) else None
+        blob = listed.get(path)
+        if blob is not None and blob not in self._texts:
+            self._take((blob,))
+        return None if blob is None else self._texts[blob]
+
+    def _files(self, commit: str) -> Mapping[str, str]:
+        """Path to blob."""
+        if not self._listed:
+            both = (self.fork, self.it.task.candidate)
+            self._listed = {it: self.trees.blobs(self.it.project, it) for it in both}
+            found = (side.get(it) for side in self._listed.values() for it in self.likely)
+            self._take(tuple(sorted({it for it in found if it})))
+        return self._listed[commit]
+
+    def _take(self, blobs: tuple[str, ...]) -> None:
+        if blobs:
+            texts = self.trees.texts(self.it.project, blobs)
+            self._texts |= {it: texts.get(it, it) for it in blobs}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrappedCommands:
+    home: Path
+    workspaces: Workspaces
+    trees: Trees
+    gates: GateRuns
+
+    def edited(self, it: Evaluation) -> Mapping[str, tuple[Edit, ...]]:
+        """By gate, of those that run a command; none where the change has no files."""
+        if not it.files or not it.task.candidate:
+            return {}
+        listed = [g for g in it.settings.gates if isinstance(g, CommandGate | DifferentialGate)]
+        words = (word.removeprefix("./") for gate in listed for word in gate.command.split())
+        sides = Sides(self.trees, it, frozenset((*USUAL_FILES, *words)))
+        commands = {gate.command for gate in listed}
+        by_command = {it: edits(it, sides.base, sides.change) for it in commands}
+        return {gate.name: by_command[gate.command] for gate in listed}
+
+    def compared(
+        self,
+        it: Evaluation,
+        gate: CommandGate,
+        found: tuple[Edit, ...],
+        own: Passed,
+        patience: Patience,
+    ) -> SingleGateResult:
+        place = self.home / "runs" / it.task.id / f"{it.task.iteration}-{gate.name}-of-base"
+        named = replace(gate, name=f"{gate.name}, with base's wrapper")
+        try:
+            run = self._laid(it, found, place)
+            limits = it.settings.limits
+            result = judge_command(self.gates, named, run, limits, patience)
+        finally:
+            self.workspaces.discard(place)
+        return agreed(own, result, found)
+
+    def _laid(self, it: Evaluation, found: tuple[Edit, ...], place: Path) -> GateRun:
+        """The change's tree with base's wrappers in it, set up like the change's own."""
+        sides, task = Sides(self.trees, it), it.task
+        put = laid(found, sides.base, sides.change)
+        blend = Blend(
+            commit=task.candidate,
+            other=sides.fork,
+            mixed=Mixed(put.take, sides.files_in(put.drop)),
+            planted=put.written,
+        )
+        self.workspaces.discard(place)
+        self.trees.blend(it.project, task, blend, place)
+        self.workspaces.set_up(it.project, task, it.settings, place)
+        return GateRun(
+            checkout=place,
+            base=self.workspaces.base(it.project),
+            commit=task.candidate,
+            tree="",  # nobody's
+            config_hash=task.pinned.config_hash if task.pinned else "",
+            sandbox=it.settings.sandbox,
+            services=it.settings.services,
+        )

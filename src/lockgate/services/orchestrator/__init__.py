@@ -1,0 +1,1 @@
+"""The loop that turns the wheel where nobody else does."""

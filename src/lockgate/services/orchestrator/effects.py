@@ -1,0 +1,145 @@
+"""Carries out what decisions asked the world for: workspaces, agents, their end; safe to repeat."""
+
+from dataclasses import dataclass
+
+from lockgate.core.lifecycle.decision import (
+    DiscardTask,
+    Effect,
+    EndSessions,
+    EvaluateGates,
+    MirrorTask,
+    NotifyHuman,
+    PrepareWorkspace,
+    PublishChange,
+    ReleaseWorkspace,
+    SpawnAgent,
+    overtaken,
+)
+from lockgate.core.lifecycle.records import publish_skipped
+from lockgate.core.lifecycle.transition import session_id
+from lockgate.core.model.task import Role, Status, Task, TaskId
+from lockgate.ports import (
+    Configuration,
+    PendingEffect,
+    Project,
+    Sessions,
+    Store,
+    TaskFilter,
+    Workspaces,
+)
+from lockgate.services.agents.spawner import GRACE, Spawner
+from lockgate.services.gates.evaluate import Judge
+from lockgate.services.task.coordinator import Coordinator
+from lockgate.services.task.projects import Branches
+
+BATCH = 100
+ELSEWHERE = (EvaluateGates, MirrorTask, DiscardTask)  # the loop's, and the effector's
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hands:
+    store: Store
+    coordinator: Coordinator
+    branches: Branches
+    workspaces: Workspaces
+    sessions: Sessions
+    spawner: Spawner
+    configuration: Configuration
+    judge: Judge
+
+    def carry_out(self, id: TaskId) -> float:
+        """In order, each marked when it is done; one that must wait does not hold up the next.
+
+        The answer is when to look again, or nought where nothing waits.
+        """
+        self.coordinator.effector.carry_out(id)
+        waits: list[float] = []
+        for pending in self.store.pending_effects(id, BATCH):
+            task = self.store.find(id)
+            again = 0.0 if task is None else self._did(pending, task)
+            if again:
+                waits.append(again)
+            elif not isinstance(pending.effect, ELSEWHERE):
+                self.store.effects_done([pending.key])
+        return min(waits, default=0.0)
+
+    def _did(self, pending: PendingEffect, task: Task) -> float:
+        effect = pending.effect
+        if overtaken(effect, task):
+            self._drop(effect, task)
+            return 0.0
+        return self._do(effect, task)
+
+    def _do(self, effect: Effect, task: Task) -> float:
+        project = self.store.project(task.project)
+        match effect:
+            case PrepareWorkspace():
+                settings = self.configuration.allowed_for(task, project)
+                self.workspaces.prepare(project, task)
+                self.workspaces.set_up(project, task, settings)
+            case SpawnAgent():
+                return self._spawn(effect, task)
+            case EndSessions():
+                self._end(task, effect)
+            case PublishChange() if task.candidate:
+                self._publish(project, task)
+            case ReleaseWorkspace():
+                self.workspaces.release(project, task)
+            case NotifyHuman() | PublishChange():
+                pass  # the board shows it
+            case EvaluateGates() | MirrorTask() | DiscardTask():
+                pass
+        return 0.0
+
+    def _spawn(self, spawn: SpawnAgent, task: Task) -> float:
+        if spawn.role is Role.REVIEWER:
+            self.configuration.allowed_for(task, self.store.project(task.project))
+        with_change = self.judge.with_change(task) if spawn.role is Role.REVIEWER else task
+        return self.spawner.spawn(with_change, spawn) if with_change else 0.0
+
+    def _publish(self, project: Project, task: Task) -> None:
+        """Where the branch is not ours to set it stays, which is recorded; the task goes on."""
+        self.configuration.allowed_for(task, project)
+        problem = self.branches.problem(project, task.branch, task.id)
+        why = problem.why if problem else self.workspaces.publish(project, task, task.candidate)
+        if why:
+            self.coordinator.turn(task.id, lambda seen: publish_skipped(seen.task, why, seen.now))
+
+    def _end(self, task: Task, which: EndSessions) -> None:
+        for session in self.store.sessions(task.id):
+            meant = which.role in {None, session.role} and session.generation <= which.upto
+            if session.ended is None and meant:
+                self.sessions.end(session.id, GRACE)
+
+    def _drop(self, effect: Effect, task: Task) -> None:
+        """A session that was written down but is wanted no more never starts."""
+        if isinstance(effect, SpawnAgent):
+            id = session_id(task.id, effect.generation, effect.seat)
+            session = self.store.session(id)
+            if session and session.ended is None and not self.sessions.started(session.id):
+                self.sessions.end(session.id, GRACE)
+
+
+# Keeps the disk from running away: clones that nobody works in are released, their work kept.
+
+
+IDLE = frozenset({Status.STUCK, Status.PAUSED_FOR_INTERVENTION, Status.CLARIFICATION})
+SWEPT_AT_ONCE = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Housekeeper:
+    """A released clone comes back with its work when its task goes on."""
+
+    store: Store
+    workspaces: Workspaces
+    pool_bytes: int
+
+    def tidy(self) -> tuple[TaskId, ...]:
+        tasks = self.store.page(TaskFilter(None, IDLE), None, SWEPT_AT_ONCE).tasks
+        idle = [(self.store.project(it.project), it) for it in tasks if self._is_free(it)]
+        return self.workspaces.keep_within(self.pool_bytes, idle)
+
+    def _is_free(self, task: Task) -> bool:
+        alive = any(it.ended is None for it in self.store.sessions(task.id))
+        return task.pinned is not None and not task.taken_over and not alive

@@ -1,0 +1,1 @@
+"""Setting a repository up, and looking whether a machine has what it needs."""

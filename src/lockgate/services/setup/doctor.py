@@ -1,0 +1,225 @@
+"""What is there of what Lockgate uses, and what each missing part costs."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from lockgate.core.config.settings import SandboxLevel, Settings, known_agents
+from lockgate.core.model.agents import Ending, Exit, Job
+from lockgate.core.model.task import Role, SessionId
+from lockgate.ports import (
+    Chance,
+    Configuration,
+    Credentials,
+    Desk,
+    Harnesses,
+    Repository,
+    Sessions,
+    Start,
+    Workspaces,
+)
+
+OLDEST_GIT = (2, 38)
+BUILT_IN = "scripted"
+PLAIN = Settings(formula="none", gates=())  # where no project says otherwise
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """Nothing is wrong with it where it costs nothing; without a `needed` one no task is done."""
+
+    name: str
+    found: str
+    costs: str = ""
+    fix: str = ""
+    needed: bool = False
+
+
+def settings_here(repository: Repository, rules: Configuration, directory: Path) -> Settings:
+    """Those of the project that a directory belongs to; plain ones outside of all projects."""
+    project = repository.project_at(directory)
+    return rules.settings_of(project) if project else PLAIN
+
+
+def must_be_trusted(repository: Repository, rules: Configuration, directory: Path) -> None:
+    """Untrusted where the project here asks for what no human has agreed to."""
+    project = repository.project_at(directory)
+    if project:
+        rules.allowed_of(project)
+
+
+@dataclass(frozen=True, slots=True)
+class Checkup:
+    """`version` is None where a program is not there; `trouble` says why a sandbox fails.
+
+    `closes_sockets` says whether a sandbox keeps agents from the user's abstract sockets.
+    """
+
+    version: Callable[[str], str | None]
+    trouble: Callable[[], str | None]
+    closes_sockets: Callable[[], bool]
+
+    def machine(self, settings: Settings) -> Iterator[Part]:
+        yield self._git()
+        yield self._tmux()
+        sandbox = self._sandbox(settings)
+        yield sandbox
+        if not sandbox.costs:
+            yield self._sockets()
+
+    def agents(
+        self,
+        harnesses: Harnesses,
+        credentials: Credentials,
+        settings: Settings,
+        logins: Callable[[str], tuple[str, ...]],
+    ) -> Iterator[Part]:
+        """`logins` gives the variables that an agent logs in with."""
+        for agent in known_agents(settings):
+            name, how = f"agent {agent}", harnesses.missing(agent, settings)
+            if how:
+                costs = "it can be given no task"
+                yield Part(name=name, found="not installed", costs=costs, fix=how)
+            elif agent == BUILT_IN:
+                yield Part(name=name, found="comes with Lockgate")
+            elif credentials.of(agent, logins(agent)) or not logins(agent):
+                yield Part(name=name, found=self._installed(agent, settings))
+            else:
+                costs = "it has no login: none is stored, and none in the environment"
+                found = self._installed(agent, settings)
+                yield Part(name=name, found=found, costs=costs, fix=f"lockgate auth {agent}")
+
+    def _git(self) -> Part:
+        version = self.version("git")
+        oldest = ".".join(map(str, OLDEST_GIT))
+        fix = f"install git {oldest} or later (Debian: apt install git)"
+        costs = "nothing works without it"
+        if version is None:
+            return Part(name="git", found="not installed", costs=costs, fix=fix, needed=True)
+        if _numbers(version) < OLDEST_GIT:
+            costs = f"it is too old: {oldest} is the oldest that will do"
+            return Part(name="git", found=version, costs=costs, fix=fix, needed=True)
+        return Part(name="git", found=version, needed=True)
+
+    def _tmux(self) -> Part:
+        version = self.version("tmux")
+        if version is not None:
+            return Part(name="tmux", found=version)
+        costs, fix = "no takeover of an agent's session", "install tmux (Debian: apt install tmux)"
+        return Part(name="tmux", found="not installed", costs=costs, fix=fix)
+
+    def _sandbox(self, settings: Settings) -> Part:
+        if settings.sandbox.level is SandboxLevel.NONE:
+            costs = "agents and gates can read and change all that you can"
+            fix = 'set [sandbox] level = "auto"'
+            return Part(name="sandbox", found="none, as configured", costs=costs, fix=fix)
+        why = self.trouble()
+        if why is None:
+            version = self.version("bwrap") or ""
+            return Part(name="sandbox", found=f"bubblewrap {version}, tried and works", needed=True)
+        costs = f"no agent and no gate runs: {why}"
+        fix = 'install bubblewrap (Debian: apt install bubblewrap), or set [sandbox] level = "none"'
+        return Part(name="sandbox", found="does not work", costs=costs, fix=fix, needed=True)
+
+    def _sockets(self) -> Part:
+        name = "abstract sockets"
+        if self.closes_sockets():
+            return Part(name=name, found="closed to sessions, by Landlock")
+        costs = "an agent can connect to those of your desktop (X11, the session bus)"
+        fix = "use Linux 6.12 or later with Landlock, or run Lockgate as a user without a desktop"
+        return Part(name=name, found="open to sessions", costs=costs, fix=fix)
+
+    def _installed(self, agent: str, settings: Settings) -> str:
+        own = {it.name: it.command[0] for it in settings.agents}
+        return self.version(own.get(agent, agent)) or "installed"
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    parts = version.split(".")[:2]
+    return tuple(int(it) for it in parts if it.isdecimal())
+
+
+# One prompt to an agent from where it would work, in a throw-away place.
+
+
+PROMPT = "This is a test of the connection. Use no tools. Answer with one word: ready"
+SECONDS = 180.0
+SCRIPT = '[[worker]]\nsteps = [ { say = "ready" } ]\n'  # for the agent that plays one
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """`why` is empty where it answered."""
+
+    said: str
+    why: str
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trial:
+    home: Path
+    workspaces: Workspaces
+    sessions: Sessions
+    harnesses: Harnesses
+    credentials: Credentials
+    chance: Chance
+
+    def begin(self, agent: str, settings: Settings) -> SessionId:
+        id = SessionId(f"trial-{self.chance.suffix()}")
+        start = self._start(id, agent, settings)
+        try:
+            self.workspaces.write(start.desk.directory, {})
+            self.workspaces.write(start.desk.directory / ".lockgate", {"script.toml": SCRIPT})
+            self.workspaces.write(start.base, {})
+            self.sessions.start(start)
+        except BaseException:
+            self.forget(id)
+            raise
+        return id
+
+    def outcome(self, id: SessionId, agent: str, settings: Settings) -> Outcome | None:
+        """None while it has not ended."""
+        exit = self.sessions.exit_of(id)
+        if exit is None:
+            return None
+        output = self.sessions.output(id)
+        report = self.harnesses.read(agent, settings, output, exit)
+        why = report.failure or _cut_short(exit)
+        if not why and report.limited_until is not None:
+            why = "its usage limit is reached"
+        return Outcome(report.said, why, exit.seconds)
+
+    def forget(self, id: SessionId) -> None:
+        """Also where it has not ended."""
+        self.sessions.remove(id)
+        self.workspaces.discard(self._place(id))
+
+    def _place(self, id: SessionId) -> Path:
+        return self.home / "trials" / id
+
+    def _start(self, id: SessionId, agent: str, settings: Settings) -> Start:
+        names = self.harnesses.variables(agent, settings)
+        job = Job(
+            prompt=PROMPT,
+            role=Role.WORKER,
+            task="trial",
+            session=id,
+            environ=self.credentials.of(agent, names),
+        )
+        return Start(
+            session=id,
+            token=self.chance.token(),
+            launch=self.harnesses.launch(agent, settings, job),
+            desk=Desk(directory=self._place(id) / "desk"),
+            home=self._place(id) / "home",
+            base=self._place(id) / "base",
+            read=(*self.harnesses.paths(agent, settings), *settings.sandbox.read),
+            sandboxed=settings.sandbox.level is SandboxLevel.AUTO,
+            wall_seconds=SECONDS,
+            silent_seconds=SECONDS,
+        )
+
+
+def _cut_short(exit: Exit) -> str:
+    return "" if exit.ending is Ending.EXITED else f"it was ended: {exit.ending}"

@@ -1,0 +1,1 @@
+"""Tasks: load, decide, commit, act; and what people read of them."""

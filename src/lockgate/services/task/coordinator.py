@@ -1,0 +1,96 @@
+"""The wheel: load, decide, commit, act. Every change of status goes through here, whoever asks."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from lockgate.core.lifecycle import moves, records
+from lockgate.core.lifecycle.decision import Decision, Declined, Evidence, MirrorTask, Refusal
+from lockgate.core.model.redaction import redacted
+from lockgate.core.model.task import Actor, Task, TaskId
+from lockgate.errors import StaleTask, TransitionRefused, TurnDeclined
+from lockgate.ports import Store
+from lockgate.services.task.callers import Caller
+from lockgate.services.task.evidence import Look, Witness, behind
+from lockgate.services.task.outbox import Effector
+
+TRIES = 8
+LOCKGATE = Caller(Actor.ORCHESTRATOR)
+
+
+@dataclass(frozen=True, slots=True)
+class Coordinator:
+    store: Store
+    witness: Witness
+    effector: Effector
+
+    def move(self, id: TaskId, asked: moves.Move, caller: Caller) -> Task:
+        """The validated move; TransitionRefused says why not."""
+        return self.turn(
+            id, lambda seen: moves.move(seen, asked), caller, f"task {id} was not moved"
+        )
+
+    def resume(self, id: TaskId, directive: str, caller: Caller) -> Task:
+        """Out of paused-for-intervention, with the count of failed attempts at nought."""
+        what = f"task {id} was not resumed"
+        return self.turn(id, lambda seen: moves.resumed(seen, directive), caller, what)
+
+    def attempt_failed(self, id: TaskId, reason: str) -> Task:
+        return self.turn(id, lambda seen: moves.attempt_failed(seen, reason))
+
+    def turn(
+        self,
+        id: TaskId,
+        decide: Callable[[Evidence], Decision | Refusal | Declined],
+        caller: Caller = LOCKGATE,
+        what: str = "",
+        write: Callable[[Decision], None] | None = None,
+    ) -> Task:
+        """One turn of the wheel, taken again when somebody else's came in between.
+
+        `what` says what did not happen where the decision declines.
+        """
+        if behind(self.store, id):  # what an earlier turn accepted is written before it is read
+            self.effector.carry_out(id)
+        for _ in range(TRIES):
+            look = self.witness.look(id, caller)
+            try:
+                if look.tampered is not None:
+                    self._put_right(look, look.tampered)
+                    continue
+                decision = decide(look.evidence)
+                if not isinstance(decision, Decision):
+                    raise refused(id, decision, what)
+                decision = redacted(_carrying(decision, look), look.hide)
+                (write or self.store.commit)(decision)
+            except StaleTask:
+                continue
+            self.effector.carry_out(id)
+            return decision.task
+        raise StaleTask(id)
+
+    def _put_right(self, look: Look, found: str) -> None:
+        seen = look.evidence
+        self.store.commit(records.put_right(seen.task, found, seen.now))
+        self.effector.carry_out(seen.task.id)
+
+
+def _carrying(decision: Decision, look: Look) -> Decision:
+    """The decision with the text it was made on, so that the two are on disk together."""
+    body = look.body_with(decision.review)
+    if not look.merged and body == look.body:
+        return replace(decision, body=body)
+    effects = tuple(
+        MirrorTask(accepted=True) if isinstance(effect, MirrorTask) else effect
+        for effect in decision.effects
+    )
+    return replace(decision, body=body, effects=effects)
+
+
+def refused(
+    id: TaskId, answer: Refusal | Declined, what: str = ""
+) -> TransitionRefused | TurnDeclined:
+    match answer:
+        case Refusal(source=source, target=target, why=why, fix=fix):
+            return TransitionRefused(id, source, target, why=why, fix=fix)
+        case Declined(why, fix):
+            return TurnDeclined(what or f"task {id} was not changed", why=why, fix=fix)

@@ -1,0 +1,159 @@
+"""Gathers what a decision may look at. TASK.md is read here, once, and nobody brings their own."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from lockgate.core.config.settings import known_agents
+from lockgate.core.lifecycle.decision import Evidence, MirrorTask
+from lockgate.core.model.secrets import Hide, as_it_is, hiding
+from lockgate.core.model.task import Actor, Pinned, Role, Session, Status, Task, TaskId
+from lockgate.core.text.task_file import (
+    REVIEWER_SECTIONS,
+    WORKER_SECTIONS,
+    Artifacts,
+    Missing,
+    Readable,
+    TaskText,
+    Unreadable,
+    frontmatter,
+    merge_sections,
+    parse_task_artifacts,
+    replace_section,
+)
+from lockgate.errors import BadConfig, Untrusted
+from lockgate.ports import (
+    Clock,
+    Configuration,
+    Harnesses,
+    Project,
+    Repository,
+    Secrets,
+    Store,
+    TaskFiles,
+)
+from lockgate.services.task.callers import Caller
+
+BATCH = 100
+SECTIONS = {Role.WORKER: WORKER_SECTIONS, Role.REVIEWER: REVIEWER_SECTIONS}
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """The evidence, and the text it is from; `merged` with what a session wrote elsewhere."""
+
+    evidence: Evidence
+    body: str | None = None
+    merged: bool = False
+    tampered: str | None = None
+    hide: Hide = as_it_is
+
+    def body_with(self, review: str | None) -> str | None:
+        """The text with what Lockgate writes of a review; a file that is not there stays so."""
+        if self.body is None or review is None:
+            return self.body
+        return replace_section(self.body, "Review", review)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Witness:
+    store: Store
+    files: TaskFiles
+    repository: Repository
+    configuration: Configuration
+    harnesses: Harnesses
+    clock: Clock
+    secrets: Secrets
+
+    def look(self, id: TaskId, caller: Caller) -> Look:
+        task = self.store.load(id)
+        canonical = self.files.read(id)
+        hide = as_it_is if caller.actor is Actor.HUMAN else self.hide(task)
+        found, body, merged = self._artifacts(canonical, caller.session, hide)
+        project = self.store.project(task.project)
+        rules, misconfigured = self._rules(task, project)
+        starts = task.pinned is None and misconfigured is None
+        untrusted = self._untrusted(project, rules) if starts else None
+        evidence = Evidence(
+            task=task,
+            found=found,
+            rules=rules,
+            misconfigured=misconfigured,
+            untrusted=untrusted,
+            agent_missing=self._agent_missing(task, project, rules) if starts else None,
+            now=self.clock.now(),
+            actor=caller.actor,
+            session=caller.session,
+            landed=task.status is Status.REVIEWING
+            and self.repository.landed(project, _change_of(task), rules.base),
+        )
+        return Look(evidence, body, merged, self._tampered(task, canonical), hide)
+
+    def hide(self, task: Task) -> Hide:
+        """What takes the values of secrets out of what agents and gates wrote."""
+        return hiding(self.secrets.of(self.store.project(task.project), task))
+
+    def _rules(self, task: Task, project: Project) -> tuple[Pinned, str | None]:
+        """The rules the task started with; before that, those of the base commit as it is now."""
+        if task.pinned:
+            return task.pinned, None
+        try:
+            return self.configuration.rules_of(project), None
+        except BadConfig as error:
+            return Pinned(base_commit="", config_hash=""), str(error)
+
+    def _untrusted(self, project: Project, rules: Pinned) -> str | None:
+        try:
+            self.configuration.allowed_at(project, rules.base_commit)
+        except Untrusted as error:
+            return error.why
+        return None
+
+    def _agent_missing(self, task: Task, project: Project, rules: Pinned) -> str | None:
+        """Of its worker and its reviewers; one that nobody knows is the spawner's to tell of."""
+        settings = self.configuration.settings_at(project, rules.base_commit)
+        named = (task.agent, *(gate.agent for gate in rules.gates if gate.agent))
+        known = [it for it in named if it in known_agents(settings)]
+        missing = (self.harnesses.missing(it, settings) for it in known)
+        return next((how for how in missing if how), None)
+
+    def _artifacts(
+        self, canonical: TaskText, session: Session | None, hide: Hide
+    ) -> tuple[Artifacts, str | None, bool]:
+        """A session's own sections come from where it works, all else from the canonical file."""
+        ours = canonical.body if isinstance(canonical, Readable) else None
+        if session is None or session.directory is None:
+            return _read(canonical), ours, False
+        theirs = self.files.read_at(Path(session.directory))
+        if not isinstance(theirs, Readable):
+            return _read(theirs), ours, False
+        merged = merge_sections(ours or "", hide(theirs.body), SECTIONS[session.role])
+        return parse_task_artifacts(merged), merged, merged != ours
+
+    def _tampered(self, task: Task, canonical: TaskText) -> str | None:
+        """The frontmatter somebody edited; not one that a turn has yet to write."""
+        if not isinstance(canonical, Readable) or self.files.shows(canonical, frontmatter(task)):
+            return None
+        if behind(self.store, task.id):
+            return None
+        return canonical.frontmatter or "(no frontmatter)"
+
+
+def behind(store: Store, id: TaskId) -> bool:
+    """Whether TASK.md has yet to be written for what was decided."""
+    pending = store.pending_effects(id, BATCH)
+    return any(isinstance(it.effect, MirrorTask) for it in pending)
+
+
+def _read(text: TaskText) -> Artifacts:
+    match text:
+        case Readable():
+            return parse_task_artifacts(text.body)
+        case Missing():
+            return Artifacts(problems=("TASK.md is missing",))
+        case Unreadable():
+            return Artifacts(problems=(text.why,))
+
+
+def _change_of(task: Task) -> str:
+    """The commit that was judged; of a task that a human moved by hand, the tip of its branch."""
+    return task.candidate or f"refs/heads/{task.branch}"

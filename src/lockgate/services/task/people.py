@@ -1,0 +1,196 @@
+"""A human's answer to a gate that waits for one."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from lockgate.core.lifecycle import approvals
+from lockgate.core.lifecycle.decision import Decision, Declined, Evidence
+from lockgate.core.lifecycle.moves import Move
+from lockgate.core.lifecycle.records import repinned
+from lockgate.core.model.escalation import EscalationGuard, escalation_guard
+from lockgate.core.model.findings import Finding
+from lockgate.core.model.task import Status, Task, TaskId
+from lockgate.core.text.task_file import (
+    WORKER_SECTIONS,
+    Readable,
+    frontmatter,
+    merge_sections,
+    replace_section,
+)
+from lockgate.errors import Refused
+from lockgate.ports import Change, Configuration, Project, Store, TaskFiles, Workspaces
+from lockgate.services.task.callers import HUMAN, Caller, must_be_human
+from lockgate.services.task.coordinator import Coordinator
+from lockgate.services.task.sessions import Attendance
+
+
+@dataclass(frozen=True, slots=True)
+class Approvals:
+    """`patch` is the change that was shown, or how it begins; empty is the one that is there."""
+
+    coordinator: Coordinator
+
+    def approve(self, id: TaskId, comment: str, patch: str, caller: Caller) -> Task:
+        def decide(seen: Evidence) -> Decision | Declined:
+            return approvals.approved(seen, comment, patch)
+
+        return self._answer(id, f"task {id} was not approved", decide, caller)
+
+    def reject(
+        self, id: TaskId, comment: str, findings: Sequence[Finding], patch: str, caller: Caller
+    ) -> Task:
+        def decide(seen: Evidence) -> Decision | Declined:
+            return approvals.rejected(seen, comment, findings, patch)
+
+        return self._answer(id, f"task {id} was not rejected", decide, caller)
+
+    def comment(self, id: TaskId, text: str, caller: Caller) -> Task:
+        def decide(seen: Evidence) -> Decision | Declined:
+            return approvals.commented(seen, text)
+
+        return self._answer(id, f"the comment on task {id} was not saved", decide, caller)
+
+    def _answer(
+        self,
+        id: TaskId,
+        otherwise: str,
+        decide: Callable[[Evidence], Decision | Declined],
+        caller: Caller,
+    ) -> Task:
+        must_be_human(caller, otherwise)
+        return self.coordinator.turn(id, decide, caller, otherwise)
+
+
+# What people do with a task besides moving it: answer, take over, hand back, look.
+
+
+@dataclass(frozen=True, slots=True)
+class People:
+    store: Store
+    attendance: Attendance
+    workspaces: Workspaces
+    files: TaskFiles
+
+    def answer(self, id: TaskId, text: str, caller: Caller) -> Task:
+        """What a clarification asked for; the agent goes on with it."""
+        must_be_human(caller, f"task {id} was not answered")
+        status = self.store.load(id).status
+        if status is not Status.CLARIFICATION:
+            raise Refused(
+                f"task {id} was not answered",
+                why=f"it is {status}, and nobody waits for an answer",
+                fix=f"lockgate task show {id}",
+            )
+        return self.attendance.coordinator.move(id, Move(Status.WORKING, "answered", text), caller)
+
+    def take_over(self, id: TaskId, caller: Caller) -> Task:
+        must_be_human(caller, f"task {id} was not taken over")
+        return self.attendance.take_over(id, caller)
+
+    def hand_back(self, id: TaskId, caller: Caller, done: str = "") -> Task:
+        """With the worker's sections as the workspace has them, or these words as Handoff."""
+        must_be_human(caller, f"task {id} was not handed back")
+        task = self.store.load(id)
+        canonical = self.files.read(id)
+        body = canonical.body if isinstance(canonical, Readable) else self.store.body(id) or ""
+        theirs = self.files.read_at(self.workspaces.place(id))
+        if isinstance(theirs, Readable):
+            hide = self.attendance.coordinator.witness.hide(task)
+            body = merge_sections(body, hide(theirs.body), WORKER_SECTIONS)
+        if done:
+            body = replace_section(body, "Handoff", f"DONE: {done}")
+        self.files.write(id, frontmatter(task), body)
+        return self.attendance.hand_back(id, caller)
+
+    def change(self, id: TaskId) -> tuple[Task, Change]:
+        """The work as it is judged, or as it lies in the workspace now."""
+        task = self.store.load(id)
+        project = self.store.project(task.project)
+        if task.pinned is None:
+            raise Refused(
+                f"there is no change of task {id}",
+                why="it has not been started",
+                fix=f"lockgate task start {id}",
+            )
+        if task.candidate:
+            return task, self.workspaces.change(project, task, task.candidate)
+        if self.workspaces.place(id).is_dir():
+            return task, self._taken(project, task)
+        change = self.workspaces.adopt(project, task)
+        if change is None:
+            raise Refused(
+                f"there is no change of task {id}",
+                why=f"it has no workspace, and there is no branch {task.branch}",
+                fix=f"lockgate task show {id}",
+            )
+        return task, change
+
+    def _taken(self, project: Project, task: Task) -> Change:
+        taken = self.workspaces.take(project, task)
+        if isinstance(taken, Change):
+            return taken
+        raise Refused(
+            f"the work of task {task.id} is not shown as a change",
+            why="; ".join(it.issue for it in taken.findings),
+            fix=f"see the clone: {self.workspaces.place(task.id)}",
+        )
+
+    def diff(self, id: TaskId) -> str:
+        task, change = self.change(id)
+        return self.workspaces.diff(self.store.project(task.project), task, change.commit)
+
+
+# `task repin`: the rules of the base branch as it is now, for a task that has others.
+
+
+@dataclass(frozen=True, slots=True)
+class Repinning:
+    coordinator: Coordinator
+    configuration: Configuration
+
+    def repin(self, id: TaskId, caller: Caller) -> Task:
+        """BadConfig where the base's configuration cannot be taken: then nothing changes."""
+        what = f"task {id} keeps its rules"
+        must_be_human(caller, what)
+        store = self.coordinator.store
+        rules = self.configuration.rules_of(store.project(store.load(id).project))
+        return self.coordinator.turn(id, lambda seen: repinned(seen, rules), caller, what)
+
+
+# S4's task runner: attempts until the work is handed on, and stops at the threshold.
+
+
+# One attempt at a task's work; the answer is why it failed, or None where it handed on.
+Implementer = Callable[[Task], str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class TaskRunner:
+    """The guard holds no truth: it is loaded from the task's row before it is asked."""
+
+    coordinator: Coordinator
+    guard: EscalationGuard = escalation_guard
+
+    def run(self, id: TaskId, implement: Implementer) -> Task:
+        """Attempt the task while it is working; no attempt is scheduled that the guard forbids."""
+        task = self._loaded(id)
+        while task.status is Status.WORKING and not self.guard.should_escalate(id):
+            failure = implement(task)
+            if failure is not None:
+                self.coordinator.attempt_failed(id, failure)
+            task = self._loaded(id)
+            if failure is None:
+                break
+        return task
+
+    def resume(self, id: TaskId, directive: str = "", caller: Caller = HUMAN) -> Task:
+        """Out of the pause and back into the queue: the row first, then the guard's memory."""
+        task = self.coordinator.resume(id, directive, caller)
+        self.guard.reset(id)
+        return task
+
+    def _loaded(self, id: TaskId) -> Task:
+        task = self.coordinator.store.load(id)
+        threshold = task.pinned.limits.escalation_threshold if task.pinned else None
+        self.guard.load(id, task.failed_attempts, threshold)
+        return task

@@ -1,0 +1,207 @@
+"""Which project a directory belongs to, which task is meant, which branches a task may have."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from lockgate.core.config.bases import Branch
+from lockgate.core.config.settings import ProjectSettings, Settings, pin
+from lockgate.core.config.trust import CONFIG, Request, agreed
+from lockgate.core.lifecycle.records import Unacceptable, check_branch
+from lockgate.core.model.task import Pinned, ProjectId, Task, TaskId
+from lockgate.core.text.task_file import Readable
+from lockgate.errors import BadConfig, Refused
+from lockgate.ports import Configuration, Project, Repository, Store, TaskFiles
+from lockgate.services.task.callers import Caller
+from lockgate.services.task.trust import Trust
+
+
+@dataclass(frozen=True, slots=True)
+class Projects:
+    store: Store
+    repository: Repository
+    files: TaskFiles
+
+    def here(self, directory: Path) -> Project:
+        project = self.repository.project_at(directory)
+        if project is None:
+            raise Refused(
+                "no project was found",
+                why=f"{directory} is not inside a git repository",
+                fix="change into the repository, or make one: git init",
+            )
+        return project
+
+    def task_here(self, directory: Path, caller: Caller) -> TaskId:
+        """The session's own task; without a session, that of the TASK.md that lies here."""
+        if caller.session:
+            return caller.session.task
+        text = self.files.read_at(directory)
+        fields = self.files.fields(text) if isinstance(text, Readable) else None
+        id = fields.get("id") if isinstance(fields, dict) else None
+        if not isinstance(id, str):
+            raise Refused(
+                "no task was found",
+                why="no task is named, and no TASK.md lies in this directory",
+                fix="name one: lockgate task list",
+            )
+        return TaskId(id)
+
+
+@dataclass(frozen=True, slots=True)
+class Branches:
+    """Asked when a task is made, and again when its branch is about to be set."""
+
+    store: Store
+    repository: Repository
+    configuration: Configuration
+
+    def problem(
+        self, project: Project, branch: str, task: TaskId | None = None
+    ) -> Unacceptable | None:
+        """Why a task cannot have this branch; `task` is the one that has it already."""
+        others = (it for it in self.store.on_branch(project.id, branch) if it.id != task)
+        return check_branch(branch, frozenset(self._landing(project)), others)
+
+    def _landing(self, project: Project) -> Iterator[str]:
+        """The base, the branch whose configuration names the base, and the remotes' defaults."""
+        yield self.configuration.rules_of(project).base
+        usual = self.repository.base_branch(project)
+        if usual:
+            yield usual.name
+        yield from self.repository.default_branches(project)
+
+
+# The project's configuration, read from its trusted base commit and never from a workspace.
+
+
+__all__ = ["CONFIG", "BaseConfiguration", "Written"]
+DEFAULT = ProjectSettings().base  # what a file that names no base says
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What a commit says; the defaults where it has no such file."""
+
+    settings: Settings
+    digest: str
+    there: bool
+
+
+@dataclass(frozen=True, slots=True)
+class BaseConfiguration:
+    """`load` reads a text (None where base has no such file) or raises BadConfig.
+
+    Whoever looks asks for `settings`, whoever acts by them for what is `allowed`.
+    """
+
+    repository: Repository
+    load: Callable[[str | None, str], Settings]
+    digest: Callable[[Settings], str]
+    trust: Trust
+    _known: dict[str, Written] = field(default_factory=dict[str, Written])  # by project and commit
+    _read: dict[str, Written] = field(default_factory=dict[str, Written])  # by text
+
+    def settings_at(self, project: Project, commit: str) -> Settings:
+        return self.written_at(project, commit).settings
+
+    def settings_of(self, project: Project) -> Settings:
+        return self.settings_at(project, self.base_of(project).commit)
+
+    def allowed_at(self, project: Project, commit: str) -> Settings:
+        settings = self.settings_at(project, commit)
+        self.trust.check(project, commit, settings)
+        return settings
+
+    def allowed_of(self, project: Project) -> Settings:
+        return self.allowed_at(project, self.base_of(project).commit)
+
+    def settings_for(self, task: Task, project: Project) -> Settings:
+        if task.pinned is None:
+            return self.settings_of(project)
+        return self.settings_at(project, task.pinned.base_commit)
+
+    def allowed_for(self, task: Task, project: Project) -> Settings:
+        if task.pinned is None:
+            return self.allowed_of(project)
+        return self.allowed_at(project, task.pinned.base_commit)
+
+    def refused(self, project: Project) -> tuple[Request, ...]:
+        return self.trust.refused(project).new
+
+    def noted(self) -> tuple[ProjectId, ...]:
+        return self.trust.grants.noted()
+
+    def agree(self, project: Project) -> None:
+        """To all that its base asks for now, for a user whose own repository it is."""
+        commit = self.base_of(project).commit
+        settings = self.settings_at(project, commit)
+        self.trust.grant(project, self.trust.question(project, commit, settings))
+
+    def landed(self, project: Project, before: str, after: str, by: Sequence[Task]) -> None:
+        if agreed(by):
+            one, two = ((it, self.settings_at(project, it)) for it in (before, after))
+            self.trust.landed(project, one, two)
+
+    def base_of(self, project: Project) -> Branch:
+        return self.trusted(project, self._usual(project))
+
+    def rules_of(self, project: Project) -> Pinned:
+        base = self.base_of(project)
+        return self.rules_at(project, base.commit, base.name)
+
+    def rules_at(self, project: Project, commit: str, base: str) -> Pinned:
+        written = self.written_at(project, commit)
+        return replace(pin(written.settings, commit, written.digest), base=base)
+
+    def trusted(
+        self,
+        project: Project,
+        usual: Branch,
+        tip: Callable[[Project, str], Branch | None] | None = None,
+    ) -> Branch:
+        """The base branch, which has rules that can be read: the usual one may name another.
+
+        `tip` finds that one; without it only a local branch counts.
+        """
+        written = self.written_at(project, usual.commit, f"on {usual.name}")
+        named = written.settings.project.base if written.there else usual.name
+        if named == usual.name:
+            return usual
+        other = (tip or self._local)(project, named)
+        if other is None and named == DEFAULT:
+            return usual
+        if other is None:
+            raise _unread(project, f"branch {named} has no commit")
+        self.written_at(project, other.commit, f"on {named}")
+        return other
+
+    def _local(self, project: Project, name: str) -> Branch | None:
+        commit = self.repository.commit_of(project, name)
+        return Branch(name, commit) if commit else None
+
+    def _usual(self, project: Project) -> Branch:
+        usual = self.repository.base_branch(project)
+        if usual is None:
+            raise _unread(project, "no branch has a commit yet")
+        return usual
+
+    def written_at(self, project: Project, commit: str, where: str = "") -> Written:
+        """A commit does not change, so it is asked once; most say the same as the one before."""
+        key = f"{project.id} {commit}"
+        if key in self._known:
+            return self._known[key]
+        text = self.repository.file_at(project, commit, CONFIG)
+        if text is None or text not in self._read:
+            settings = self.load(text, f"{CONFIG} {where or f'at {commit[:12]}'}")
+            written = Written(settings, self.digest(settings), there=text is not None)
+        else:
+            written = self._read[text]
+        if text is not None:  # it may only not have been found
+            self._known[key] = self._read[text] = written
+        return written
+
+
+def _unread(project: Project, why: str) -> BadConfig:
+    what = f"the configuration of {project.name} was not read"
+    return BadConfig(what, why=why, fix="commit something on the base branch, then: lockgate init")

@@ -1,0 +1,79 @@
+"""Who is at work on a task: sessions that begin and end, and what people ask of them."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from lockgate.core.lifecycle import sessions
+from lockgate.core.lifecycle.decision import Decision, Declined, Evidence, SpawnAgent
+from lockgate.core.model.agents import End
+from lockgate.core.model.task import Actor, Role, Session, SessionId, Task, TaskId
+from lockgate.errors import Refused
+from lockgate.services.task.callers import Caller, hashed
+from lockgate.services.task.coordinator import Coordinator
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a session works, and by which id its program resumes."""
+
+    directory: str | None = None
+    native: str = ""
+
+
+NOWHERE = Place()
+
+
+@dataclass(frozen=True, slots=True)
+class Attendance:
+    coordinator: Coordinator
+
+    def session_started(
+        self, id: TaskId, spawn: SpawnAgent, token: str, place: Place = NOWHERE
+    ) -> Task:
+        """The session that the task waits for begins; whoever holds the token acts as its role."""
+        token_hash = hashed(token)
+
+        def decide(seen: Evidence) -> Decision | Declined:
+            return sessions.session_started(seen, spawn, token_hash, place.directory, place.native)
+
+        return self.coordinator.turn(id, decide, what=f"no session of task {id} was started")
+
+    def session_ended(self, id: SessionId, end: End = sessions.PLAIN) -> Task:
+        """An agent is gone, with or without a signal: the same decision either way."""
+        session = self._session(id)
+
+        def decide(seen: Evidence) -> Decision | Declined:
+            return sessions.session_ended(replace(seen, session=self._session(id)), end)
+
+        caller, what = Caller(Actor.ORCHESTRATOR, session), f"session {id} was not ended"
+        return self.coordinator.turn(session.task, decide, caller, what)
+
+    def respawn(self, id: TaskId, directive: str, caller: Caller) -> Task:
+        def decide(seen: Evidence) -> Decision | Declined:
+            alive = any(it.ended is None for it in self._current(seen.task))
+            return sessions.respawned(seen, alive=alive, directive=directive)
+
+        what = f"the agent of task {id} was not restarted"
+        return self.coordinator.turn(id, decide, caller, what)
+
+    def take_over(self, id: TaskId, caller: Caller) -> Task:
+        what = f"task {id} was not taken over"
+        return self.coordinator.turn(id, sessions.taken_over, caller, what)
+
+    def hand_back(self, id: TaskId, caller: Caller) -> Task:
+        what = f"task {id} was not handed back"
+        return self.coordinator.turn(id, sessions.handed_back, caller, what)
+
+    def _session(self, id: SessionId) -> Session:
+        session = self.coordinator.store.session(id)
+        if session is None:
+            why, fix = "no session has that id", "lockgate task list"
+            raise Refused(f"session {id} was not ended", why=why, fix=fix)
+        return session
+
+    def _current(self, task: Task) -> Iterator[Session]:
+        """The sessions that are heard: the newest worker, and the reviewers of this evaluation."""
+        for session in self.coordinator.store.sessions(task.id):
+            worker = session.role is Role.WORKER
+            if session.generation >= (task.generation if worker else task.since):
+                yield session

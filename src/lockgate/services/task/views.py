@@ -1,0 +1,352 @@
+"""Read models: what every face shows of a task, a board, a move that is not possible yet."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+
+from lockgate.core.lifecycle.decision import EvaluateGates, Evidence, PublishChange, SpawnAgent
+from lockgate.core.lifecycle.map import RULES, Rule, unmet
+from lockgate.core.lifecycle.trouble import Trouble
+from lockgate.core.model.event_log import StoredEvent
+from lockgate.core.model.task import Actor, ProjectId, Session, Status, Stuck, Task, TaskId
+from lockgate.core.text.steering import told_of, unseen
+from lockgate.core.text.task_file import (
+    BrokenFrontmatter,
+    Missing,
+    Readable,
+    Unreadable,
+    frontmatter,
+)
+from lockgate.errors import LockgateError
+from lockgate.ports import GateRecord, PendingEffect, Project, Store, TaskFiles, TaskFilter
+from lockgate.services.task.callers import HUMAN
+from lockgate.services.task.evidence import Witness, behind
+from lockgate.services.task.trust import wanted
+
+PAGE = 50
+BATCH = 1000
+NO_TROUBLES: Mapping[str, Trouble] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class BoardRow:
+    """A task as a list shows it; `trouble` says what is wrong with its TASK.md, if anything is."""
+
+    task: Task
+    trouble: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Board:
+    rows: tuple[BoardRow, ...]
+    after: TaskId | None
+
+
+@dataclass(frozen=True, slots=True)
+class GateView:
+    """A gate of the last evaluation; what it said is in `record` where it was run by Lockgate."""
+
+    gate: str
+    result: str
+    why: str
+    record: GateRecord | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskView:
+    task: Task
+    trouble: str | None
+    body: str | None
+    sessions: tuple[Session, ...]
+    pending: tuple[PendingEffect, ...]
+    gates: tuple[GateView, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WhyRow:
+    """One arrow from where the task stands, and what it still wants."""
+
+    rule: Rule
+    asks: tuple[str, ...]
+    missing: str | None
+    fix: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Overview:
+    """The whole home at a glance; `humans` are the tasks that wait for one, and why.
+
+    `untrusted` are the projects that ask for what no human has agreed to, and what to do.
+    `lanes` are those of the loop that keep failing, where no such task says so.
+    """
+
+    counts: Mapping[Status, int]
+    alive: tuple[Session, ...]
+    humans: tuple[tuple[Task, str], ...]
+    untrusted: tuple[tuple[Project, str], ...] = ()
+    lanes: tuple[tuple[str, str], ...] = ()
+
+
+NEEDS_HUMAN = frozenset(
+    {Status.STUCK, Status.PAUSED_FOR_INTERVENTION, Status.CLARIFICATION, Status.REVIEWING}
+)
+
+
+# Where a human is needed now and then: by a gate that waits, by an agent that died.
+BUSY = frozenset({Status.WORKING, Status.AGENT_REVIEW})
+LIVE = NEEDS_HUMAN | BUSY | {Status.PENDING}
+BEGINNINGS = frozenset({"task.created", "task.imported", "GateEvaluationStarted"})
+ON_ITS_WAY = (SpawnAgent, EvaluateGates, PublishChange)
+
+
+@dataclass(frozen=True, slots=True)
+class Views:
+    store: Store
+    files: TaskFiles
+    witness: Witness
+
+    def board(self, which: TaskFilter, after: TaskId | None = None, limit: int = PAGE) -> Board:
+        page = self.store.page(which, after, limit)
+        rows = tuple(BoardRow(task, self._trouble(task)) for task in page.tasks)
+        return Board(rows, page.after)
+
+    def board_of(self, id: TaskId) -> Board:
+        """One task, as its own session may see it."""
+        task = self.store.load(id)
+        return Board((BoardRow(task, self._trouble(task)),), None)
+
+    def task(self, id: TaskId) -> TaskView:
+        task = self.store.load(id)
+        text = self.files.read(id)
+        return TaskView(
+            task=task,
+            trouble=self._trouble(task),
+            body=text.body if isinstance(text, Readable) else None,
+            sessions=self.store.sessions(id),
+            pending=self.store.pending_effects(id, PAGE),
+            gates=self._gates(id),
+        )
+
+    def overview(
+        self,
+        lands_by_itself: Callable[[Task], bool] = lambda _: False,
+        troubles: Mapping[str, Trouble] = NO_TROUBLES,
+    ) -> Overview:
+        """`troubles` are those of the loop's lanes, where the loop is this process's."""
+        found = (it for it in self._all(NEEDS_HUMAN) if needs_human(it))
+        waiting = [it for it in found if not _goes_on(it, lands_by_itself)]
+        held = [it for it in self._all(BUSY) if needs_human(it) and not it.taken_over]
+        tasks = {it.id: it for it in (*self.store.troubled(), *waiting, *held)}
+        return Overview(
+            counts=self.store.counts(),
+            alive=self.store.sessions_alive(),
+            humans=tuple((task, needs_human(task)) for task in tasks.values()),
+            untrusted=self.untrusted(filter(self._lives, self.witness.configuration.noted())),
+            lanes=tuple(
+                (lane, it.why)
+                for lane, it in troubles.items()
+                if it.needs_human and it.task not in tasks
+            ),
+        )
+
+    def untrusted(self, ids: Iterable[ProjectId]) -> tuple[tuple[Project, str], ...]:
+        """Those in which something was refused because no human agrees to what they ask for."""
+        projects = [self.store.project(id) for id in dict.fromkeys(ids)]
+        told = ((it, self._unagreed(it)) for it in projects)
+        return tuple((it, f"{why}; cd {it.root} && {fix}") for it, (why, fix) in told if why)
+
+    def _unagreed(self, project: Project) -> tuple[str, str]:
+        """Why nothing of it runs, and the command; also where that cannot be read."""
+        try:
+            new = self.witness.configuration.refused(project)
+        except LockgateError as error:
+            return str(error), error.fix
+        return (f"it wants {wanted(new)}" if new else "", "lockgate trust")
+
+    def _lives(self, id: ProjectId) -> bool:
+        """Whether a project has a task that is neither done nor cancelled."""
+        return bool(self.store.page(TaskFilter(id, LIVE), None, 1).tasks)
+
+    def why(self, id: TaskId) -> tuple[Task, tuple[WhyRow, ...]]:
+        """The moves that somebody may ask for here, each with what it needs and what is missing."""
+        seen = self.witness.look(id, HUMAN).evidence
+        rules = [rule for rule in RULES if rule.source is seen.task.status and rule.by]
+        return seen.task, tuple(_why(seen, rule) for rule in rules)
+
+    def events(self, id: TaskId | None, since: int, limit: int) -> tuple[StoredEvent, ...]:
+        return self.store.events(id, since, limit)
+
+    def all_events(self, id: TaskId) -> tuple[StoredEvent, ...]:
+        """Every event of one task; its life is finite."""
+        found: list[StoredEvent] = []
+        while more := self.store.events(id, found[-1].seq if found else 0, BATCH):
+            found += more
+        return tuple(found)
+
+    def _all(self, statuses: frozenset[Status]) -> Iterator[Task]:
+        """Every task in these statuses: of what needs a human, nothing is cut off."""
+        page = self.store.page(TaskFilter(None, statuses), None, BATCH)
+        yield from page.tasks
+        while page.after is not None:
+            page = self.store.page(TaskFilter(None, statuses), page.after, BATCH)
+            yield from page.tasks
+
+    def _gates(self, id: TaskId) -> tuple[GateView, ...]:
+        """In the order in which they first spoke, each with its last word."""
+        last: dict[str, StoredEvent] = {}
+        for event in self.all_events(id):
+            if event.type in BEGINNINGS:
+                last = {}
+            elif event.type == "GateCompleted":
+                last[str(event.data["gate_name"])] = event
+        kept = {(it.gate, it.time): it for it in self.store.gate_results(id, 0, BATCH)}
+        return tuple(
+            GateView(gate, str(it.data["result"]), str(it.data["why"]), kept.get((gate, it.time)))
+            for gate, it in last.items()
+        )
+
+    def _trouble(self, task: Task) -> str | None:
+        match self.files.read(task.id):
+            case Missing():
+                return "TASK.md is missing"
+            case Unreadable() as bad:
+                return bad.why
+            case Readable() as text:
+                if self.files.shows(text, frontmatter(task)):
+                    return None
+                if behind(self.store, task.id):
+                    return "TASK.md could not be written; the next move tries again"
+                fields = self.files.fields(text)
+                if isinstance(fields, BrokenFrontmatter):
+                    return f"TASK.md's frontmatter is broken: {fields.why}"
+                return "TASK.md's frontmatter was edited; the next move puts it back"
+
+
+def _why(seen: Evidence, rule: Rule) -> WhyRow:
+    missing = unmet(seen, rule)
+    return WhyRow(
+        rule=rule,
+        asks=tuple((need.__doc__ or "").strip() for need in (rule.need, rule.proof) if need),
+        missing=missing.why if missing else None,
+        fix=missing.fix if missing else "",
+    )
+
+
+def large_change(task: Task) -> str:
+    """How much it is, where that is more than one expects of a change; empty elsewhere."""
+    if not task.size.large:
+        return ""
+    return f"large change: {task.size.files:,} files, {task.size.added / 1e6:.1f} MB added"
+
+
+def _noting_size(task: Task, told: str) -> str:
+    large = large_change(task)
+    return f"{large}; {told}" if large else told
+
+
+def needs_human(task: Task) -> str:
+    """What a human is to do for it, in a few words; empty where nothing."""
+    if task.troubled:
+        return f"Lockgate cannot go on with it: {task.troubled}"
+    return _by_its_status(task)
+
+
+def _by_its_status(task: Task) -> str:
+    match task.status:
+        case Status.STUCK:
+            why = task.phase.last_feedback.summary if isinstance(task.phase, Stuck) else ""
+            return f"{task.cause or 'stuck'}: {why}" if why else str(task.cause or "stuck")
+        case Status.PAUSED_FOR_INTERVENTION:
+            return f"{task.failed_attempts} failed attempts; lockgate resume {task.id}"
+        case Status.CLARIFICATION:
+            return f"asks a question; lockgate answer {task.id} -m TEXT"
+        case Status.REVIEWING if task.held:
+            return _noting_size(task, f"held: {task.held}; lockgate queue approve {task.id}")
+        case Status.REVIEWING if not (task.to_land or task.landed):
+            steers = f"{told_of(files)}; " if (files := unseen(task)) else ""
+            told = f"all gates passed; {steers}lockgate queue approve {task.id}"
+            return _noting_size(task, told)
+        case Status.AGENT_REVIEW if task.waiting:
+            yes, no = f"lockgate approve {task.id}", f"lockgate reject {task.id} -m TEXT"
+            told = f"gate {task.waiting} waits; lockgate task show {task.id}, then {yes} or {no}"
+            return _noting_size(task, told)
+        case Status.WORKING:
+            return _about_its_worker(task)
+        case _:
+            return ""
+
+
+def _about_its_worker(task: Task) -> str:
+    if task.dead:
+        return f"its agent died; lockgate task respawn {task.id}"
+    if task.escalated:
+        look, help = f"lockgate task peek {task.id}", f"lockgate takeover {task.id}"
+        return f"{task.escalated}; a fresh agent works on it; see {look}, or help: {help}"
+    return ""
+
+
+def _goes_on(task: Task, lands_by_itself: Callable[[Task], bool]) -> bool:
+    return task.status is Status.REVIEWING and not task.held and lands_by_itself(task)
+
+
+def at_rest(task: Task, pending: Iterable[PendingEffect], *, lands_by_itself: bool) -> bool:
+    """Whether nothing more happens to it before a human acts."""
+    if task.troubled:
+        return True
+    if any(isinstance(it.effect, ON_ITS_WAY) for it in pending):
+        return False
+    if task.status is Status.REVIEWING and not task.held:
+        return not (lands_by_itself or task.to_land or task.landed)
+    if task.status is Status.WORKING and not task.dead:
+        return False  # its agent works, whatever a human should look at
+    ended = task.status in {Status.DONE, Status.CANCELLED}
+    return ended or (bool(needs_human(task)) and not task.taken_over)
+
+
+def task_facts(task: Task) -> dict[str, object]:
+    """A task as JSON shows it: statuses as people write them."""
+    facts: dict[str, object] = asdict(task)
+    facts["phase"] = phase_facts(task)
+    facts["spent"] = sorted(task.spent)
+    facts["depends_on"] = list(task.depends_on)
+    return facts
+
+
+def phase_facts(task: Task) -> Mapping[str, object] | None:
+    if task.phase is None:
+        return None
+    return {"name": type(task.phase).__name__, **asdict(task.phase)}
+
+
+def may_ask(rule: Rule) -> tuple[Actor, ...]:
+    return tuple(actor for actor in Actor if actor in rule.by)
+
+
+def session_facts(session: Session) -> dict[str, object]:
+    """Without the token's hash, which is nobody's business."""
+    return {key: value for key, value in asdict(session).items() if key != "token_hash"}
+
+
+def pending_facts(pending: PendingEffect) -> dict[str, object]:
+    return {"key": pending.key, "effect": type(pending.effect).__name__, **asdict(pending.effect)}
+
+
+def gate_facts(seen: GateView) -> dict[str, object]:
+    record = seen.record
+    said = {"time": record.time, "data": dict(record.data)} if record else {}
+    return {"gate": seen.gate, "result": seen.result, "why": seen.why, **said}
+
+
+def files_in_order(task: Task, files: Iterable[str]) -> tuple[str, ...]:
+    """What a human must see comes first."""
+    return (*task.protected, *(file for file in files if file not in task.protected))
+
+
+def why_facts(row: WhyRow) -> dict[str, object]:
+    return {
+        "to": row.rule.target,
+        "by": list(may_ask(row.rule)),
+        "asks": list(row.asks),
+        "possible": row.missing is None,
+        "missing": row.missing,
+        "fix": row.fix,
+    }

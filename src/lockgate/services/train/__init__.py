@@ -1,0 +1,1 @@
+"""The merge train at work on real repositories."""

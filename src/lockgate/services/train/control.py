@@ -1,0 +1,197 @@
+"""The queue as people see and steer it: who lands next, who may, who is kept back, what landed."""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import cast
+
+from lockgate.core.lifecycle import landing
+from lockgate.core.lifecycle.decision import Decision, Declined, Evidence
+from lockgate.core.model.task import Status, Task, TaskId
+from lockgate.core.train.model import Built, Commit, Hold, Place, Tree
+from lockgate.core.train.plan import places, plan
+from lockgate.errors import Unavailable
+from lockgate.ports import Project, Repository, TaskFilter
+from lockgate.services.task.callers import Caller, must_be_human
+from lockgate.services.task.coordinator import Coordinator
+from lockgate.services.train.view import Train, TrainView
+
+LIVE = frozenset({Status.WORKING, Status.AGENT_REVIEW, Status.REVIEWING, Status.STUCK})
+MOST = 50  # live changes that a forecast looks at
+FIRST = 8  # of the queue, each of which is tried with each
+ANOTHER_WAY = "it did not come through the queue: it has no evidence"
+MISSING = "this home's log has its landing, but its note in refs/notes/lockgate is gone"
+DAMAGED = "its evidence is another commit's, or damaged"
+OF_ANOTHER_TREE = "its evidence is of another tree than the commit's"
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """A change that this one would not merge with, and where."""
+
+    task: TaskId
+    summary: str
+    files: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Clash:
+    """Two changes of the queue that would not merge with each other, and where."""
+
+    one: TaskId
+    other: TaskId
+    files: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    task: Task
+    place: Place
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """In the order in which they would land; `holds` is why nothing does, if nothing does."""
+
+    train: Train
+    rows: tuple[Row, ...]
+    holds: tuple[str, ...]
+    clashes: tuple[Clash, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """What the note of a commit says; `problem` is why it is not to be believed, if it is not.
+
+    `in_log`: the landing is in this home's own log, which does not need the note to know it.
+    """
+
+    commit: Commit
+    evidence: dict[str, object]
+    in_log: bool
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Queueing:
+    view: TrainView
+    coordinator: Coordinator
+    repository: Repository
+
+    def listed(self, project: Project, *, acting: bool) -> Listing:
+        """`acting` says that an orchestrator is at it."""
+        target, _ = self.view.target(project)
+        train = self.view.train(target)
+        queue = self.view.queue(train)
+        built = (it.outcome for it in queue.candidates if isinstance(it.outcome, Built))
+        trees = {it.tree for it in built if it.tree not in queue.results}
+        running: set[Tree] = trees if acting else set()
+        queue = self.view.queue(train, running)
+        rows = tuple(Row(self.view.store.load(it.task), it) for it in places(queue))
+        return Listing(
+            train=train,
+            rows=rows,
+            holds=tuple(step.why for step in plan(queue) if isinstance(step, Hold)),
+            clashes=self._clashes(project, [row.task for row in rows[:FIRST]]),
+        )
+
+    def approve(self, id: TaskId, patch: str, caller: Caller) -> Task:
+        """What could not be judged is tried once more."""
+        what = f"task {id} was not approved for landing"
+        task = self._turn(id, what, lambda seen: landing.approved(seen, patch), caller)
+        target, _ = self.view.target(self.view.store.project(task.project))
+        self.view.log.forget_unjudged(target.name)
+        return task
+
+    def hold(self, id: TaskId, why: str, caller: Caller) -> Task:
+        reason = why.strip() or "a human holds it"
+        what = f"task {id} was not held"
+        return self._turn(id, what, lambda seen: landing.held(seen, reason), caller)
+
+    def drop(self, id: TaskId, why: str, caller: Caller) -> Task:
+        what = f"task {id} was not dropped"
+        return self._turn(id, what, lambda seen: landing.dropped(seen, why), caller)
+
+    def forecast(self, task: Task) -> tuple[Forecast, ...]:
+        """Which other live changes this one would conflict with, if both were to land."""
+        if not task.candidate:
+            return ()
+        project = self.view.store.project(task.project)
+        page = self.view.store.page(TaskFilter(task.project, LIVE), None, MOST)
+        found: list[Forecast] = []
+        for other in page.tasks:
+            files = self._overlap(project, task, other) if other.id != task.id else ()
+            found += [Forecast(other.id, other.summary, files)] if files else []
+        return tuple(found)
+
+    def clashes(self, tasks: Sequence[Task]) -> tuple[Clash, ...]:
+        """Among the live changes of these tasks, as far as one looks."""
+        live = [it for it in tasks if it.candidate and it.status in LIVE]
+        projects = {it.project: self.view.store.project(it.project) for it in live}
+        found: list[Clash] = []
+        for id, project in projects.items():
+            found += self._clashes(project, [it for it in live if it.project == id][:FIRST])
+        return tuple(found)
+
+    def verify(self, project: Project, name: str) -> Verified | None:
+        """None where git knows no such commit. A note that does not fit its commit is no proof."""
+        found = self.view.yard.note_of(project, name)
+        if found is None:
+            return None
+        commit, text = found
+        in_log = self.view.log.knows(commit)
+        if text is None:
+            return Verified(commit, {}, in_log, MISSING if in_log else ANOTHER_WAY)
+        evidence = _object(text)
+        if evidence is None or evidence.get("commit") != commit:
+            return Verified(commit, evidence or {}, in_log, DAMAGED)
+        if not _judges(evidence, self.repository.tree_of(project, commit)):
+            return Verified(commit, evidence, in_log, OF_ANOTHER_TREE)
+        return Verified(commit, evidence, in_log)
+
+    def _clashes(self, project: Project, tasks: Sequence[Task]) -> tuple[Clash, ...]:
+        pairs = ((a, b, self._overlap(project, a, b)) for a, b in combinations(tasks, 2))
+        return tuple(Clash(a.id, b.id, files) for a, b, files in pairs if files)
+
+    def _overlap(self, project: Project, one: Task, other: Task) -> tuple[str, ...]:
+        """Nothing where git cannot tell: a forecast is no promise."""
+        if not (one.candidate and other.candidate):
+            return ()
+        try:
+            return self.view.yard.overlap(project, Commit(one.candidate), Commit(other.candidate))
+        except Unavailable:
+            return ()
+
+    def _turn(
+        self,
+        id: TaskId,
+        what: str,
+        decide: Callable[[Evidence], Decision | Declined],
+        caller: Caller,
+    ) -> Task:
+        must_be_human(caller, what)
+        return self.coordinator.turn(id, decide, caller, what)
+
+
+def _judges(evidence: dict[str, object], tree: str | None) -> bool:
+    """Whether the evidence, and each run in it, is of this very tree."""
+    runs = evidence.get("train")
+    proofs = [_of(_of(run).get("proof")) for run in _list(runs)]
+    return evidence.get("tree") == tree and all(it.get("tree") == tree for it in proofs)
+
+
+def _list(found: object) -> list[object]:
+    return cast("list[object]", found) if isinstance(found, list) else [found]
+
+
+def _of(found: object) -> dict[str, object]:
+    return cast("dict[str, object]", found) if isinstance(found, dict) else {}
+
+
+def _object(text: str) -> dict[str, object] | None:
+    try:
+        found: object = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return cast("dict[str, object]", found) if isinstance(found, dict) else None

@@ -1,0 +1,209 @@
+"""Moves the target, once: what is meant is written down first, and looked at after a crash."""
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from typing import cast
+
+from lockgate.core.lifecycle import landing as train_turns
+from lockgate.core.lifecycle.decision import Decision, Declined, Evidence
+from lockgate.core.model.event_log import canonical
+from lockgate.core.model.task import Task, TaskId
+from lockgate.core.train.epochs import Fate, Term, fate
+from lockgate.core.train.model import Built, Commit, Conflict, Drop, Land, SetAside
+from lockgate.errors import TurnDeclined
+from lockgate.ports import Arrived, Elsewhere, InTheWay, Landing, Leave
+from lockgate.services.task.coordinator import Coordinator
+from lockgate.services.train.view import Train, TrainView
+
+RESULTS = 1000
+
+Decide = Callable[[Evidence], Decision | Declined]
+
+
+@dataclass(frozen=True, slots=True)
+class Lander:
+    view: TrainView
+    coordinator: Coordinator
+    now: Callable[[], float]
+    term: Term = field(default_factory=Term)
+
+    def recover(self, train: Train) -> float:
+        """What was left open: the target tells whether it landed. When to look again, or 0."""
+        found = self.view.log.open_landings(train.name)
+        if not found:
+            return 0.0
+        self.view.log.check_epoch(self.term.epoch)
+        fates = [self._settled(train, it) for it in found]
+        return self.term.alone_from if Fate.UNKNOWN in fates else 0.0
+
+    def _settled(self, train: Train, landing: Landing) -> Fate:
+        shut_out = landing.epoch < self.term.epoch and self.view.yard.shut_out(
+            train.target, self._leave(landing)
+        )
+        there = self.view.yard.has(train.target, landing.commit)
+        seen = fate(landing.epoch, self.term, there=there, shut_out=shut_out, now=self.now())
+        match seen:
+            case Fate.LANDED:
+                self._arrived(train, landing)
+            case Fate.LOST:
+                self._gave_up(train, landing)
+            case Fate.UNKNOWN | Fate.NOT_OURS:
+                pass
+        return seen
+
+    def _leave(self, landing: Landing) -> Leave:
+        epoch = self.term.epoch
+        return Leave(epoch, landing.number, lambda: self.view.log.check_epoch(epoch))
+
+    def land(self, train: Train, step: Land) -> str:
+        """Why it did not land and is to be tried again; nothing where it did, or never will so."""
+        meant = Landing(
+            expected=step.expected,
+            commit=step.commit,
+            tree=step.tree,
+            tasks=step.tasks,
+            epoch=self.term.epoch,
+        )
+        landing = self.view.log.intend(train.name, meant, self.now())
+        if not self._departs(train, landing):
+            self._gave_up(train, landing)
+            return ""
+        leave = self._leave(landing)
+        match self.view.yard.land(train.target, step.expected, step.commit, leave):
+            case Arrived():
+                self._arrived(train, landing)
+                return ""
+            case Elsewhere():
+                self._gave_up(train, landing)
+                return ""
+            case InTheWay(why, files):
+                self._gave_up(train, landing)
+                return f"{why}: {', '.join(files)}" if files else why
+
+    def send_back(self, train: Train, step: Drop | SetAside) -> None:
+        match step:
+            case Drop():
+                self.view.yard.lend(train.target, train.tip.commit)
+                self._turn(step.task, self._blamed(train, step))
+            case SetAside(task, why):
+                self._turn(task, lambda seen: train_turns.held(seen, why))
+
+    def _blamed(self, train: Train, step: Drop) -> Decide:
+        reason, change = step.reason, self.view.store.load(step.task).candidate
+        named = reason.others if isinstance(reason, Conflict) else ()
+        others = [it for it in (self.view.store.find(id) for id in named) if it]
+        feedback = train_turns.met(reason, others, train.target.branch)
+        return lambda seen: train_turns.sent_back(seen, feedback, change, train.rules)
+
+    def with_others(self, train: Train, conflict: Conflict) -> Conflict:
+        """Whose changes it is that this one does not merge with."""
+        mine = self.view.store.load(conflict.task)
+        known = (*self.view.waiting(mine.project), *self.view.landed_last(mine.project))
+        there = [it for it in known if it.id != mine.id and it.candidate]
+        project = train.target.project
+
+        def overlaps(other: Task) -> bool:
+            one, two = Commit(mine.candidate), Commit(other.candidate)
+            return bool(self.view.yard.overlap(project, one, two))
+
+        return replace(conflict, others=tuple(it.id for it in there if overlaps(it)))
+
+    def _departs(self, train: Train, landing: Landing) -> bool:
+        changes = self._changes(train, landing)
+        return all(
+            self._turn(id, _departing(landing.commit, changes.get(id, ""))) for id in landing.tasks
+        )
+
+    def _arrived(self, train: Train, landing: Landing) -> None:
+        changes = self._changes(train, landing)
+        landed = [it for it in (self.view.store.find(id) for id in landing.tasks) if it]
+        project = train.target.project
+        self.view.configuration.landed(project, landing.expected, landing.commit, landed)
+        if landing.commit != landing.expected:  # else it brought nothing, and the tip has its own
+            evidence = canonical(self._evidence(train, landing))
+            self.view.yard.note(train.target.project, landing.commit, evidence)
+        for id in landing.tasks:
+            self._turn(id, _landing(landing.commit, changes.get(id, "")))
+        self.view.log.settle(train.name, landing.number, landed=True, epoch=self.term.epoch)
+
+    def _gave_up(self, train: Train, landing: Landing) -> None:
+        self.view.log.check_epoch(self.term.epoch)
+        for id in landing.tasks:
+            self._turn(id, lambda seen: train_turns.stays_here(seen, landing.commit))
+        self.view.log.settle(train.name, landing.number, landed=False, epoch=self.term.epoch)
+
+    def _turn(self, id: TaskId, decide: Decide) -> bool:
+        """False where the task has gone another way meanwhile."""
+        if self.view.store.find(id) is None:
+            return False
+        try:
+            self.coordinator.turn(id, decide)
+        except TurnDeclined:
+            return False
+        return True
+
+    def _changes(self, train: Train, landing: Landing) -> dict[TaskId, Commit]:
+        """The commit of each task that this landing brings."""
+        found: dict[TaskId, Commit] = {}
+        for it in self.view.log.candidates(train.name):
+            if isinstance(it.outcome, Built) and it.outcome.commit == landing.commit:
+                found.update({change.task: change.commit for change in it.changes})
+        return found
+
+    def _evidence(self, train: Train, landing: Landing) -> Mapping[str, object]:
+        """What the landed commit's note says: which gates judged what, by which rules."""
+        rules = self._rules(train, landing)
+        proof = self.view.log.proof(train.name, rules, landing.tree)
+        tasks = [it for it in (self.view.store.find(id) for id in landing.tasks) if it]
+        return {
+            "commit": landing.commit,
+            "tree": landing.tree,
+            "onto": landing.expected,
+            "target": train.target.branch,
+            "config_hash": rules,
+            "train": json.loads(proof) if proof else [],
+            "changes": [self._of_task(task) for task in tasks],
+        }
+
+    def _rules(self, train: Train, landing: Landing) -> str:
+        """Those it was tested by are the rules of what it was put on, not of what it brings."""
+        rules = self.view.configuration.rules_at
+        return rules(train.target.project, landing.expected, train.target.branch).config_hash
+
+    def _of_task(self, task: Task) -> Mapping[str, object]:
+        records = self.view.store.gate_results(task.id, 0, RESULTS)
+        judged = [it for it in records if _is_of(it.data, task.candidate)]
+        return {
+            "task": task.id,
+            "summary": task.goal,
+            "change": task.candidate,
+            "patch": task.patch,
+            "config_hash": task.pinned.config_hash if task.pinned else "",
+            "gates": [{"result": it.result, **it.data} for it in judged],
+            "reviewers": list(self._reviewers(task)),
+            "approvals": [asdict(it) for it in task.approvals if it.patch == task.patch],
+            "usd": task.usd,
+            "tokens": task.tokens,
+        }
+
+    def _reviewers(self, task: Task) -> Iterable[str]:
+        """Of the evaluation that passed."""
+        sat = {(seat.name, seat.generation) for seat in task.seats}
+        for session in self.view.store.sessions(task.id):
+            if (session.seat, session.generation) in sat:
+                yield f"{session.seat} by {session.agent}"
+
+
+def _is_of(result: Mapping[str, object], commit: str) -> bool:
+    """Whether a gate's pass is one on this very commit."""
+    proof = result.get("proof")
+    return isinstance(proof, Mapping) and cast("Mapping[str, object]", proof)["commit"] == commit
+
+
+def _departing(commit: Commit, change: str) -> Decide:
+    return lambda seen: train_turns.departs(seen, commit, change)
+
+
+def _landing(commit: Commit, change: str) -> Decide:
+    return lambda seen: train_turns.landed(seen, commit, change)
