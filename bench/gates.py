@@ -14,7 +14,7 @@ from lockgate.adapters.reports import read_reports
 from lockgate.adapters.sandbox import trouble
 from lockgate.adapters.workspaces import GitWorkspaces
 from lockgate.bootstrap import App
-from lockgate.bootstrap.judging import gate_runner
+from lockgate.bootstrap.gates import gate_runner
 from lockgate.core.config.settings import SandboxLevel, Settings
 from lockgate.core.model.gates import CommandGate, Placement, Where
 from lockgate.core.model.results import Passed

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from bench.harness import AtMost, Measure, Work, interleave, main, say
 from bench.home import WHO
-from lockgate.adapters.git import GitRepository
+from lockgate.adapters.repository import GitRepository
 from lockgate.adapters.train import GitYard
-from lockgate.adapters.workspaces.hardened_git import fetched
+from lockgate.adapters.workspaces.git import fetched
 from lockgate.adapters.workspaces.repositories import repositories_of
 from lockgate.core.config.settings import MergeStrategy
 from lockgate.core.model.task import TaskId

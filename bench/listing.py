@@ -7,7 +7,7 @@ from pathlib import Path
 
 from bench.harness import AtMost, Measure, Work, clocked, interleave, main, say
 from bench.home import add_task, make_home
-from lockgate.adapters.store import rows, sql, task_rows
+from lockgate.adapters.store import rows, sql
 from lockgate.bootstrap import App
 from lockgate.core.model.task import Status, Task, TaskId
 from lockgate.core.text.task_file import frontmatter
@@ -76,7 +76,7 @@ def _rows(pattern: Task, count: int) -> Iterator[rows.Values]:
             status=STATUSES[number % len(STATUSES)],
             created=pattern.created - count + number,
         )
-        yield task_rows.task_to_row(task)
+        yield rows.task_to_row(task)
 
 
 def _mirror(app: App, tasks: tuple[Task, ...]) -> None:

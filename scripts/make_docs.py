@@ -12,7 +12,7 @@ from lockgate.adapters.config.schema import json_schema
 from lockgate.core.lifecycle.map import RULES, Rule
 from lockgate.core.model.task import Status
 from lockgate.faces.cli.app import root
-from lockgate.faces.cli.simulating import picture
+from lockgate.faces.cli.operate.simulate import picture
 from lockgate.services.train.simulator import Scenario
 
 DOCS = Path(__file__).parents[1] / "docs"

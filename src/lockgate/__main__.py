@@ -4,7 +4,7 @@ import os
 import sys
 
 from lockgate.core.config.ci import TARGETS
-from lockgate.faces import hot
+from lockgate.faces import client
 
 HOT = (
     *(["task", it] for it in ("update", "complete", "list", "show", "why")),
@@ -20,7 +20,7 @@ INTERRUPTED = 130
 def main() -> None:
     argv = sys.argv[1:] or BOARD
     try:
-        code = hot.call(argv) if _is_hot(argv) else None
+        code = client.call(argv) if _is_hot(argv) else None
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
     if code is not None:

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from lockgate.adapters.git import GitRepository
+from lockgate.adapters.repository import GitRepository
 from lockgate.adapters.train import GitYard
-from lockgate.adapters.workspaces.hardened_git import fetched
+from lockgate.adapters.workspaces.git import fetched
 from lockgate.adapters.workspaces.repositories import Repositories, repositories_of
 from lockgate.core.config.settings import MergeStrategy
 from lockgate.core.model.task import TaskId

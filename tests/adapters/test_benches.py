@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from lockgate.adapters.workspaces.throw_away import PREFIX
-from lockgate.bootstrap.benches import MOST, Benches
+from lockgate.adapters.workspaces.temporary import PREFIX
+from lockgate.bootstrap.gates import MOST, Benches
 from tests.adapters.workshop import Workshop
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from lockgate.adapters.workspaces.blending import GitTrees
 from lockgate.adapters.workspaces.listing import TEXT
+from lockgate.adapters.workspaces.mixed_trees import GitTrees
 from lockgate.core.config.settings import EnvSettings, Settings
 from lockgate.core.differential.plan import Mixed
 from lockgate.core.model.task import Task

@@ -7,7 +7,7 @@ from typing import cast
 import pytest
 
 from lockgate.bootstrap import config_schema, home_of, open_app
-from lockgate.bootstrap.train import merge_queue
+from lockgate.bootstrap.orchestrator import merge_queue
 from lockgate.errors import Overtaken, Refused
 from lockgate.services.gates.runner import GateRunner
 

@@ -18,8 +18,8 @@ import pytest
 from lockgate.adapters.gate_commands import CommandGates
 from lockgate.adapters.reports import read_reports
 from lockgate.adapters.run import run as run_plainly
+from lockgate.adapters.sandbox import attempt, probe, trouble
 from lockgate.adapters.sandbox import attempt as attempts
-from lockgate.adapters.sandbox import leavings, probe, trouble
 from lockgate.adapters.sandbox.ports import let_through
 from lockgate.core.config.settings import SandboxLevel, Service
 from lockgate.core.model.reports import Good, believed
@@ -152,7 +152,7 @@ def test_what_is_left_in_out_is_handed_back_as_plain_files_of_ours(house) -> Non
 def test_a_report_that_is_left_and_cannot_be_taken_is_never_a_pass(
     house, monkeypatch, command
 ) -> None:
-    monkeypatch.setattr(leavings, "ENTRIES", 20)
+    monkeypatch.setattr(attempt, "ENTRIES", 20)
     house.attempt(command)
 
     found = read_reports(house.place / "reports", "", None)
@@ -173,7 +173,7 @@ def files(directory: Path) -> list[Path]:
 
 
 def test_more_files_in_out_than_are_looked_at_are_not_all_taken(house, monkeypatch) -> None:
-    monkeypatch.setattr(leavings, "ENTRIES", 1000)
+    monkeypatch.setattr(attempt, "ENTRIES", 1000)
     house.attempt("cd $OUT; seq 3000 | xargs touch; mkdir -p 1d/2/3/4/5/6/7/8/9/10; touch 1d/x")
 
     assert 0 < len(files(house.place / "reports")) <= 1001  # one stands in for the rest

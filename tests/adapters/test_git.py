@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lockgate.adapters.git import GitRepository
+from lockgate.adapters.repository import GitRepository
 from lockgate.core.config.bases import Branch
 from lockgate.errors import Refused, Unavailable
 from lockgate.ports import Standing

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from lockgate.adapters.sessions.agent_home import AgentHome
-from lockgate.adapters.workspaces.trees import write_files
+from lockgate.adapters.sessions.prepare import AgentHome
+from lockgate.adapters.workspaces.files import write_files
 
 NOBODY = 65534
 

@@ -78,7 +78,7 @@ def installed(root: Path, monkeypatch: pytest.MonkeyPatch, named: str) -> None:
     """A third party's package, as an installer leaves it."""
     code = (
         "from lockgate.adapters.harnesses import Found, Harness\n"
-        "from lockgate.core.agents import Launch, Report\n"
+        "from lockgate.core.model.agents import Launch, Report\n"
         "other = 3\n"
         "harness = Harness(install='-', find=lambda _: Found(('true',), ()),"
         " launch=lambda found, job: Launch(argv=(*found.argv, job.prompt)),"

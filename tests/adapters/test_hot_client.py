@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from lockgate.adapters.sessions import door as doors
-from lockgate.adapters.sessions.door import (
+from lockgate.adapters.sessions.runner import command_socket as doors
+from lockgate.adapters.sessions.runner.command_socket import (
     LONGEST,
     MOST_BYTES,
     MOST_WAITING,
@@ -25,13 +25,13 @@ from lockgate.adapters.sessions.door import (
     packed_request,
     parsed_answer,
 )
-from lockgate.faces import hot
+from lockgate.faces import client as hot
 
 Answering = Callable[[Request, Line], Answer | None]
 HOT = Path(hot.__file__)
 # Coverage begins in site-packages, and counts modules by name, not by path.
 MEASURED = "COVERAGE_PROCESS_CONFIG" in os.environ
-PROGRAM = ("-m", "lockgate.faces.hot") if MEASURED else ("-I", "-S", str(HOT))
+PROGRAM = ("-m", "lockgate.faces.client") if MEASURED else ("-I", "-S", str(HOT))
 OS = {"os", "os.path", "posix", "posixpath", "genericpath", "stat", "_stat", "_collections_abc"}
 LIGHT = OS | {"sys", "_socket", "select"}
 
@@ -105,7 +105,7 @@ def test_the_hot_way_of_the_whole_command_loads_no_click(home, opened) -> None:
     done = client("task", "complete", program=("-X", "importtime", "-m", "lockgate"))
 
     assert done.returncode == 4
-    assert " lockgate.faces.hot\n" in done.stderr
+    assert " lockgate.faces.client\n" in done.stderr
     assert " click\n" not in done.stderr
 
 

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from lockgate.adapters.workspaces import GitWorkspaces
-from lockgate.adapters.workspaces.lending import lend
-from lockgate.adapters.workspaces.moving import Checkouts
+from lockgate.adapters.workspaces.temporary import Checkouts, lend
 from lockgate.core.model.task import Task
 from tests.adapters.workshop import BARE, BOXED, Workshop, asked, git
 

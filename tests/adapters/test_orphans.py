@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from lockgate.adapters.orphans import sweep
 from lockgate.adapters.run import STARTER, me, namespace
+from lockgate.adapters.system import sweep
 
 
 def _sleeper(starter: str) -> subprocess.Popen[bytes]:

@@ -5,8 +5,8 @@ import time
 
 import pytest
 
-from lockgate.adapters.clock import SystemChance, SystemClock
 from lockgate.adapters.run import run
+from lockgate.adapters.system import SystemChance, SystemClock
 from lockgate.errors import Unavailable
 
 

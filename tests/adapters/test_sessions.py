@@ -20,11 +20,12 @@ import pytest
 
 from lockgate.adapters.sandbox import cgroup, owner, trouble
 from lockgate.adapters.sandbox.launch import scoping
-from lockgate.adapters.sessions import proc, process
-from lockgate.adapters.sessions.door import Answer, Door, Line, Request
-from lockgate.adapters.sessions.layout import LOG_BYTES, lay_out
-from lockgate.adapters.sessions.process import RUNNER, ProcessSessions
-from lockgate.adapters.sessions.relay import Relay
+from lockgate.adapters.sessions import sessions
+from lockgate.adapters.sessions.prepare import LOG_BYTES, lay_out
+from lockgate.adapters.sessions.runner import proc
+from lockgate.adapters.sessions.runner.command_socket import Answer, Door, Line, Request
+from lockgate.adapters.sessions.runner.relay import Relay
+from lockgate.adapters.sessions.sessions import RUNNER, ProcessSessions
 from lockgate.adapters.sessions.watch import Watch
 from lockgate.core.model.agents import Ending, Exit, Launch
 from lockgate.core.model.task import SessionId
@@ -108,8 +109,8 @@ class Stage:
 def _measured(monkeypatch) -> None:
     """Coverage begins in site-packages, and counts modules by name, not by path."""
     if "COVERAGE_PROCESS_CONFIG" in os.environ:
-        monkeypatch.setattr(process, "PYTHON", (sys.executable, "-m"))
-        monkeypatch.setattr(process, "RUNNER", "lockgate.adapters.sessions.runner")
+        monkeypatch.setattr(sessions, "PYTHON", (sys.executable, "-m"))
+        monkeypatch.setattr(sessions, "RUNNER", "lockgate.adapters.sessions.runner.main")
 
 
 @pytest.fixture(params=[ENCLOSED, pytest.param(False, id="bare")])
@@ -562,7 +563,7 @@ def start_elsewhere(home: Path, plan: Start) -> None:
     """In a process of its own, as another orchestrator would."""
     script = (
         "import pickle, sys; from pathlib import Path; "
-        "from lockgate.adapters.sessions.process import ProcessSessions; "
+        "from lockgate.adapters.sessions.sessions import ProcessSessions; "
         "home, plan = pickle.load(sys.stdin.buffer); ProcessSessions(home).start(plan)"
     )
     subprocess.run(

@@ -21,14 +21,15 @@ from lockgate.adapters.task_file import (
     split_frontmatter,
     write_task_file,
 )
-from lockgate.adapters.task_file.checkpoints import (
+from lockgate.adapters.task_file.files import (
+    HISTORY,
     KEPT,
     KEPT_BYTES,
+    LARGEST,
     ONE_BYTES,
     add_checkpoint,
     last_checkpoint,
 )
-from lockgate.adapters.task_file.files import HISTORY, LARGEST
 from lockgate.core.model.task import TaskId
 from lockgate.core.text.task_file import BrokenFrontmatter, Missing, Readable, TaskText, Unreadable
 from lockgate.errors import Unavailable

@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from lockgate.adapters.git import GitRepository
-from lockgate.adapters.workspaces.lending import lend
-from lockgate.adapters.workspaces.throw_away import PREFIX, YOUNG, throw_away_home
+from lockgate.adapters.repository import GitRepository
+from lockgate.adapters.workspaces.temporary import PREFIX, YOUNG, lend, throw_away_home
 from lockgate.core.model.task import Pinned
 from lockgate.errors import Unavailable
 from lockgate.ports import Project
@@ -112,7 +111,7 @@ def as_nobody(command: str) -> str:
 def test_what_a_killed_one_left_goes_with_the_next(tmp_path: Path) -> None:
     script = (
         "import os, sys, pathlib\n"
-        "from lockgate.adapters.workspaces.throw_away import throw_away_home\n"
+        "from lockgate.adapters.workspaces.temporary import throw_away_home\n"
         "with throw_away_home(pathlib.Path(sys.argv[1])) as home:\n"
         "    os.kill(os.getpid(), 9)\n"
     )

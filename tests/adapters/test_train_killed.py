@@ -33,7 +33,7 @@ exit $code
 LANDS = """\
 import os, sys
 from pathlib import Path
-from lockgate.adapters.git import GitRepository
+from lockgate.adapters.repository import GitRepository
 from lockgate.adapters.train import GitYard
 from lockgate.ports.train import Target
 root, home, remote, expected, commit = sys.argv[1:]

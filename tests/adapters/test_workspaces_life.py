@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from lockgate.adapters.sandbox import owner
-from lockgate.adapters.workspaces.trees import remove
+from lockgate.adapters.workspaces.files import remove
 from lockgate.core.config.settings import EnvSettings, Settings
 from lockgate.core.model.task import Task, TaskId
 from lockgate.errors import BadConfig, Unavailable

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from lockgate.adapters.run import run
-from lockgate.adapters.workspaces.lending import lend
-from lockgate.adapters.workspaces.new_repository import SHARED, make_repository, set_ref
+from lockgate.adapters.workspaces.repositories import SHARED, make_repository, set_ref
+from lockgate.adapters.workspaces.temporary import lend
 from lockgate.core.config.settings import Settings
 from lockgate.core.model.task import Pinned, Task
 from lockgate.errors import Unavailable

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from lockgate.adapters.workspaces import GitWorkspaces
-from lockgate.adapters.workspaces.taking import _named
+from lockgate.adapters.workspaces.snapshot import _named
 from lockgate.errors import Unavailable
 from lockgate.ports import Unfit
 from tests.adapters.workshop import BARE, BOXED, Workshop, asked, git

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lockgate.adapters.git import GitRepository
+from lockgate.adapters.repository import GitRepository
 from lockgate.adapters.run import Finished, run
 from lockgate.adapters.sandbox import Box, Mount, boxed, run_boxed, trouble
 from lockgate.adapters.workspaces import GitWorkspaces

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from lockgate.adapters.sessions.door import Request, ask
+from lockgate.adapters.sessions.runner.command_socket import Request, ask
 from lockgate.bootstrap import App, open_app
 from lockgate.core.model.task import Status, Task, TaskId
 from lockgate.services.task.callers import HUMAN

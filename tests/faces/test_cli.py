@@ -14,7 +14,7 @@ from hashlib import sha256
 import click
 import pytest
 
-from lockgate.adapters.clock import SystemChance
+from lockgate.adapters.system import SystemChance
 from lockgate.core.lifecycle.decision import Decision
 from lockgate.core.model.task import Role, Status, TaskId
 from lockgate.faces.cli import output

@@ -17,11 +17,10 @@ from pathlib import Path
 import pytest
 
 from lockgate.bootstrap import App
-from lockgate.bootstrap.benches import Benches
+from lockgate.bootstrap.gates import Benches
 from lockgate.core.model.task import Role, Status
-from lockgate.faces.cli.answering import answer as answer_at_the_door
-from lockgate.faces.cli.readable import readable
-from lockgate.faces.cli.task_agents import _added
+from lockgate.faces.cli.operate.agents import _added, readable
+from lockgate.faces.cli.serve import answer as answer_at_the_door
 from lockgate.ports import Call
 from tests.faces.shell import HANDOFF, Answer, Shell
 from tests.faces.test_cli_run import HANDS_OFF, HELLO, REVIEWER, play, until, without, worker

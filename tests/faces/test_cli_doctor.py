@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from lockgate.adapters.credentials import StoredCredentials
-from lockgate.adapters.doctor import version_of
 from lockgate.adapters.sandbox import trouble
 from lockgate.adapters.sandbox.launch import scoping
+from lockgate.adapters.system import version_of
 from lockgate.core.model.task import Role, Status
 from tests.faces.shell import CONFIG, Answer, Shell, commit_config
 from tests.faces.test_cli_agents import Seat

@@ -3,7 +3,7 @@
 import click
 import pytest
 
-from lockgate.adapters.sessions.relay import ALLOWED
+from lockgate.adapters.sessions.runner.relay import ALLOWED
 from lockgate.core.model.task import Role, Status, TaskId
 from lockgate.faces.cli.app import ACTING, root
 from tests.faces.shell import HANDOFF, Shell

@@ -15,10 +15,9 @@ from lockgate.bootstrap import make_demo_repository, open_app, run_demo_tests
 from lockgate.core.model.event_log import StoredEvent
 from lockgate.core.model.events import TYPES
 from lockgate.core.model.task import TaskId
-from lockgate.faces import words
-from lockgate.faces.cli import demo_story
-from lockgate.faces.cli.demo_proof import StoryBroke
-from lockgate.faces.cli.demo_story import Story
+from lockgate.faces.demo import story as demo_story
+from lockgate.faces.demo.story import Story, StoryBroke
+from lockgate.faces.words import task as words
 from tests.faces.shell import Shell
 
 TOOLS = (

@@ -5,8 +5,9 @@ from dataclasses import replace
 import pytest
 
 from lockgate.core.model.task import Size, Status, Task
-from lockgate.faces import queue_words, words
-from lockgate.faces.cli.ending import ending_text
+from lockgate.faces.cli.operate.run import ending_text
+from lockgate.faces.words import queue
+from lockgate.faces.words import task as words
 from lockgate.services.task.views import Board, BoardRow, TaskView, large_change, needs_human
 from tests.given import a_task
 
@@ -40,7 +41,7 @@ def _view(task: Task) -> TaskView:
         words.board_text(Board((BoardRow(LARGE, None),), None)),
         words.task_text(_view(LARGE), "TASK.md"),
         words.change_text(WAITING, ("a.py",)),
-        queue_words.steered_text(replace(LARGE, to_land=True)),
+        queue.steered_text(replace(LARGE, to_land=True)),
         ending_text(None, replace(LARGE, status=Status.DONE, landed="c" * 40)),  # type: ignore[arg-type]  # not asked
         ending_text(None, WAITING),  # type: ignore[arg-type]  # not asked
     ],

@@ -12,7 +12,7 @@ from lockgate.core.model.findings import Finding, Location, Priority
 from lockgate.core.model.limits import ESCALATION_THRESHOLD
 from lockgate.core.model.task import Actor, Cause, Role, Status, TaskId
 from lockgate.errors import TransitionRefused
-from lockgate.faces import words
+from lockgate.faces.words import task as words
 from lockgate.ports import Unfit
 from lockgate.services.orchestrator.loop import HEALTH_CHECK
 from lockgate.services.task.callers import Caller

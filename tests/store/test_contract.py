@@ -11,7 +11,7 @@ from threading import Barrier
 import pytest
 from hypothesis import given
 
-from lockgate.adapters.store import rows, task_rows
+from lockgate.adapters.store import rows
 from lockgate.adapters.store.json_forms import EFFECTS as EFFECTS_READ_BACK
 from lockgate.core.lifecycle.decision import (
     Decision,
@@ -121,7 +121,7 @@ def vars_of(task: Task) -> dict[str, object]:
 
 @given(tasks)
 def test_a_task_comes_back_from_its_row_as_it_was(task: Task) -> None:
-    assert task_rows.task_from_row(task_rows.task_to_row(task)) == task
+    assert rows.task_from_row(rows.task_to_row(task)) == task
 
 
 @given(sessions)
@@ -137,7 +137,7 @@ def test_an_effect_comes_back_from_its_row_as_it_was(effect: Effect) -> None:
 
 
 def test_a_row_has_a_column_for_every_field() -> None:
-    assert set(task_rows.task_to_row(a_task())) == {it.name for it in fields(Task)}
+    assert set(rows.task_to_row(a_task())) == {it.name for it in fields(Task)}
     assert set(rows.session_to_row(a_session(a_task()))) == {it.name for it in fields(Session)}
 
 
@@ -390,18 +390,18 @@ def test_a_damaged_row_is_not_read(store: Store, place: Place, column: str, valu
     ],
 )
 def test_a_value_of_another_type_is_damage(column: str, value: object) -> None:
-    row = {**task_rows.task_to_row(a_task()), column: value}
+    row = {**rows.task_to_row(a_task()), column: value}
 
     with pytest.raises(Unavailable, match="the database is damaged"):
-        task_rows.task_from_row(row)
+        rows.task_from_row(row)
 
 
 def test_a_missing_column_is_damage() -> None:
-    row = task_rows.task_to_row(a_task())
+    row = rows.task_to_row(a_task())
     del row["cause"]
 
     with pytest.raises(Unavailable, match="cause is missing"):
-        task_rows.task_from_row(row)
+        rows.task_from_row(row)
 
 
 def test_an_unknown_effect_is_not_read(store: Store, place: Place) -> None:

@@ -15,7 +15,7 @@ import psycopg
 import pytest
 from psycopg.rows import dict_row
 
-from lockgate.adapters.store import open_store, postgres, rows, sql, sqlite, task_rows
+from lockgate.adapters.store import open_store, postgres, rows, sql, sqlite
 from lockgate.adapters.store.migrating import Migration, migrations_after, split_statements
 from lockgate.core.lifecycle.decision import EndSessions, NotifyHuman, SpawnAgent
 from lockgate.core.model.event_log import StoredEvent
@@ -138,7 +138,7 @@ def fill(old: Old) -> None:
     head = "0" * 64
     for seq, status in enumerate(EIGHT, 1):
         task = a_task(status.value, status=status, created=float(seq), summary="é '")
-        insert(old, "tasks", task_rows.task_to_row(task))
+        insert(old, "tasks", rows.task_to_row(task))
         event = StoredEvent(
             seq=seq, time=1.5, task=task.id, type="x", prev=head, data={"é": status.name}
         )
@@ -225,7 +225,7 @@ def test_rows_of_the_first_version_are_read_as_if_nothing_had_been_used(old: Old
     for migration in later:
         old.migrate(migration)
 
-    tasks = [task_rows.task_from_row(row) for row in old.execute("SELECT * FROM tasks", {})]
+    tasks = [rows.task_from_row(row) for row in old.execute("SELECT * FROM tasks", {})]
     sessions = [rows.session_from_row(row) for row in old.execute("SELECT * FROM sessions", {})]
     assert {it.id: it for it in tasks} == {
         it.value: a_task(it.value, status=it, created=float(n), summary="é '")
@@ -250,7 +250,7 @@ def test_what_was_pinned_before_budgets_is_read_as_without_a_limit(old: Old) -> 
         old.migrate(migration)
     old.execute(sql.INSERT_PROJECT, rows.project_to_row(PROJECT))
     task = a_task("t1", status=Status.WORKING, generation=2, rev=4)
-    insert(old, "tasks", {**task_rows.task_to_row(task), "pinned": PINNED_THEN})
+    insert(old, "tasks", {**rows.task_to_row(task), "pinned": PINNED_THEN})
     insert(old, "sessions", rows.session_to_row(a_session(task)))
     effect = "INSERT INTO outbox (task, rev, n, kind, data) VALUES ('t1', 4, :n, :kind, :data)"
     old.execute(effect, {"n": 0, "kind": "EndSessions", "data": "{}"})
@@ -309,7 +309,7 @@ def test_what_was_judged_before_humans_could_answer_has_nothing_to_wait_for(old:
         old.migrate(migration)
     old.execute(sql.INSERT_PROJECT, rows.project_to_row(PROJECT))
     task = a_task("t1", status=Status.AGENT_REVIEW, candidate="c" * 40, passed=("tests",))
-    insert(old, "tasks", {**task_rows.task_to_row(task), "pinned": PINNED_IN_0004})
+    insert(old, "tasks", {**rows.task_to_row(task), "pinned": PINNED_IN_0004})
     if isinstance(old, OldSqlite):
         old.db.close()
 
@@ -331,7 +331,7 @@ def test_what_was_judged_before_reviewers_had_seats_has_none_and_no_steps(old: O
         old.migrate(migration)
     old.execute(sql.INSERT_PROJECT, rows.project_to_row(PROJECT))
     task = a_task("t1", status=Status.AGENT_REVIEW, rev=4)
-    insert(old, "tasks", {**task_rows.task_to_row(task), "pinned": PINNED_IN_0004})
+    insert(old, "tasks", {**rows.task_to_row(task), "pinned": PINNED_IN_0004})
     insert(old, "sessions", rows.session_to_row(a_session(task)))
     effect = "INSERT INTO outbox (task, rev, n, kind, data) VALUES ('t1', 4, :n, :kind, :data)"
     old.execute(effect, {"n": 0, "kind": "EndSessions", "data": '{"upto":3}'})

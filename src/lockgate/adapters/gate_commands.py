@@ -18,7 +18,7 @@ from lockgate.adapters.sandbox import (
     owner,
     trouble,
 )
-from lockgate.adapters.sandbox.bare import bare
+from lockgate.adapters.sandbox.unsandboxed import bare
 from lockgate.core.config.settings import SandboxLevel, SandboxSettings
 from lockgate.core.model.exits import EXIT_DOCKER_DAEMON_UNAVAILABLE as NOT_ENCLOSED
 from lockgate.core.model.gates import CommandGate, Report

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from lockgate.bootstrap.app import (
         App,
         config_schema,
+        home_of,
         make_demo_repository,
         open_app,
         path_outside_of,
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
         sandbox_closes_sockets,
         sandbox_trouble,
     )
-    from lockgate.bootstrap.configuring import home_of
 
 __all__ = [
     "App",

@@ -1,22 +1,23 @@
 """The services over one home, as every command uses them."""
 
 import os
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from lockgate.adapters.clock import SystemChance, SystemClock
 from lockgate.adapters.credentials import StoredCredentials
-from lockgate.adapters.doctor import path_outside, version_of
-from lockgate.adapters.git import GitRepository
+from lockgate.adapters.grants import FileGrants
 from lockgate.adapters.harnesses import Registry
+from lockgate.adapters.repository import GitRepository
 from lockgate.adapters.sandbox import sockets_closed, trouble
-from lockgate.adapters.sessions.process import ProcessSessions
+from lockgate.adapters.sessions.sessions import ProcessSessions
 from lockgate.adapters.store import open_store
 from lockgate.adapters.store.sql_store import SqlStore
+from lockgate.adapters.system import SystemChance, SystemClock, path_outside, version_of
 from lockgate.adapters.task_file import TaskFiles
 from lockgate.adapters.workspaces import GitWorkspaces
-from lockgate.bootstrap.configuring import base_configuration, home_of, repository_of
+from lockgate.core.config.settings import Settings
 from lockgate.core.lifecycle.trouble import Trouble
 from lockgate.services.setup.init import Initialiser, Proposal, Wanted
 from lockgate.services.task.callers import Caller, identify
@@ -29,7 +30,45 @@ from lockgate.services.task.secrets import HandedOut
 from lockgate.services.task.sessions import Attendance
 from lockgate.services.task.signals import Signals
 from lockgate.services.task.tasks import Imports, Tasks
+from lockgate.services.task.trust import Trust
 from lockgate.services.task.views import Views
+
+# What reads a repository's rules, and where the home is; it needs no database.
+
+
+def home_of(environ: Mapping[str, str]) -> Path:
+    """LOCKGATE_HOME, else the platform's place for a user's state."""
+    if environ.get("LOCKGATE_HOME"):
+        return Path(environ["LOCKGATE_HOME"]).absolute()
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Application Support" / "lockgate"
+    state = environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
+    return Path(state) / "lockgate"
+
+
+def repository_of(home: Path) -> GitRepository:
+    return GitRepository(bases=home / "bases")
+
+
+def base_configuration(repository: GitRepository, environ: Mapping[str, str]) -> BaseConfiguration:
+    """LOCKGATE_TRUST has the digests of questions that were answered with yes."""
+    said = frozenset(environ.get("LOCKGATE_TRUST", "").replace(",", " ").split())
+    trust = Trust(repository, FileGrants(home_of(environ)), said)
+    return BaseConfiguration(repository, _load_config, _config_hash, trust)
+
+
+def _load_config(text: str | None, origin: str) -> Settings:
+    """Imported here because only a task that starts needs it, and pydantic is slow to load."""
+    from lockgate.adapters.config.load import load_config
+
+    return load_config(text, origin=origin)
+
+
+def _config_hash(settings: Settings) -> str:
+    from lockgate.adapters.config.load import config_hash
+
+    return config_hash(settings)
+
 
 program_version, sandbox_trouble, sandbox_closes_sockets = version_of, trouble, sockets_closed
 path_outside_of = path_outside

@@ -1,6 +1,7 @@
-"""Puts the orchestrator together."""
+"""Puts the orchestrator together, and starts one in the background."""
 
 import os
+import sys
 from collections.abc import Callable, Generator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -8,13 +9,15 @@ from dataclasses import replace
 from pathlib import Path
 from threading import Event
 
-from lockgate.adapters.clock import SystemChance, SystemClock
-from lockgate.adapters.lock import holding
-from lockgate.adapters.orphans import sweep
-from lockgate.adapters.sessions.door import Door, Line, Request
+from lockgate.adapters.run import start_detached
+from lockgate.adapters.sessions.runner.command_socket import Door, Line, Request
 from lockgate.adapters.sessions.watch import Watch
+from lockgate.adapters.store.train_log import SqlTrainLog
+from lockgate.adapters.system import SystemChance, SystemClock, holder, holding, sweep
+from lockgate.adapters.train import GitYard
 from lockgate.bootstrap.app import App
-from lockgate.bootstrap.train import merge_queue
+from lockgate.core.lifecycle.trouble import Trouble
+from lockgate.core.train.epochs import Term
 from lockgate.ports import Call
 from lockgate.services.agents.monitor import Monitor
 from lockgate.services.agents.spawner import NO_LIMIT, Desks, Spawner
@@ -24,6 +27,41 @@ from lockgate.services.orchestrator.effects import Hands, Housekeeper
 from lockgate.services.orchestrator.loop import Loop
 from lockgate.services.orchestrator.starter import Starter
 from lockgate.services.task.projects import Branches
+from lockgate.services.train.control import Queueing
+from lockgate.services.train.landing import Lander
+from lockgate.services.train.queue import MergeQueue, TrainTests
+from lockgate.services.train.view import TrainView
+
+# Puts the merge train together.
+
+
+def queueing(it: App) -> Queueing:
+    """The queue for people, who look at it and steer it."""
+    return Queueing(_view(it), it.coordinator, it.projects.repository)
+
+
+def merge_queue(
+    it: App,
+    runner: GateRunner,
+    stopping: Callable[[], bool],
+    held: dict[str, Trouble],
+) -> MergeQueue:
+    """The train for the orchestrator, which alone acts."""
+    view, now = _view(it), SystemClock().now
+    term = Term(view.log.raise_epoch(), now())
+    return MergeQueue(
+        view=view,
+        lander=Lander(view, it.coordinator, now, term),
+        tests=TrainTests(it.workspaces, runner),
+        now=now,
+        stopping=stopping,
+        held=held,
+    )
+
+
+def _view(it: App) -> TrainView:
+    return TrainView(it.store, SqlTrainLog(it.store.database), GitYard(it.home), it.configuration)
+
 
 LANES = 16  # tasks and evaluations that are attended to at once
 
@@ -132,7 +170,7 @@ def _gate_runner(it: App) -> GateRunner:
     """Imported here because only an orchestrator judges."""
     from lockgate.adapters.gate_commands import CommandGates
     from lockgate.adapters.reports import read_reports
-    from lockgate.bootstrap.judging import gate_runner
+    from lockgate.bootstrap.gates import gate_runner
 
     runner = gate_runner(it.home, it.workspaces, CommandGates(read_reports, it.home))
     return replace(runner, secrets=it.coordinator.witness.secrets)
@@ -160,3 +198,17 @@ def _spawner(it: App) -> Spawner:
 def number_said(environ: Mapping[str, str], name: str, otherwise: float) -> float:
     said = environ.get(name, "")
     return float(said) if said.replace(".", "", 1).isdecimal() else otherwise
+
+
+# The orchestrator seen from outside: whether one runs, and how to start one.
+
+
+def orchestrator_pid(home: Path) -> int | None:
+    return holder(home)
+
+
+def start_orchestrator(home: Path, idle_seconds: float | None) -> None:
+    """One in the background, which ends when it has been idle for so long."""
+    idle = () if idle_seconds is None else ("--idle", str(idle_seconds))
+    argv = (sys.executable, "-m", "lockgate", "up", *idle)
+    start_detached(argv, home / "logs" / "orchestrator.log")

@@ -1,9 +1,8 @@
 """Puts together what runs a task's steps."""
 
-from lockgate.adapters.clock import wait
 from lockgate.adapters.gate_commands import CommandGates
-from lockgate.adapters.lock import alone
 from lockgate.adapters.reports import read_reports
+from lockgate.adapters.system import alone, wait
 from lockgate.bootstrap.app import App
 from lockgate.services.gates.steps import Steps, StepSandbox
 

@@ -5,14 +5,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from lockgate.adapters.clock import SystemChance
 from lockgate.adapters.gate_commands import CommandGates
-from lockgate.adapters.git import GitRepository
 from lockgate.adapters.measurements import FileMeasurements
 from lockgate.adapters.reports import read_reports
+from lockgate.adapters.repository import GitRepository
+from lockgate.adapters.system import SystemChance
 from lockgate.adapters.test_sources import FileTestSources, changed_files, source_tests
 from lockgate.adapters.workspaces import GitWorkspaces
-from lockgate.adapters.workspaces.blending import GitTrees
+from lockgate.adapters.workspaces.mixed_trees import GitTrees
 from lockgate.core.config.settings import EnvSettings, Settings
 from lockgate.core.differential.plan import Plan, Sides, TestRules, plan
 from lockgate.core.differential.runs import Canaries, Run, Runs

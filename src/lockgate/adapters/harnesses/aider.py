@@ -7,9 +7,8 @@ import re
 from functools import partial
 
 from lockgate.adapters.harnesses import programs
-from lockgate.adapters.harnesses.events import last_line, shortened, unexplained
 from lockgate.adapters.harnesses.harness import Found, Harness
-from lockgate.adapters.harnesses.limits import limited_until
+from lockgate.adapters.harnesses.output import last_line, limited_until, shortened, unexplained
 from lockgate.core.model.agents import Exit, Job, Launch, Report, Usage
 
 VARIABLES = (

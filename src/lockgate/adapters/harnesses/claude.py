@@ -5,19 +5,20 @@ import shlex
 from functools import partial
 
 from lockgate.adapters.harnesses import programs
-from lockgate.adapters.harnesses.events import (
+from lockgate.adapters.harnesses.harness import Found, Harness
+from lockgate.adapters.harnesses.output import (
+    UNKNOWN,
     Event,
     events,
     inner,
     items,
+    limited_until,
     number,
     shortened,
     text,
     unexplained,
     whole,
 )
-from lockgate.adapters.harnesses.harness import Found, Harness
-from lockgate.adapters.harnesses.limits import UNKNOWN, limited_until
 from lockgate.core.model.agents import Exit, Job, Launch, Report, Usage
 
 VARIABLES = (

@@ -5,10 +5,17 @@ import shlex
 from pathlib import Path
 
 from lockgate.adapters.harnesses import programs
-from lockgate.adapters.harnesses.events import Event, events, inner, shortened, text, unexplained
-from lockgate.adapters.harnesses.events import whole as total
 from lockgate.adapters.harnesses.harness import Found, Harness
-from lockgate.adapters.harnesses.limits import limited_until
+from lockgate.adapters.harnesses.output import (
+    Event,
+    events,
+    inner,
+    limited_until,
+    shortened,
+    text,
+    unexplained,
+)
+from lockgate.adapters.harnesses.output import whole as total
 from lockgate.core.model.agents import Exit, Job, Launch, Report, Usage
 
 KEYS = ("OPENAI_API_KEY", "CODEX_API_KEY")  # the first one given is the one used

@@ -4,8 +4,8 @@ from functools import partial
 from pathlib import PurePath
 
 from lockgate.adapters.harnesses import programs
-from lockgate.adapters.harnesses.events import last_line, unexplained
 from lockgate.adapters.harnesses.harness import Found, Harness
+from lockgate.adapters.harnesses.output import last_line, unexplained
 from lockgate.core.config.settings import AgentSettings
 from lockgate.core.model.agents import Exit, Job, Launch, Report
 

@@ -4,18 +4,18 @@ import json
 from functools import partial
 
 from lockgate.adapters.harnesses import programs
-from lockgate.adapters.harnesses.events import (
+from lockgate.adapters.harnesses.harness import Found, Harness
+from lockgate.adapters.harnesses.output import (
     Event,
     events,
     inner,
+    limited_until,
     number,
     shortened,
     text,
     unexplained,
     whole,
 )
-from lockgate.adapters.harnesses.harness import Found, Harness
-from lockgate.adapters.harnesses.limits import limited_until
 from lockgate.core.model.agents import Exit, Job, Launch, Report, Usage
 
 # With OPENAI_BASE_URL the model is that server's; without it, any of those that it knows by itself.

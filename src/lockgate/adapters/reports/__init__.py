@@ -1,5 +1,5 @@
 """What a gate's command left and printed, read as findings and test results."""
 
-from lockgate.adapters.reports.reading import read_reports
+from lockgate.adapters.reports.read import read_reports
 
 __all__ = ["read_reports"]

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from lockgate.adapters.reports.plain import located, number, one_line
+from lockgate.adapters.reports.text import located, number, one_line
 from lockgate.core.model.findings import Finding, Priority
 from lockgate.core.model.gates import Report
 from lockgate.core.model.reports import ReportRead

@@ -3,10 +3,16 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from lockgate.adapters.reports.failures import failures
 from lockgate.adapters.reports.go_text import problem_in
-from lockgate.adapters.reports.plain import one_line, test_id
-from lockgate.adapters.reports.untyped import Refused, mapping, parsed, text
+from lockgate.adapters.reports.text import (
+    Refused,
+    failures,
+    mapping,
+    one_line,
+    parsed,
+    test_id,
+    text,
+)
 from lockgate.core.model.findings import Finding, Priority
 from lockgate.core.model.gates import Report
 from lockgate.core.model.reports import Outcome, ReportRead, TestResult, merged

@@ -4,8 +4,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from lockgate.adapters.reports.failures import failures
-from lockgate.adapters.reports.plain import located, number, one_line, test_id
+from lockgate.adapters.reports.text import failures, located, number, one_line, test_id
 from lockgate.core.model.findings import Finding, Priority
 from lockgate.core.model.gates import Report
 from lockgate.core.model.reports import FAILING, Outcome, ReportRead, TestResult, merged

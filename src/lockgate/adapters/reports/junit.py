@@ -4,8 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from xml.parsers import expat
 
-from lockgate.adapters.reports.failures import failures
-from lockgate.adapters.reports.plain import located, number, one_line, place_in, test_id
+from lockgate.adapters.reports.text import failures, located, number, one_line, place_in, test_id
 from lockgate.core.model.findings import Location
 from lockgate.core.model.gates import Report
 from lockgate.core.model.reports import FAILING, Outcome, ReportRead, TestResult, merged

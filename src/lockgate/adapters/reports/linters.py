@@ -2,8 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
-from lockgate.adapters.reports.plain import located, one_line
-from lockgate.adapters.reports.untyped import items, mapping, text, whole
+from lockgate.adapters.reports.text import items, located, mapping, one_line, text, whole
 from lockgate.core.model.findings import Finding, Priority
 from lockgate.core.model.gates import Report
 from lockgate.core.model.reports import ReportRead

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from lockgate.adapters.sandbox.attempt import Tried, Try, enclosed
     from lockgate.adapters.sandbox.bubblewrap import Box, Mount, boxed, inside_path, owner
+    from lockgate.adapters.sandbox.fingerprint import look
     from lockgate.adapters.sandbox.probe import sockets_closed, trouble
-    from lockgate.adapters.sandbox.running import Boxed, run_boxed
-    from lockgate.adapters.sandbox.sameness import look
+    from lockgate.adapters.sandbox.process import Boxed, run_boxed
 
 __all__ = [
     "Box",
@@ -33,8 +33,8 @@ _HOLDS = {
     "attempt": ("Tried", "Try", "enclosed"),
     "bubblewrap": ("Box", "Mount", "boxed", "inside_path", "owner"),
     "probe": ("sockets_closed", "trouble"),
-    "running": ("Boxed", "run_boxed"),
-    "sameness": ("look",),
+    "process": ("Boxed", "run_boxed"),
+    "fingerprint": ("look",),
 }
 _WHERE = {name: module for module, names in _HOLDS.items() for name in names}
 

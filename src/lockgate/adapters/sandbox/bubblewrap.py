@@ -11,7 +11,7 @@ from pathlib import Path
 
 from lockgate.adapters.sandbox.launch import OPEN, SCOPED, scoping
 from lockgate.adapters.sandbox.private import private_places
-from lockgate.adapters.sandbox.running import Boxed
+from lockgate.adapters.sandbox.process import Boxed
 from lockgate.adapters.sandbox.seccomp import our_program
 from lockgate.adapters.sandbox.toolchain import (
     ROOTS,

@@ -10,7 +10,7 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from lockgate.adapters.sandbox import relay
+from lockgate.adapters.sandbox import port_proxy
 from lockgate.adapters.sandbox.bubblewrap import Mount
 
 INSIDE = "/run/lockgate/ports"
@@ -28,8 +28,10 @@ def let_through(allowed: Sequence[str]) -> Generator[tuple[Mount, ...]]:
         directory.mkdir()
         directory.chmod(0o755)
         stop, stopping = os.pipe()
-        doors = [(_listening(directory, port), relay.to_tcp(host, port)) for host, port in ends]
-        thread = threading.Thread(target=relay.Relay(doors, stop).serve, daemon=True)
+        doors = [
+            (_listening(directory, port), port_proxy.to_tcp(host, port)) for host, port in ends
+        ]
+        thread = threading.Thread(target=port_proxy.Relay(doors, stop).serve, daemon=True)
         thread.start()
         try:
             yield (Mount(source=directory, target=INSIDE),)
@@ -42,7 +44,7 @@ def let_through(allowed: Sequence[str]) -> Generator[tuple[Mount, ...]]:
 def listening_inside(allowed: Sequence[str]) -> str:
     """The command that takes our side's place on the box's own localhost."""
     ports = [str(port) for _, port in _ends(allowed)]
-    words = (sys.executable, "-I", "-S", relay.__file__, INSIDE, *ports)
+    words = (sys.executable, "-I", "-S", port_proxy.__file__, INSIDE, *ports)
     return " ".join(shlex.quote(it) for it in words) if ports else ""
 
 

@@ -10,10 +10,10 @@ from pathlib import Path
 
 from lockgate.adapters.run import Cut, Finished
 from lockgate.adapters.sandbox.bubblewrap import Box, boxed, closes_sockets, owner
-from lockgate.adapters.sandbox.keeper import Keeper
-from lockgate.adapters.sandbox.room import OVER, Room
-from lockgate.adapters.sandbox.running import run_boxed
+from lockgate.adapters.sandbox.process import run_boxed
+from lockgate.adapters.sandbox.scratch import OVER, Room
 from lockgate.adapters.sandbox.trusted import PACKAGES, NotTrusted, trusted
+from lockgate.adapters.sandbox.watchdog import Keeper
 from lockgate.core.model.agents import WORKSPACE
 from lockgate.errors import Unavailable
 

@@ -10,19 +10,19 @@ from pathlib import Path
 import lockgate
 from lockgate.adapters.sandbox import Box, Mount, boxed, inside_path
 from lockgate.adapters.sandbox.proof import PIPES, asked
-from lockgate.adapters.sessions.proc import MARK
-from lockgate.adapters.sessions.spec import Program
+from lockgate.adapters.sessions.runner.proc import MARK
+from lockgate.adapters.sessions.runner.spec import Program
 from lockgate.core.model.agents import AGENT_HOME, DOOR, WORKSPACE
 from lockgate.ports import Desk, Start
 
 BASE = "/base.git"
-HOT = Path(lockgate.__file__).parent / "faces" / "hot.py"
+CLIENT = Path(lockgate.__file__).parent / "faces" / "client.py"
 
 
 def make_door(door: Path) -> None:
     """The directory with the session's `lockgate` command; its runner adds the socket."""
     (door / "bin").mkdir(parents=True, exist_ok=True)
-    command = " ".join(shlex.quote(it) for it in (sys.executable, "-I", "-S", str(HOT)))
+    command = " ".join(shlex.quote(it) for it in (sys.executable, "-I", "-S", str(CLIENT)))
     new = door / "bin" / f"lockgate.{secrets.token_hex(8)}"
     new.write_text(f'#!/bin/sh\nexec {command} "$@"\n', encoding="utf-8")
     for place, mode in ((door, 0o755), (door / "bin", 0o755), (new, 0o755)):

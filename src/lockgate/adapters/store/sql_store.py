@@ -1,15 +1,89 @@
 """The store over a database that speaks SQL."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
-from lockgate.adapters.store import chain, rows, sql, task_rows
+from lockgate.adapters.store import rows, sql
 from lockgate.adapters.store.database import Database, Run
-from lockgate.adapters.store.rows import Row, Values
+from lockgate.adapters.store.fields import Fields, Row
+from lockgate.adapters.store.rows import Values, event_from_row, event_to_row
 from lockgate.core.lifecycle.decision import Decision
-from lockgate.core.model.event_log import StoredEvent
+from lockgate.core.model.event_log import FIRST_PREV, StoredEvent, canonical, event_hash
+from lockgate.core.model.events import payload, type_of
 from lockgate.core.model.task import ProjectId, Session, SessionId, Status, Task, TaskId
-from lockgate.errors import LockgateError, NoSuchTask, Refused, StaleTask
+from lockgate.errors import LockgateError, NoSuchTask, Refused, StaleTask, Unavailable
 from lockgate.ports import GateRecord, Page, PendingEffect, Project, TaskFilter
+
+# The event log: numbered without gaps, each event holding the hash of the one before.
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The last event: its number and its hash."""
+
+    seq: int = 0
+    hash: str = FIRST_PREV
+
+
+def take_numbers(run: Run, decision: Decision) -> Head:
+    """The head before this decision's events; nobody else can append until the transaction ends."""
+    count = len(decision.events)
+    taken = head_of(run(sql.TAKE_NUMBERS, {"count": count}).fetchone())
+    return Head(taken.seq - count, taken.hash)
+
+
+def append(run: Run, decision: Decision, head: Head) -> None:
+    for event in decision.events:
+        stored = StoredEvent(
+            seq=head.seq + 1,
+            time=float(decision.task.updated),
+            task=decision.task.id,
+            type=type_of(event),
+            prev=head.hash,
+            data=payload(event),
+        )
+        row = event_to_row(stored)
+        run(sql.INSERT_EVENT, row)
+        head = head_of(row)
+    if decision.events:
+        run(sql.MOVE_HEAD, {"hash": head.hash})
+
+
+def head_of(row: Row | None) -> Head:
+    it = Fields("the event log", row or {})
+    return Head(it.whole("seq"), it.text("hash"))
+
+
+def first_broken(
+    read_head: Callable[[], Head], read_after: Callable[[int], Sequence[Row]]
+) -> int | None:
+    """Follow the chain from the first event to the head, while others may append."""
+    seen = Head()
+    while True:
+        head = read_head()
+        found = read_after(seen.seq)
+        for row in found:
+            if not _follows(row, seen):
+                return seen.seq + 1
+            seen = head_of(row)
+        if found:
+            continue
+        if seen.seq != head.seq:
+            return min(seen.seq, head.seq) + 1
+        return None if seen == head else seen.seq
+
+
+def _follows(row: Row, last: Head) -> bool:
+    try:
+        event = event_from_row(row)
+    except Unavailable:
+        return False
+    return (
+        (event.seq, event.prev) == (last.seq + 1, last.hash)
+        and row["hash"] == event_hash(event)
+        and row["data"] == canonical(event.data)
+    )
+
 
 _AFTER_ANY_PREFIX = "\U0010ffff"  # greater than every character that an id has
 _EVENTS_AT_ONCE = 1000
@@ -27,30 +101,30 @@ class SqlStore:
         return self._database
 
     def create(self, decision: Decision) -> None:
-        task = task_rows.task_to_row(decision.task)
+        task = rows.task_to_row(decision.task)
 
         def work(run: Run) -> None:
-            head = chain.take_numbers(run, decision)
+            head = take_numbers(run, decision)
             if run(sql.INSERT_TASK, task).fetchone() is None:
                 raise _taken(decision.task.id)
             _write_session(run, decision)
             _write_body(run, decision)
-            chain.append(run, decision, head)
+            append(run, decision, head)
             _write_effects(run, decision)
 
         self._database.write(work)
 
     def commit(self, decision: Decision) -> None:
-        task = task_rows.task_to_row(decision.task)
+        task = rows.task_to_row(decision.task)
 
         def work(run: Run) -> None:
-            head = chain.take_numbers(run, decision)
+            head = take_numbers(run, decision)
             if run(sql.MOVE_TASK, task).fetchone() is None:
                 raise _not_changed(run, decision.task.id)
             _write_session(run, decision)
             _write_body(run, decision)
             _write_results(run, decision)
-            chain.append(run, decision, head)
+            append(run, decision, head)
             _write_effects(run, decision)
 
         self._database.write(work)
@@ -59,11 +133,11 @@ class SqlStore:
         task: Values = {"id": decision.task.id, "rev": decision.task.rev}
 
         def work(run: Run) -> None:
-            head = chain.take_numbers(run, decision)
+            head = take_numbers(run, decision)
             if run(sql.DELETE_TASK, task).fetchone() is None:
                 raise _not_changed(run, decision.task.id)
             run(sql.DROP_EFFECTS, {"task": decision.task.id})
-            chain.append(run, decision, head)
+            append(run, decision, head)
             _write_effects(run, decision)
 
         self._database.write(work)
@@ -76,7 +150,7 @@ class SqlStore:
 
     def find(self, id: TaskId) -> Task | None:
         row = self._row(sql.TASK, {"id": id})
-        return None if row is None else task_rows.task_from_row(row)
+        return None if row is None else rows.task_from_row(row)
 
     def named(self, prefix: str) -> tuple[TaskId, ...]:
         values: Values = {"prefix": prefix, "end": prefix + _AFTER_ANY_PREFIX}
@@ -96,15 +170,15 @@ class SqlStore:
             "limit": limit + 1,  # one more tells whether a next page is there
         }
         found = sorted(self._newest(which, begin), key=rows.age_of, reverse=True)
-        tasks = tuple(task_rows.task_from_row(row) for row in found[:limit])
+        tasks = tuple(rows.task_from_row(row) for row in found[:limit])
         return Page(tasks, tasks[-1].id if tasks and len(found) > limit else None)
 
     def on_branch(self, project: ProjectId, branch: str) -> tuple[Task, ...]:
         found = self._rows(sql.TASKS_ON_BRANCH, {"project": project, "branch": branch})
-        return tuple(task_rows.task_from_row(row) for row in found)
+        return tuple(rows.task_from_row(row) for row in found)
 
     def troubled(self) -> tuple[Task, ...]:
-        return tuple(task_rows.task_from_row(row) for row in self._rows(sql.TASKS_TROUBLED, {}))
+        return tuple(rows.task_from_row(row) for row in self._rows(sql.TASKS_TROUBLED, {}))
 
     def events(self, task: TaskId | None, since: int, limit: int) -> tuple[StoredEvent, ...]:
         statement = sql.EVENTS if task is None else sql.EVENTS_OF_TASK
@@ -112,8 +186,8 @@ class SqlStore:
         return tuple(rows.event_from_row(row) for row in found)
 
     def first_broken_event(self) -> int | None:
-        return chain.first_broken(
-            lambda: chain.head_of(self._row(sql.HEAD, {})),
+        return first_broken(
+            lambda: head_of(self._row(sql.HEAD, {})),
             lambda seq: self._rows(sql.EVENTS, {"since": seq, "limit": _EVENTS_AT_ONCE}),
         )
 

@@ -9,18 +9,139 @@ import stat
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from errno import EACCES, ELOOP, ENOTDIR, ENXIO, EPERM
+from functools import cache
 from pathlib import Path
+from typing import Any, cast
 
-from lockgate.adapters.task_file.checkpoints import add_checkpoint, last_checkpoint
 from lockgate.adapters.task_file.frontmatter import (
     parse_frontmatter,
     render_frontmatter,
     split_frontmatter,
 )
-from lockgate.adapters.task_file.replacing import put_in_place
 from lockgate.core.model.task import TaskId
 from lockgate.core.text.task_file import BrokenFrontmatter, Missing, Readable, TaskText, Unreadable
 from lockgate.errors import Unavailable
+
+# A task's checkpoints: numbered files, each written once; the newest are kept.
+
+
+MOST = 1_000_000_000
+KEPT = 100  # checkpoints of one task
+KEPT_BYTES = 8 << 20  # of all of them
+ONE_BYTES = 1 << 20
+SUMMARY, FILES = 1 << 16, 1000  # characters, and names, that one has at most where it is too large
+
+
+def add_checkpoint(directory: Path, facts: Mapping[str, object]) -> int:
+    """Write the next number's file; of two who write at once each gets its own."""
+    directory.mkdir(parents=True, exist_ok=True)
+    number = max(_numbers(directory), default=0) + 1
+    while True:
+        text = _summary_text(number, facts)
+        with suppress(FileExistsError):
+            with _file(directory, number).open("x", encoding="utf-8") as file:
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+            _remove_oldest(directory)
+            return number
+        number += 1
+
+
+def last_checkpoint(directory: Path) -> Mapping[str, object] | None:
+    """The newest that can be read; one that a crash cut short is passed over."""
+    for number in sorted(_numbers(directory), reverse=True):
+        with suppress(OSError, ValueError):
+            found: object = json.loads(_file(directory, number).read_text("utf-8"))
+            if isinstance(found, dict):
+                return cast("dict[str, object]", found)  # the keys of a JSON object are texts
+    return None
+
+
+def _summary_text(number: int, facts: Mapping[str, object]) -> str:
+    text = json.dumps({"sequence": number, **facts}, indent=2) + "\n"
+    if len(text) <= ONE_BYTES:
+        return text
+    return json.dumps({"sequence": number, **_cut_short(facts)}, indent=2) + "\n"
+
+
+def _cut_short(facts: Mapping[str, object]) -> dict[str, object]:
+    summary, files = str(facts.get("work_summary") or ""), facts.get("files_modified")
+    names = (
+        [str(it) for it in cast("list[object]", files)] if isinstance(files, list | tuple) else []
+    )
+    short = [it for it in names if len(it) < ONE_BYTES // FILES // 8][:FILES]
+    left_out = f"\n… {len(summary) - SUMMARY} characters left out …"
+    return {
+        **facts,
+        "work_summary": summary[:SUMMARY] + (left_out if len(summary) > SUMMARY else ""),
+        "files_modified": short,
+        "files_left_out": len(names) - len(short),
+    }
+
+
+def _remove_oldest(directory: Path) -> None:
+    """Never the newest, which the next agent is told of."""
+    kept = room = 0
+    for number in sorted(_numbers(directory), reverse=True):
+        with suppress(OSError):
+            kept, room = kept + 1, room + _file(directory, number).stat().st_size
+            if kept > 1 and (kept > KEPT or room > KEPT_BYTES):
+                _file(directory, number).unlink()
+
+
+def _file(directory: Path, number: int) -> Path:
+    return directory / f"{number:03}.json"
+
+
+def _numbers(directory: Path) -> list[int]:
+    if not directory.is_dir():
+        return []
+    stems = [it.stem for it in directory.glob("*.json")]
+    return [int(stem) for stem in stems if stem.isdecimal() and int(stem) < MOST]
+
+
+# Puts a file in the place of another in one step, and waits for no disk.
+
+
+_EXCHANGE = 2  # renameat2's flag: both names stay, and change what they stand for
+
+
+def put_in_place(where: int, new: str, name: str) -> None:
+    """`new` becomes `name`, both in the directory `where`.
+
+    A rename over another file has ext4 write the data out first, which takes half as long as a
+    commit of the database. An exchange of the two names has not.
+    """
+    if _is_file(where, name) and _exchanged(where, new, name):
+        os.unlink(new, dir_fd=where)
+    else:
+        os.rename(new, name, src_dir_fd=where, dst_dir_fd=where)
+
+
+def _is_file(where: int, name: str) -> bool:
+    """What an unlink removes: to be exchanged with a directory would only move it about."""
+    try:
+        return not stat.S_ISDIR(os.lstat(name, dir_fd=where).st_mode)
+    except FileNotFoundError:
+        return False
+
+
+def _exchanged(where: int, new: str, name: str) -> bool:
+    """Not on every system, nor every file system."""
+    rename = getattr(_libc(), "renameat2", None)
+    if rename is None:
+        return False
+    done: int = rename(where, os.fsencode(new), where, os.fsencode(name), _EXCHANGE)
+    return done == 0
+
+
+@cache
+def _libc() -> Any:  # noqa: ANN401 - as ctypes has it
+    import ctypes  # noqa: PLC0415 - slow to load, and most commands write nothing
+
+    return ctypes.CDLL(None, use_errno=True)
+
 
 NAME = "TASK.md"
 HISTORY = "history.jsonl"

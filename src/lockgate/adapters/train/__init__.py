@@ -1,5 +1,5 @@
 """The merge train's git: candidates in judge.git, and the branch that they land on."""
 
-from lockgate.adapters.train.yard import GitYard
+from lockgate.adapters.train.repository import GitYard
 
 __all__ = ["GitYard"]

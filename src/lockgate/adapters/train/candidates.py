@@ -5,18 +5,202 @@ all the same, so that every landed change has a commit for its evidence; squashe
 adds nothing.
 """
 
-from collections.abc import Iterator, Sequence
+import hashlib
+import secrets
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
-from lockgate.adapters.train.asking import EMAIL, NAME
-from lockgate.adapters.train.loose import written_commit
-from lockgate.adapters.train.marks import Facts
-from lockgate.adapters.train.merges import Clash, Merged, merged
-from lockgate.adapters.workspaces.hardened_git import git, told
-from lockgate.adapters.workspaces.repositories import Repositories
+from lockgate.adapters.train.git import EMAIL, NAME, answered, asked, failed, scripted
+from lockgate.adapters.workspaces.git import git, told
+from lockgate.adapters.workspaces.repositories import Repositories, writing
 from lockgate.core.config.settings import MergeStrategy
-from lockgate.core.train.model import Commit, Conflict
-from lockgate.ports.train import Load
+from lockgate.core.train.model import Commit, Conflict, Tree
+from lockgate.errors import Unavailable
+from lockgate.ports.train import Load, Target
+
+# Merging two commits of a bare repository, without a work tree.
+
+
+MOST_FILES = 50  # that a conflict names
+
+
+# In a repository, onto a commit, another: when that one was made, then how the two merge.
+_MERGE = """\
+export GIT_DIR="$1"
+git rev-list --no-walk --no-commit-header --format=%ct "$3" &&
+exec git merge-tree --write-tree -z --name-only --messages "$2" "$3"
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """`made` is when the commit was made that was merged onto the other, in seconds."""
+
+    tree: Tree
+    made: int
+
+
+@dataclass(frozen=True, slots=True)
+class Clash:
+    """In these files; in none of them where the two have no history in common."""
+
+    files: tuple[str, ...] = ()
+
+
+def merged(judge: Path, one: Commit, other: Commit) -> Merged | Clash:
+    done = scripted(_MERGE, str(judge), one, other)
+    made, _, said = done.out.partition("\n")
+    if done.code == 0:
+        return Merged(Tree(said.split("\0", 1)[0]), int(made))
+    if done.code == 1 and "\0" in said:
+        return Clash(_files(said, (f"~{one}", f"~{other}")))
+    what = f"{other} was not merged onto {one}"
+    if "unrelated histories" not in done.err:
+        raise failed(what, done)
+    if (judge / "shallow").exists():
+        why, fix = "the history that they share is cut off here", "git fetch --unshallow"
+        raise Unavailable(what, why=why, fix=fix)
+    return Clash()
+
+
+def _files(said: str, moved: tuple[str, ...]) -> tuple[str, ...]:
+    """A file that git would move out of a directory's way counts under its own name."""
+    found: set[str] = set()
+    for name in (*_listed(said), *_told(said)):
+        end = next((it for it in moved if it in name), "")
+        found.add(name.partition(end)[0] if end else name)
+    return tuple(sorted(found))[:MOST_FILES]
+
+
+def _listed(said: str) -> list[str]:
+    return said.split("\0\0", 1)[0].split("\0")[1:]
+
+
+def _told(said: str) -> Iterator[str]:
+    """Each message is the number of its paths, they themselves, its kind and its text."""
+    fields = iter(said.partition("\0\0")[2].split("\0"))
+    for count in fields:
+        if not count.strip().isdigit():
+            return
+        paths = [next(fields, "") for _ in range(int(count))]
+        kind, _ = next(fields, ""), next(fields, "")
+        if kind.startswith("CONFLICT"):
+            yield from paths
+
+
+# Commits written into a repository as git writes them: each in a file of its own.
+#
+# A candidate is one small commit; a program to write it would cost more than all the rest of it.
+
+
+_LONG_NAME = 64  # of a repository whose objects are named by SHA-256
+
+
+def written_commit(repos: Repositories, text: str) -> Commit:
+    """The same text has the same name; what is there already is left alone."""
+    body = text.encode("utf-8", "surrogateescape")
+    whole = b"commit %d\0%s" % (len(body), body)
+    named = hashlib.sha256 if _names_are_long(text) else hashlib.sha1
+    name = named(whole).hexdigest()
+    place = repos.judge / "objects" / name[:2] / name[2:]
+    beside = place.with_name(f"tmp_obj_{secrets.token_hex(4)}")
+    try:
+        if not place.exists():
+            place.parent.mkdir(exist_ok=True)
+            beside.write_bytes(zlib.compress(whole))
+            beside.chmod(0o444)
+            beside.rename(place)
+    except OSError as error:
+        what, fix = f"commit {name} was not written", "see that the disk has room"
+        raise Unavailable(what, why=str(error), fix=fix) from error
+    return Commit(name)
+
+
+def _names_are_long(text: str) -> bool:
+    return len(text.partition("\n")[0].partition(" ")[2]) == _LONG_NAME
+
+
+# What judge.git is known to have whole: tips of targets and candidates, each kept by a ref.
+#
+# A commit alone proves nothing: a copy that was killed may have left it without what it reaches.
+
+
+_TRAIN = "refs/lockgate/train"
+_FACTS = ("rev-list", "--no-walk", "--no-commit-header", "--format=%T %ct")
+_FEED = 'file=$1 && shift && exec git "$@" <"$file"'
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """Of a commit: its tree, and when it was made."""
+
+    tree: Tree
+    seconds: int
+
+
+def name_of(target: Target) -> str:
+    named = f"{target.project.id}\0{target.remote}\0{target.branch}"
+    return hashlib.sha256(named.encode("utf-8", "surrogateescape")).hexdigest()[:16]
+
+
+def mark_of(target: Target, commit: Commit) -> str:
+    return f"{_TRAIN}/{name_of(target)}/{commit}"
+
+
+def mark(repos: Repositories, target: Target, commit: Commit) -> None:
+    """Under `writing`. Where git keeps refs in files, this is how it writes one."""
+    name, what = mark_of(target, commit), f"candidate {commit} was not kept"
+    if not (repos.judge / "refs" / "heads").is_dir():
+        answered(what, repos.judge, "update-ref", name, commit)
+        return
+    place = repos.judge / name
+    lock = place.with_name(f"{commit}.lock")
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        lock.write_text(f"{commit}\n", encoding="ascii")
+        lock.rename(place)
+    except OSError as error:
+        raise Unavailable(what, why=str(error), fix="see that the disk has room") from error
+
+
+def marked(repos: Repositories, target: Target, commit: Commit) -> Facts | None:
+    """None where judge.git may not have it whole."""
+    done = asked(repos.judge, *_FACTS, mark_of(target, commit), "--")
+    return _read(done.out) if done.code == 0 else None
+
+
+def facts_of(judge: Path, commit: Commit) -> Facts:
+    return _read(answered(f"{commit} was not looked up", judge, *_FACTS, commit, "--"))
+
+
+def unmark(repos: Repositories, target: Target, keep: Iterable[Commit]) -> None:
+    kept, listing = set(keep), ("for-each-ref", "--format=%(refname)")
+    what = f"the candidates for {target.branch} were not pruned"
+    refs = answered(what, repos.judge, *listing, f"{_TRAIN}/{name_of(target)}/").splitlines()
+    dropped = [f"delete {it}\n" for it in refs if it.rpartition("/")[2] not in kept]
+    if dropped:
+        with writing(repos):
+            _fed(what, repos, "".join(dropped), "update-ref", "--stdin")
+
+
+def _read(said: str) -> Facts:
+    tree, seconds = said.split()
+    return Facts(Tree(tree), int(seconds))
+
+
+def _fed(what: str, repos: Repositories, text: str, *argv: str) -> str:
+    file = repos.directory / f".train-{secrets.token_hex(4)}"
+    try:
+        file.write_bytes(text.encode("utf-8", "surrogateescape"))
+        done = scripted(_FEED, str(file), f"--git-dir={repos.judge}", *argv)
+    finally:
+        file.unlink(missing_ok=True)
+    if done.code != 0:
+        raise failed(what, done)
+    return done.out
+
 
 _US = f"{NAME} <{EMAIL}>"
 _KEPT = ("author ", "encoding ")  # of a replayed commit's head; a signature would not hold

@@ -8,10 +8,16 @@ from dataclasses import replace
 from pathlib import Path
 
 from lockgate.adapters.run import Finished
-from lockgate.adapters.train.asking import commit_named, failed, scripted
+from lockgate.adapters.train.git import (
+    alone,
+    commit_named,
+    failed,
+    push_within,
+    scripted,
+    with_remote,
+)
 from lockgate.adapters.train.targets import FETCH
-from lockgate.adapters.train.user_git import alone, push_within, with_remote
-from lockgate.adapters.workspaces.hardened_git import words_of
+from lockgate.adapters.workspaces.git import words_of
 from lockgate.core.config.settings import MergeFence
 from lockgate.core.train.epochs import PUSH_WITHIN
 from lockgate.core.train.model import Commit

@@ -3,10 +3,9 @@
 from pathlib import Path
 
 from lockgate.adapters.run import Finished
-from lockgate.adapters.train.asking import asked, commit_named
-from lockgate.adapters.train.marks import Facts, facts_of, mark, marked, name_of
-from lockgate.adapters.train.user_git import alone, with_remote
-from lockgate.adapters.workspaces.hardened_git import COMMIT, fetched, git, words_of
+from lockgate.adapters.train.candidates import Facts, facts_of, mark, marked, name_of
+from lockgate.adapters.train.git import alone, asked, commit_named, with_remote
+from lockgate.adapters.workspaces.git import COMMIT, fetched, git, words_of
 from lockgate.adapters.workspaces.repositories import (
     Repositories,
     make_both,

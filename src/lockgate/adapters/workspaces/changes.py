@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-from lockgate.adapters.workspaces.hardened_git import (
+from lockgate.adapters.workspaces.git import (
     commit_at,
     commit_made,
     fetched,

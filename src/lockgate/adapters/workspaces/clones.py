@@ -11,31 +11,61 @@ from functools import partial
 from glob import escape
 from pathlib import Path
 
-from lockgate.adapters.run import run
-from lockgate.adapters.workspaces.copying import copied
-from lockgate.adapters.workspaces.hardened_git import (
-    commit_at,
-    fetched,
-    git,
-    is_ancestor,
-    told,
-    words_of,
-)
+from lockgate.adapters.run import Finished, run
+from lockgate.adapters.workspaces.files import discard, hand_over, owner_at, remove
+from lockgate.adapters.workspaces.git import commit_at, fetched, git, is_ancestor, told, words_of
 from lockgate.adapters.workspaces.leaving_out import dependencies
 from lockgate.adapters.workspaces.listing import blobs_of
-from lockgate.adapters.workspaces.new_repository import make_repository, set_ref
 from lockgate.adapters.workspaces.repositories import (
     Repositories,
     borrow,
     last_change,
+    make_repository,
     rules_of,
+    set_ref,
     share_shallow,
 )
-from lockgate.adapters.workspaces.trees import discard, hand_over, owner_at, remove
 from lockgate.core.model.task import Task
 from lockgate.core.text.steering import Swapped, swapped
 from lockgate.errors import Unavailable
 from lockgate.ports import Project
+
+# A commit out of judge.git into a repository that borrows from base.git.
+
+
+# Nothing waits for the disk: what a crash may take from a clone can be copied again.
+_PACK = (
+    *("-c", "core.fsync=none", "pack-objects", "--quiet", "--revs", "--local", "--non-empty"),
+    "--delta-base-offset",
+)
+
+
+def copied(repos: Repositories, git_dir: Path, commit: str, base_commit: str) -> str | None:
+    """What base.git lacks of it, and one that is judge.git too lacks nothing: why not, or None.
+
+    A fetch would start seven programs for the same. What it alone can do is left to it: to find
+    out what is there where history is cut off, and to write to another disk.
+    """
+    if commit == base_commit or repos.judge.is_symlink():
+        return None
+    cut_off = any((it / "shallow").exists() for it in (repos.base, repos.judge))
+    if cut_off or git_dir.stat().st_dev != repos.judge.stat().st_dev:
+        done = fetched(git_dir, repos.judge, commit)
+    else:
+        done = _packed(repos, git_dir, commit, base_commit)
+    return None if done.code == 0 else words_of(done)
+
+
+def _packed(repos: Repositories, git_dir: Path, commit: str, base_commit: str) -> Finished:
+    """Only what is judge.git's own, and nothing where that is nothing."""
+    (git_dir / "objects" / "pack").mkdir(exist_ok=True)
+    wanted = git_dir / "lockgate-wanted"
+    wanted.write_text(f"{commit}\n^{base_commit}\n", encoding="ascii")
+    try:
+        return git(repos.judge, *_PACK, f"{git_dir}/objects/pack/pack", given=wanted)
+    finally:
+        wanted.unlink()
+
 
 BASE = "/base.git"  # where every sandbox shows it
 OURS = ("TASK.md", "task.json")  # Lockgate's own files in a workspace

@@ -8,14 +8,7 @@ from typing import BinaryIO
 
 from lockgate.adapters.run import run
 from lockgate.adapters.workspaces.clones import Order
-from lockgate.adapters.workspaces.hardened_git import (
-    ENVIRONMENT,
-    HARDENED,
-    LONG,
-    git,
-    told,
-    words_of,
-)
+from lockgate.adapters.workspaces.git import ENVIRONMENT, HARDENED, LONG, git, told, words_of
 from lockgate.adapters.workspaces.mending import Fault
 from lockgate.adapters.workspaces.scratch import not_taken
 from lockgate.core.model.findings import Finding, Location, Priority

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
 
-from lockgate.adapters.workspaces.hardened_git import told
+from lockgate.adapters.workspaces.git import told
 
 # As git's own files of patterns have them. A virtual environment or a cache of another name is
 # known by its mark, `pyvenv.cfg` or `CACHEDIR.TAG`: see index.sh.

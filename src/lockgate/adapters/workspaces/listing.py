@@ -6,7 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from lockgate.adapters.run import run
-from lockgate.adapters.workspaces.hardened_git import ENVIRONMENT, HARDENED, LONG, told, words_of
+from lockgate.adapters.workspaces.git import ENVIRONMENT, HARDENED, LONG, told, words_of
 from lockgate.adapters.workspaces.repositories import Repositories
 from lockgate.errors import Unavailable
 

@@ -11,10 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lockgate.adapters.workspaces.clones import Order
-from lockgate.adapters.workspaces.hardened_git import commit_made, git, told
-from lockgate.adapters.workspaces.new_repository import make_repository
-from lockgate.adapters.workspaces.repositories import borrow, share_shallow
-from lockgate.adapters.workspaces.trees import remove
+from lockgate.adapters.workspaces.files import remove
+from lockgate.adapters.workspaces.git import commit_made, git, told
+from lockgate.adapters.workspaces.repositories import borrow, make_repository, share_shallow
 from lockgate.core.model.findings import Finding, Location, Priority
 
 MOST = 20  # faults that are told

@@ -8,7 +8,7 @@ from typing import BinaryIO
 from lockgate.adapters.run import Cut, Finished, run
 from lockgate.adapters.sandbox import Box, Mount, boxed, run_boxed, trouble
 from lockgate.adapters.workspaces.clones import BASE, Order
-from lockgate.adapters.workspaces.hardened_git import ENVIRONMENT, words_of
+from lockgate.adapters.workspaces.git import ENVIRONMENT, words_of
 from lockgate.adapters.workspaces.leaving_out import Entry, entries_in
 from lockgate.adapters.workspaces.scratch import not_taken, scratch_for
 from lockgate.core.model.agents import WORKSPACE

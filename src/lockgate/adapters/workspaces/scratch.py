@@ -6,12 +6,15 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
-from lockgate.adapters.workspaces.clones import Order, exclude
-from lockgate.adapters.workspaces.copying import copied
+from lockgate.adapters.workspaces.clones import Order, copied, exclude
+from lockgate.adapters.workspaces.files import hand_over, made_mark, remove
 from lockgate.adapters.workspaces.leaving_out import dependencies
-from lockgate.adapters.workspaces.new_repository import make_repository, set_ref
-from lockgate.adapters.workspaces.repositories import borrow, share_shallow
-from lockgate.adapters.workspaces.trees import hand_over, made_mark, remove
+from lockgate.adapters.workspaces.repositories import (
+    borrow,
+    make_repository,
+    set_ref,
+    share_shallow,
+)
 from lockgate.errors import Unavailable
 
 _FIX = "look at the workspace, mend that, then try again; nothing was removed"

@@ -14,15 +14,7 @@ from lockgate.adapters.workspaces.clones import (
     clone_for_work,
     clone_of_commit,
 )
-from lockgate.adapters.workspaces.furnishing import furnish
-from lockgate.adapters.workspaces.repositories import (
-    repositories_of,
-    rules_of,
-    task_lock,
-    up_to_date,
-)
-from lockgate.adapters.workspaces.taking import take_work
-from lockgate.adapters.workspaces.trees import (
+from lockgate.adapters.workspaces.files import (
     discard,
     made_mark,
     owner_at,
@@ -31,6 +23,14 @@ from lockgate.adapters.workspaces.trees import (
     size_of,
     write_files,
 )
+from lockgate.adapters.workspaces.repositories import (
+    repositories_of,
+    rules_of,
+    task_lock,
+    up_to_date,
+)
+from lockgate.adapters.workspaces.setup import furnish
+from lockgate.adapters.workspaces.snapshot import take_work
 from lockgate.core.config.settings import Settings
 from lockgate.core.model.secrets import Secret
 from lockgate.core.model.task import Task, TaskId

@@ -1,4 +1,4 @@
-"""How an evaluation ends: ready to land, back to work, or with a human; and what says so."""
+"""An evaluation: which gates are next, what their results mean, and how it ends."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace

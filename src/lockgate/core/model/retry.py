@@ -1,4 +1,4 @@
-"""S1's decision: what follows one attempt of a sandboxed call. Others do the waiting."""
+"""What follows a failed try: of a sandboxed call, of an iteration; and when failures repeat."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -1,4 +1,4 @@
-"""The nouns: a task, where it stands, and who acts on it."""
+"""The nouns: a task, its status and phase, its sessions and reviewers, and who acts on it."""
 
 from dataclasses import dataclass, field
 from enum import StrEnum

@@ -1,4 +1,4 @@
-"""What an agent reads after a failed evaluation: the findings in order, and what to do now."""
+"""Findings in words: the feedback to an agent, what was fixed since, our own `## Review`."""
 
 import re
 from collections import Counter

@@ -1,4 +1,4 @@
-"""CommonMark's block rules for one line: the quotes and list items it is in, and what it is."""
+"""The part of CommonMark that TASK.md needs: each line's kind, and a text's sections."""
 
 import re
 from dataclasses import dataclass

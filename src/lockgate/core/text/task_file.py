@@ -1,4 +1,4 @@
-"""What reading a TASK.md gives: its text, nothing, or why it is not to be read."""
+"""TASK.md as text: its frontmatter, its sections, the artifacts and the verdict."""
 
 import hashlib
 import re

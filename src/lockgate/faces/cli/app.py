@@ -1,41 +1,65 @@
 """The root command. Each command's module is imported only when that command is called."""
 
 import sys
+from importlib import import_module
 
 import click
 
 from lockgate import __version__
 from lockgate.errors import LockgateError
 from lockgate.faces.cli import output
-from lockgate.faces.cli.lazy import lazy_group
+
+# A click group that imports a command's module only when that command is called.
+
+
+class Lazy(click.Group):
+    """`places` names each command's function as `module:function`."""
+
+    places: dict[str, str]
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted({*super().list_commands(ctx), *self.places})
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        place = self.places.get(cmd_name)
+        if place is None:
+            return super().get_command(ctx, cmd_name)
+        module, name = place.split(":")
+        command: click.Command = getattr(import_module(module), name)
+        return command
+
+
+def lazy_group(places: dict[str, str]) -> type[Lazy]:
+    return type("LazyGroup", (Lazy,), {"places": places})
+
 
 COMMANDS = {
-    "answer": "lockgate.faces.cli.people:answer",
-    "approve": "lockgate.faces.cli.approving:approve",
-    "auth": "lockgate.faces.cli.auth:auth",
-    "checkpoint": "lockgate.faces.cli.checkpoint:checkpoint",
-    "comment": "lockgate.faces.cli.approving:comment",
-    "demo": "lockgate.faces.cli.demo:demo",
-    "diff": "lockgate.faces.cli.people:diff",
-    "doctor": "lockgate.faces.cli.doctor:doctor",
-    "gate": "lockgate.faces.cli.gate:gate",
-    "handback": "lockgate.faces.cli.people:handback",
-    "init": "lockgate.faces.cli.init:init",
-    "open": "lockgate.faces.cli.people:open_change",
-    "queue": "lockgate.faces.cli.queue:queue",
-    "review": "lockgate.faces.cli.review:review",
-    "run": "lockgate.faces.cli.run:run",
-    "step": "lockgate.faces.cli.step:step",
-    "takeover": "lockgate.faces.cli.people:takeover",
-    "task": "lockgate.faces.cli.task:task",
-    "reject": "lockgate.faces.cli.approving:reject",
-    "resume": "lockgate.faces.cli.resume:resume",
-    "events": "lockgate.faces.cli.events:events",
-    "trust": "lockgate.faces.cli.trust:trust",
-    "up": "lockgate.faces.cli.up:up",
-    "down": "lockgate.faces.cli.up:down",
-    "status": "lockgate.faces.cli.status:status",
-    "verify": "lockgate.faces.cli.queue_read:verify",
+    "answer": "lockgate.faces.cli.answer.people:answer",
+    "approve": "lockgate.faces.cli.answer.people:approve",
+    "auth": "lockgate.faces.cli.setup.auth:auth",
+    "checkpoint": "lockgate.faces.cli.agents.signals:checkpoint",
+    "comment": "lockgate.faces.cli.answer.people:comment",
+    "demo": "lockgate.faces.demo.command:demo",
+    "diff": "lockgate.faces.cli.answer.people:diff",
+    "doctor": "lockgate.faces.cli.setup.doctor:doctor",
+    "gate": "lockgate.faces.cli.groups:gate",
+    "handback": "lockgate.faces.cli.answer.people:handback",
+    "init": "lockgate.faces.cli.setup.init:init",
+    "open": "lockgate.faces.cli.answer.people:open_change",
+    "queue": "lockgate.faces.cli.groups:queue",
+    "review": "lockgate.faces.cli.agents.signals:review",
+    "run": "lockgate.faces.cli.operate.run:run",
+    "step": "lockgate.faces.cli.agents.step:step",
+    "takeover": "lockgate.faces.cli.answer.people:takeover",
+    "task": "lockgate.faces.cli.groups:task",
+    "reject": "lockgate.faces.cli.answer.people:reject",
+    "resume": "lockgate.faces.cli.answer.people:resume",
+    "events": "lockgate.faces.cli.look.tasks:events",
+    "trust": "lockgate.faces.cli.setup.trust:trust",
+    "up": "lockgate.faces.cli.operate.up:up",
+    "down": "lockgate.faces.cli.operate.up:down",
+    "status": "lockgate.faces.cli.operate.up:status",
+    "verify": "lockgate.faces.cli.operate.queue:verify",
 }
 
 
@@ -49,7 +73,7 @@ def root(ctx: click.Context, *, as_json: bool) -> None:
     Without a command: the board of the project you stand in.
     """
     if ctx.invoked_subcommand is None:
-        from lockgate.faces.cli.task_read import list_tasks
+        from lockgate.faces.cli.look.tasks import list_tasks
 
         ctx.invoke(list_tasks, as_json=as_json)
     elif as_json:

@@ -1,10 +1,15 @@
-"""Values of the command line that people spell in more than one way."""
+"""What several commands are asked: a status by name, a base, with what a build server says."""
 
-from typing import Any
+import os
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from lockgate.core.model.task import Status
+from lockgate.faces.cli.output import terminal
+
+if TYPE_CHECKING:
+    from lockgate.services.gates.commit_check import Asked
 
 
 class StatusChoice(click.ParamType[Status]):
@@ -24,3 +29,16 @@ class StatusChoice(click.ParamType[Status]):
                 return status
         allowed = ", ".join(status.value for status in Status)
         return self.fail(f"there is no status {value!r}; the map has {allowed}", param, ctx)
+
+
+# What a `lockgate gate` command is asked, with what a build server says beside it.
+
+
+def asked(base: str | None, gates: tuple[str, ...] = ()) -> "Asked":
+    """An orchestrator that runs the command for another knows nothing of that one's variables."""
+    from lockgate.core.config.bases import in_ci, target_of
+    from lockgate.services.gates.commit_check import Asked
+
+    if terminal():
+        return Asked(base, gates)
+    return Asked(base, gates, target_of(os.environ), in_ci(os.environ))

@@ -2,23 +2,26 @@
 
 import json
 import os
+import signal
 import sys
+import threading
 import traceback
 from collections.abc import Callable, Generator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from types import FrameType
+from typing import TYPE_CHECKING, Generic, TextIO, TypeVar
 
 import click
 
 from lockgate import __version__
 from lockgate.errors import LockgateError, Refused
-from lockgate.faces import words
+from lockgate.faces.words import task as words
 
 if TYPE_CHECKING:
     from lockgate.bootstrap import App
-    from lockgate.bootstrap.benches import Benches
+    from lockgate.bootstrap.gates import Benches
     from lockgate.core.config.settings import Settings
     from lockgate.core.model.task import Task, TaskId
     from lockgate.services.task.projects import BaseConfiguration
@@ -134,10 +137,10 @@ def wake() -> None:
     """Tell the orchestrator that there is news; where none runs, start one that ends when idle."""
     alone = "LOCKGATE_NO_ORCHESTRATOR" in os.environ or "--help" in sys.argv
     from lockgate.bootstrap import home_of
-    from lockgate.bootstrap.background import start_orchestrator
-    from lockgate.faces import hot
+    from lockgate.bootstrap.orchestrator import start_orchestrator
+    from lockgate.faces import client
 
-    if hot.call(["wake"]) is None and not alone:
+    if client.call(["wake"]) is None and not alone:
         start_orchestrator(home_of(os.environ), IDLE_SECONDS)
 
 
@@ -181,7 +184,7 @@ def _complain(what: str, why: str, fix: str, to: Terminal | None, *, as_json: bo
 
 
 def _log(error: BaseException) -> str:
-    from lockgate.bootstrap.configuring import home_of
+    from lockgate.bootstrap.app import home_of
 
     lines = [
         f"lockgate {__version__}, Python {sys.version.split()[0]}, {sys.platform}",
@@ -197,3 +200,71 @@ def _log(error: BaseException) -> str:
         click.echo("\n".join(lines), err=True)
         return "the text above"
     return str(path)
+
+
+# Work that an interrupt ends together with all that it has started.
+
+
+T = TypeVar("T")
+PATIENCE = 15.0  # seconds in which what was called off ends; what does not, dies with us
+NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+@dataclass(slots=True)
+class _Work(Generic[T]):
+    does: Callable[[Callable[[], bool]], T]
+    stop: threading.Event = field(default_factory=threading.Event)
+    over: threading.Event = field(default_factory=threading.Event)
+    answers: list[T] = field(default_factory=list[T])
+    errors: list[BaseException] = field(default_factory=list[BaseException])
+
+    def run(self) -> None:
+        try:
+            self.answers.append(self.does(self.stop.is_set))
+        except BaseException as error:  # noqa: BLE001 - told where the work was asked for
+            self.errors.append(error)
+        finally:
+            self.over.set()
+
+
+def interruptible(does: Callable[[Callable[[], bool]], T]) -> T:
+    """Its answer. It is given a way to ask whether it is still wanted.
+
+    Its thread is not joined: where a signal interrupts that, Python takes it for ended.
+    """
+    elsewhere = terminal()
+    if elsewhere:
+        return does(elsewhere.gone)
+    work = _Work(does)
+    thread = threading.Thread(target=work.run, daemon=True)
+    with _raising():
+        thread.start()
+        try:
+            work.over.wait()
+        except KeyboardInterrupt:
+            work.stop.set()
+            for number in NUMBERS:
+                signal.signal(number, signal.SIG_IGN)
+            work.over.wait(PATIENCE)
+            raise
+    if work.errors:
+        raise work.errors[0]
+    return work.answers[0]
+
+
+@contextmanager
+def _raising() -> Generator[None]:
+    """Whoever ends us ends us as Ctrl-C does; another thread than the first hears no signals."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.signal(number, _raise) for number in NUMBERS}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _raise(_number: int, _frame: FrameType | None) -> None:
+    raise KeyboardInterrupt

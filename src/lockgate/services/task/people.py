@@ -1,4 +1,4 @@
-"""A human's answer to a gate that waits for one."""
+"""What people do to a task besides moving it: answer a gate, take over, repin, resume."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Which project a directory belongs to, which task is meant, which branches a task may have."""
+"""Which project a directory belongs to, which task is meant, its base's configuration."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace

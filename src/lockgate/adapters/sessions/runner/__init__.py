@@ -1,0 +1,1 @@
+"""The program that keeps one session. It imports the standard library and this package only."""

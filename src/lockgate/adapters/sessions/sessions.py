@@ -1,0 +1,173 @@
+"""The sessions of a home: each in a directory of its own, under a runner that needs nobody."""
+
+import contextlib
+import fcntl
+import os
+import select
+import shutil
+import signal
+import sys
+import time
+from collections.abc import Generator
+from pathlib import Path
+
+from lockgate.adapters.run import run
+from lockgate.adapters.sessions import tmux
+from lockgate.adapters.sessions.prepare import lay_out, read_object, write_once
+from lockgate.adapters.sessions.runner import proc
+from lockgate.adapters.sessions.runner.logs import written
+from lockgate.core.model.agents import Ending, Exit
+from lockgate.core.model.task import SessionId
+from lockgate.errors import Unavailable
+from lockgate.ports import Start
+
+PYTHON = (sys.executable, "-I", "-S")  # it starts fast, and from nowhere but the standard library
+RUNNER = Path(__file__).parent / "runner" / "main.py"
+LAST_PATIENCE = 15.0  # seconds for a runner to end what it keeps, before it is killed
+
+
+class ProcessSessions:
+    """Implements `Sessions`. Everything it knows is read from the session's directory anew."""
+
+    def __init__(self, home: Path) -> None:
+        self._home = home.absolute()
+        self._tmux = tmux.Server(self._home)
+
+    def note(self, start: Start) -> None:
+        if self._is_settled(start.session):
+            return
+        try:
+            lay_out(start, self._directory(start.session), self._home)
+        except OSError as error:
+            raise _not_started(start.session, str(error)) from error
+
+    def start(self, start: Start) -> None:
+        directory = self._directory(start.session)
+        if self._is_settled(start.session):
+            return
+        self.note(start)
+        runner = (*PYTHON, str(RUNNER), str(directory))
+        if start.interactive:
+            self._tmux.open(start.session, runner)
+            self._tmux.wait_until(start.session, lambda: self._is_settled(start.session))
+            return
+        done = run(runner, cwd=Path("/"))
+        if done.code != 0:
+            raise _not_started(start.session, done.err.strip() or f"its runner gave {done.code}")
+
+    def token(self, id: SessionId) -> str | None:
+        spec = read_object(self._directory(id) / "spec.json")
+        return str(spec["token"]) if spec else None
+
+    def started(self, id: SessionId) -> bool:
+        return (self._directory(id) / "run.json").exists()
+
+    def exit_of(self, id: SessionId) -> Exit | None:
+        """A runner writes its last word before it ends: so it is looked for twice."""
+        told = self._told(id)
+        if told is not None or not self.started(id):
+            return told
+        run = read_object(self._directory(id) / "run.json") or {}
+        if run.get("boot") != proc.boot():
+            return Exit(ending=Ending.INTERRUPTED)
+        runner = self.watch(id)
+        if runner is None:
+            return self._told(id) or Exit(ending=Ending.LOST)
+        os.close(runner)
+        return None
+
+    def watch(self, id: SessionId) -> int | None:
+        run = read_object(self._directory(id) / "run.json")
+        if run is None or run.get("boot") != proc.boot():
+            return None
+        return proc.still(int(str(run.get("pid", 0))), int(str(run.get("start", 0))))
+
+    def end(self, id: SessionId, grace: float) -> None:
+        if self._never_to_start(id):
+            return
+        runner = self.watch(id)
+        if runner is not None:
+            try:
+                _end_runner(runner, grace)
+            finally:
+                os.close(runner)
+        spec = read_object(self._directory(id) / "spec.json")
+        if spec:
+            proc.kill_all(lambda: proc.marked(str(spec["mark"])))
+
+    def output(self, id: SessionId) -> str:
+        """Its stdout, then its stderr."""
+        directory = self._directory(id)
+        parts = (written(str(directory / name)) for name in ("stdout.log", "stderr.log"))
+        return "\n".join(it for it in parts if it)
+
+    def remove(self, id: SessionId) -> None:
+        self.end(id, 0.0)
+        shutil.rmtree(self._directory(id), ignore_errors=True)
+
+    def attach_command(self, id: SessionId) -> tuple[str, ...] | None:
+        """What a person runs to sit at an interactive session; None where it is not one."""
+        return self._tmux.attach_command(id)
+
+    def _directory(self, id: SessionId) -> Path:
+        return self._home / "sessions" / id
+
+    def _is_settled(self, id: SessionId) -> bool:
+        """Started, or never to be."""
+        return any((self._directory(id) / it).exists() for it in ("run.json", "exit.json"))
+
+    def _told(self, id: SessionId) -> Exit | None:
+        exit = read_object(self._directory(id) / "exit.json")
+        if exit is None:
+            return None
+        code = exit.get("code")
+        return Exit(
+            ending=Ending(str(exit["ending"])),
+            code=code if isinstance(code, int) else None,
+            seconds=float(str(exit.get("seconds", 0.0))),
+            why=str(exit.get("why", "")),
+        )
+
+    def _never_to_start(self, id: SessionId) -> bool:
+        """Where it has not been started, see to it that it never is."""
+        directory = self._directory(id)
+        directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+        while not self._is_settled(id):
+            with _lock(directory) as held:
+                if held and not self._is_settled(id):
+                    write_once(directory / "exit.json", _ENDED)
+                    return True
+            time.sleep(0.01)  # a runner is about to write run.json, or to give up
+        return False
+
+
+_ENDED: dict[str, object] = {"ending": Ending.ENDED, "code": None, "seconds": 0.0}
+
+
+def _end_runner(runner: int, grace: float) -> None:
+    """Ask, ask for an end at once, and at last end the runner itself, with which its box dies."""
+    for number, patience in (
+        (signal.SIGTERM, grace),
+        (signal.SIGTERM, LAST_PATIENCE),
+        (signal.SIGKILL, LAST_PATIENCE),
+    ):
+        with contextlib.suppress(ProcessLookupError):
+            signal.pidfd_send_signal(runner, number)
+        if select.select([runner], [], [], patience)[0]:
+            return
+
+
+@contextlib.contextmanager
+def _lock(directory: Path) -> Generator[bool]:
+    with (directory / "lock").open("a") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield False
+        else:
+            yield True
+
+
+def _not_started(id: SessionId, why: str) -> Unavailable:
+    fix = "see that the disk has room and the agent's program is there, then try again"
+    return Unavailable(f"session {id} was not started", why=why, fix=fix)

@@ -1,0 +1,173 @@
+"""Puts together what runs gates and steps, over any home or for a commit alone."""
+
+import os
+from collections.abc import Generator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING
+
+from lockgate.adapters.config.when import CelConditions
+from lockgate.adapters.gate_commands import CommandGates
+from lockgate.adapters.reports import read_reports
+from lockgate.adapters.system import SystemChance, wait
+from lockgate.adapters.workspaces import GitWorkspaces
+from lockgate.adapters.workspaces.temporary import Checkouts, lend, throw_away_home
+from lockgate.bootstrap.app import base_configuration, home_of, repository_of
+from lockgate.core.model.task import ProjectId, Task
+from lockgate.ports import GateRuns, Project
+from lockgate.services.gates.commit_check import Noted, Rulebook, SpotCheck
+from lockgate.services.gates.runner import GateRunner, Wrapping
+from lockgate.services.task.projects import BaseConfiguration
+
+if TYPE_CHECKING:
+    from lockgate.services.gates.differential import DifferentialJudge
+    from lockgate.services.gates.wrappers import WrappedCommands
+
+
+def gate_runner(home: Path, workspaces: GitWorkspaces, gates: GateRuns) -> GateRunner:
+    return GateRunner(
+        home=home,
+        workspaces=workspaces,
+        gates=gates,
+        conditions=CelConditions(),
+        delay=wait,
+        wrapping=Wrapping(
+            lambda it: _wrapped_commands(home, workspaces, gates).edited(it),
+            lambda it, gate, found, own, patience: _wrapped_commands(
+                home, workspaces, gates
+            ).compared(it, gate, found, own, patience),
+        ),
+        differential=lambda it, gate, cancelled: _differential_judge(
+            home, workspaces, gates
+        ).result(it, gate, cancelled),
+    )
+
+
+def _wrapped_commands(home: Path, workspaces: GitWorkspaces, gates: GateRuns) -> "WrappedCommands":
+    from lockgate.adapters.workspaces.mixed_trees import GitTrees
+    from lockgate.services.gates.wrappers import WrappedCommands
+
+    return WrappedCommands(home=home, workspaces=workspaces, trees=GitTrees(home), gates=gates)
+
+
+def _differential_judge(
+    home: Path, workspaces: GitWorkspaces, gates: GateRuns
+) -> "DifferentialJudge":
+    """Imported here because only a differential gate needs it, and it is slow to load."""
+    from lockgate.adapters.measurements import FileMeasurements
+    from lockgate.adapters.test_sources import FileTestSources
+    from lockgate.adapters.workspaces.mixed_trees import GitTrees
+    from lockgate.services.gates.differential import DifferentialJudge
+
+    return DifferentialJudge(
+        home=home,
+        workspaces=workspaces,
+        trees=GitTrees(home),
+        gates=gates,
+        sources=FileTestSources(),
+        measurements=FileMeasurements(home / "measurements"),
+        chance=SystemChance(),
+    )
+
+
+# Puts together what judges a commit with no task, no agent and no database.
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """Where it is judged, for as long as it is."""
+
+    check: SpotCheck
+    noted: Noted
+
+
+@contextmanager
+def spot_checking(
+    project: Project, task: Task, environ: Mapping[str, str] = os.environ
+) -> Generator[Bench]:
+    with throw_away_home(home_of(environ)) as home:
+        yield bench_in(GitWorkspaces(home), project, task)
+
+
+def bench_in(
+    workspaces: GitWorkspaces, project: Project, task: Task, kept: dict[Path, bytes] | None = None
+) -> Bench:
+    """In their home, which has no commit of the project but what it is lent."""
+    if task.pinned:
+        lend(workspaces.home, project, task.pinned)
+    noted = Noted(CommandGates(read_reports, home_of(os.environ)))
+    runner = replace(gate_runner(workspaces.home, workspaces, noted), kept=kept)
+    return Bench(SpotCheck(workspaces, runner), noted)
+
+
+# Where commits are judged one after the other: what was set up for one serves the next.
+
+
+MOST = 4  # that are kept
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Kept:
+    """A throw-away home that stays until it `goes`."""
+
+    project: ProjectId
+    workspaces: GitWorkspaces
+    goes: ExitStack
+    seen: dict[Path, bytes] = field(default_factory=dict[Path, bytes])
+
+
+@dataclass(slots=True)
+class Benches:
+    """Those that nobody is at."""
+
+    home: Path
+    _idle: list[Kept] = field(default_factory=list[Kept])
+    _lock: Lock = field(default_factory=Lock)
+    _closed: bool = False
+
+    @contextmanager
+    def spot_checking(self, project: Project, task: Task) -> Generator[Bench]:
+        """What cannot be set up, or ends in an error, is not kept."""
+        kept = self._taken(project.id) or _made(self.home, project.id)
+        with ExitStack() as on_error:
+            on_error.callback(kept.goes.close)
+            yield bench_in(kept.workspaces, project, task, kept.seen)
+            on_error.pop_all()
+        self._keep(kept)
+
+    def close(self) -> None:
+        with self._lock:
+            self._closed = True
+            while self._idle:
+                self._idle.pop().goes.close()
+
+    def _taken(self, project: ProjectId) -> Kept | None:
+        with self._lock:
+            found = next((it for it in self._idle if it.project == project), None)
+            if found:
+                self._idle.remove(found)
+            return found
+
+    def _keep(self, kept: Kept) -> None:
+        with self._lock:
+            self._idle.append(kept)
+            while self._idle and (self._closed or len(self._idle) > MOST):
+                self._idle.pop(0).goes.close()
+
+
+def _made(home: Path, project: ProjectId) -> Kept:
+    goes = ExitStack()
+    place = goes.enter_context(throw_away_home(home))
+    return Kept(project, GitWorkspaces(place, check_out=Checkouts().check_out), goes)
+
+
+# Puts together what reads a repository's rules, with no database.
+
+
+def rulebook(known: BaseConfiguration | None = None) -> Rulebook:
+    """Over a configuration that was read before, where there is one."""
+    environ = os.environ
+    configuration = known or base_configuration(repository_of(home_of(environ)), environ)
+    return Rulebook(configuration.repository, configuration)

@@ -1,0 +1,1 @@
+"""Commands that agents and their hooks call."""

@@ -1,0 +1,1 @@
+"""Commands by which a human answers."""

@@ -1,0 +1,271 @@
+"""How people answer: approve, reject, comment, take over, hand back, resume."""
+
+import os
+import re
+import shlex
+import shutil
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import click
+
+from lockgate.bootstrap import App
+from lockgate.core.model.findings import Finding, Location, Priority
+from lockgate.core.model.task import Session, Task, TaskId
+from lockgate.errors import Refused, Unavailable
+from lockgate.faces.cli.operate.agents import must_be_at_terminal, sit_at
+from lockgate.faces.cli.output import (
+    app,
+    echo,
+    json_option,
+    named,
+    show,
+    show_moved,
+    terminal,
+    wake,
+)
+from lockgate.faces.words import task as words
+from lockgate.services.task.callers import must_be_human
+from lockgate.services.task.views import files_in_order, task_facts
+
+PATIENCE = 60.0
+PAUSE = 0.1
+COLOURS = {"+": "green", "-": "red", "@": "cyan"}
+ID = click.argument("name", metavar="ID")
+OPTIONAL_ID = click.argument("name", metavar="[ID]", required=False)
+TEXT = click.option("-m", "--message", required=True, metavar="TEXT", help="Your answer.")
+DONE = click.option("-m", "--message", default="", metavar="TEXT", help="What you did.")
+
+
+@click.command()
+@OPTIONAL_ID
+@json_option
+def diff(*, name: str | None, as_json: bool) -> None:
+    """Show what a task would change: as it is judged, or as it lies in its workspace now."""
+    it = app()
+    id = named(it, name)
+    text = it.people.diff(id)
+    if as_json:
+        task, change = it.people.change(id)
+        facts = {"task": task.id, "commit": change.commit, "files": change.files, "diff": text}
+        show(facts, "", as_json=True)
+    elif terminal() or not sys.stdout.isatty():
+        echo(text.rstrip("\n"))  # as it is: somebody may want to apply it
+    else:
+        os.environ.setdefault("LESS", "FRX")  # as git does
+        lines = map(_coloured, words.safe(text).splitlines())
+        click.echo_via_pager("\n".join(lines), color=True)
+
+
+@click.command("open")
+@OPTIONAL_ID
+def open_change(*, name: str | None) -> None:
+    """Open a task's change in your editor ($VISUAL or $EDITOR): a copy of the whole checkout.
+
+    Without an editor, or in a pipe, only the directory is printed. It is yours to remove.
+    """
+    it = app()
+    task, change = it.people.change(named(it, name))
+    place = Path(tempfile.mkdtemp(prefix="lockgate-")) / task.id
+    it.workspaces.checkout(it.store.project(task.project), task, change.commit, place)
+    echo(str(place))
+    editor = shlex.split(os.environ.get("VISUAL") or os.environ.get("EDITOR") or "")
+    if editor and sys.stdout.isatty():
+        _edit([*editor, str(place)])
+
+
+@click.command()
+@ID
+@TEXT
+@json_option
+def answer(*, name: str, message: str, as_json: bool) -> None:
+    """Answer what a task's agent asked; it goes on with your answer."""
+    it = app()
+    show_moved(it, it.people.answer(named(it, name), message, it.caller), as_json=as_json)
+
+
+@click.command()
+@ID
+@DONE
+@json_option
+def handback(*, name: str, message: str, as_json: bool) -> None:
+    """Give a task back that you took over: your work is judged like any other.
+
+    It takes the workspace as it is, with the ## Handoff of its TASK.md, or with your message as
+    one. The session you sat at ends.
+    """
+    it = app()
+    show_moved(it, it.people.hand_back(named(it, name), it.caller, message), as_json=as_json)
+
+
+@click.command()
+@ID
+def takeover(*, name: str) -> None:
+    """Sit down at a task yourself: its agent's session, interactive, in its workspace.
+
+    The agent that works on it ends first. Leave by Ctrl-b d, come back by lockgate task attach,
+    and give it back by lockgate handback.
+    """
+    it = app()
+    id = named(it, name)
+    must_be_human(it.caller, f"task {id} was not taken over")
+    if shutil.which("tmux") is None:
+        why, fix = "it needs tmux, which is not installed", "install it (Debian: apt install tmux)"
+        raise Refused(f"task {id} was not taken over", why=why, fix=fix)
+    must_be_at_terminal(f"run it in one: lockgate takeover {id}")
+    task = it.people.take_over(id, it.caller)
+    wake()
+    echo(f"{id} is yours; its session starts", err=True)
+    sit_at(_command(it, task))
+
+
+def _command(it: App, task: Task) -> tuple[str, ...]:
+    """How to sit down at the session that was asked for, once it runs."""
+    until = time.monotonic() + PATIENCE
+    while time.monotonic() < until:
+        session = _mine(it, task.id, task.generation)
+        command = it.sessions.attach_command(session.id) if session else None
+        if command:
+            return command
+        if session and it.sessions.exit_of(session.id) is not None:
+            raise _not_begun(task.id, "it ended at once")
+        time.sleep(PAUSE)
+    raise _not_begun(task.id, f"it did not start in {PATIENCE:.0f} s")
+
+
+def _mine(it: App, id: TaskId, generation: int) -> Session | None:
+    found = [session for session in it.store.sessions(id) if session.generation == generation]
+    return found[-1] if found else None
+
+
+def _not_begun(id: TaskId, why: str) -> Unavailable:
+    fix = f"see logs/orchestrator.log, then: lockgate task attach {id}, or lockgate handback {id}"
+    return Unavailable(f"task {id} is yours, but its session is not there", why=why, fix=fix)
+
+
+def _coloured(line: str) -> str:
+    colour = None if line.startswith(("+++", "---")) else COLOURS.get(line[:1])
+    if colour is None or os.environ.get("NO_COLOR"):
+        return line
+    return click.style(line, fg=colour)
+
+
+def _edit(argv: list[str]) -> None:
+    try:
+        os.execvp(argv[0], argv)  # noqa: S606 - the user's own editor, no shell
+    except OSError as error:
+        why, fix = f"{argv[0]}: {error.strerror}", "set VISUAL or EDITOR to an editor that is there"
+        raise Refused("no editor was opened", why=why, fix=fix) from error
+
+
+# What people answer a gate that waits for one: yes, no with what is wrong, a word in between.
+
+
+Files = tuple[str, ...]
+# The first `:NUMBER=` ends the name of the file.
+_PLACED = re.compile(r"(?P<file>.+?):(?P<line>[1-9][0-9]{0,8})=(?P<text>.+)", re.DOTALL)
+
+
+class PlacedFinding(click.ParamType[Finding]):
+    """What is wrong at one place, as FILE:LINE=TEXT."""
+
+    name = "finding"
+
+    def convert(
+        self,
+        value: Any,  # noqa: ANN401 - click's signature
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+    ) -> Finding:
+        found = _PLACED.fullmatch(str(value))
+        if found is None or not found["text"].strip():
+            told = f"{value!r} is not FILE:LINE=TEXT, for example app.py:12='This loops.'"
+            return self.fail(told, param, ctx)
+        where = Location(found["file"], int(found["line"]))
+        return Finding(Priority.P1_MAJOR, found["text"].strip(), where)
+
+
+PATCH = click.option(
+    "--patch",
+    default="",
+    metavar="P",
+    help="Only the change that begins so, as `lockgate task show` has it.",
+)
+
+
+@click.command()
+@ID
+@click.option("-m", "--message", default="", metavar="TEXT", help="What you have to say of it.")
+@PATCH
+@json_option
+def approve(*, name: str, message: str, patch: str, as_json: bool) -> None:
+    """Say yes to the gate of a task that waits for a human; it goes on.
+
+    The yes is bound to the change: it holds for the same one wherever it comes back, and for no
+    other. See what you say yes to by lockgate task show and lockgate diff.
+    """
+    it = app()
+    shown, files = _shown(it, named(it, name))
+    task = it.approvals.approve(shown.id, message, patch or shown.patch, it.caller)
+    _tell(shown, task, files, as_json=as_json)
+
+
+@click.command()
+@ID
+@click.argument("places", nargs=-1, metavar="[FILE:LINE=TEXT]...", type=PlacedFinding())
+@click.option("-m", "--message", required=True, metavar="TEXT", help="What is wrong with it.")
+@PATCH
+@json_option
+def reject(
+    *, name: str, places: tuple[Finding, ...], message: str, patch: str, as_json: bool
+) -> None:
+    """Say no to the gate of a task that waits for a human; its agent gets what you say.
+
+    A change that has passed its gates and waits to land is taken back as well.
+    """
+    it = app()
+    shown, files = _shown(it, named(it, name))
+    task = it.approvals.reject(shown.id, message, places, patch or shown.patch, it.caller)
+    _tell(shown, task, files, as_json=as_json)
+
+
+@click.command()
+@ID
+@click.option("-m", "--message", required=True, metavar="TEXT", help="What you have to say of it.")
+@json_option
+def comment(*, name: str, message: str, as_json: bool) -> None:
+    """Say something of a change that waits for a human, and leave it waiting."""
+    it = app()
+    shown, files = _shown(it, named(it, name))
+    _tell(shown, it.approvals.comment(shown.id, message, it.caller), files, as_json=as_json)
+
+
+def _shown(it: App, id: TaskId) -> tuple[Task, Files]:
+    """The task as it is, and the files of the change that is judged."""
+    task = it.store.load(id)
+    if not task.candidate:
+        return task, ()
+    change = it.workspaces.change(it.store.project(task.project), task, task.candidate)
+    return task, files_in_order(task, change.files)
+
+
+def _tell(shown: Task, task: Task, files: Files, *, as_json: bool) -> None:
+    text = f"{words.change_text(shown, files)}\n{words.moved_text(task)}"
+    show({**task_facts(task), "files": files}, text, as_json=as_json)
+
+
+# `lockgate resume`: take a paused task up again.
+
+
+@click.command()
+@click.argument("name", metavar="ID")
+@click.option("--directive", default="", help="What the next agent is told.")
+@json_option
+def resume(*, name: str, directive: str, as_json: bool) -> None:
+    """Take a task out of paused-for-intervention; its failed attempts are counted from nought."""
+    it = app()
+    task = it.runner.resume(named(it, name), directive, it.caller)
+    show_moved(it, task, as_json=as_json)

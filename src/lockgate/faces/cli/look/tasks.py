@@ -1,0 +1,187 @@
+"""The task commands that only look."""
+
+import sys
+import time
+from collections.abc import Mapping, Sequence
+
+import click
+
+from lockgate.bootstrap import App
+from lockgate.core.model.event_log import event_line
+from lockgate.core.model.task import Actor, Role, Status, Task, TaskId
+from lockgate.core.text.task_file import shown_to
+from lockgate.faces.cli.choices import StatusChoice
+from lockgate.faces.cli.output import app, here, json_option, named, show
+from lockgate.faces.words import queue
+from lockgate.faces.words import task as words
+from lockgate.ports import TaskFilter
+from lockgate.services.task.views import (
+    PAGE,
+    Views,
+    gate_facts,
+    needs_human,
+    pending_facts,
+    session_facts,
+    task_facts,
+    why_facts,
+)
+from lockgate.services.train.control import Forecast
+
+
+@click.command("list")
+@click.option("--all", "everywhere", is_flag=True, help="The tasks of every project.")
+@click.option("--status", "statuses", multiple=True, type=StatusChoice(), help="Only these.")
+@click.option("--after", metavar="ID", help="The page after this task.")
+@click.option("--limit", default=PAGE, type=click.IntRange(1, 1000), help="Tasks a page.")
+@json_option
+def list_tasks(
+    *,
+    everywhere: bool = False,
+    statuses: tuple[Status, ...] = (),
+    after: str | None = None,
+    limit: int = PAGE,
+    as_json: bool = False,
+) -> None:
+    """Show the board: newest first, one page at a time. A session is shown its own task."""
+    it = app()
+    start = None if after is None else named(it, after)
+    if it.caller.session:
+        board = it.views.board_of(it.caller.session.task)
+    else:
+        project = None if everywhere else it.projects.here(here()).id
+        board = it.views.board(TaskFilter(project, frozenset(statuses)), start, limit)
+    rows = [{**task_facts(row.task), "trouble": row.trouble} for row in board.rows]
+    conflicts, lines = _clashes(it, [row.task for row in board.rows if row.task.candidate])
+    own = bool(it.caller.session)
+    untrusted = () if own else it.views.untrusted(row.task.project for row in board.rows)
+    facts = {
+        "tasks": rows,
+        "after": board.after,
+        "conflicts": conflicts,
+        "untrusted": [{"project": it.root, "why": why} for it, why in untrusted],
+    }
+    lines = [*lines, *words.untrusted_lines(untrusted)]
+    show(facts, "\n".join((words.board_text(board), *lines)), as_json=as_json)
+
+
+def _clashes(it: App, tasks: Sequence[Task]) -> tuple[list[Mapping[str, object]], list[str]]:
+    """Which of these changes would not merge with each other; git is asked only of several."""
+    if len(tasks) < 2:  # noqa: PLR2004 - it takes two
+        return [], []
+    from lockgate.bootstrap.orchestrator import queueing
+    from lockgate.faces.words import queue
+
+    clashes = queueing(it).clashes(tasks)
+    return queue.clash_facts(clashes), queue.clash_lines(clashes)
+
+
+@click.command("show")
+@click.argument("name", metavar="[ID]", required=False)
+@json_option
+def show_task(*, name: str | None, as_json: bool) -> None:
+    """Show a task: status, phase, counters, gates, sessions, what is still to be done for it."""
+    it = app()
+    view = it.views.task(named(it, name))
+    if it.caller.actor is Actor.REVIEWER:
+        _show_little(view.task, as_json=as_json)
+        return
+    where = it.views.files.place(view.task.id)
+    forecast = _forecast(it, view.task)
+    facts = {
+        **task_facts(view.task),
+        "trouble": view.trouble,
+        "file": where,
+        "sessions": [session_facts(session) for session in view.sessions],
+        "pending": [pending_facts(pending) for pending in view.pending],
+        "gates": [gate_facts(gate) for gate in view.gates],
+        **queue.queue_facts_of(view.task, forecast),
+    }
+    told = queue.queue_lines_of(view.task, forecast)
+    show(facts, words.task_text(view, where, told), as_json=as_json)
+
+
+def _forecast(it: App, task: Task) -> tuple[Forecast, ...]:
+    """An agent has nothing to do with the changes of others."""
+    if not task.candidate or it.caller.actor is not Actor.HUMAN:
+        return ()
+    from lockgate.bootstrap.orchestrator import queueing
+
+    return queueing(it).forecast(task)
+
+
+def _show_little(task: Task, *, as_json: bool) -> None:
+    """A reviewer gets neither its author's story nor what other reviewers found."""
+    asked = ("id", "summary", "branch", "status", "review_round")
+    facts = {key: task_facts(shown_to(task, Role.REVIEWER))[key] for key in asked}
+    text = "\n".join(f"{key}: {words.one_line(str(value))}" for key, value in facts.items())
+    show(facts, text, as_json=as_json)
+
+
+@click.command()
+@click.argument("name", metavar="[ID]", required=False)
+@json_option
+def log(*, name: str | None, as_json: bool) -> None:
+    """Show what happened to a task, oldest first."""
+    it = app()
+    events = it.views.all_events(named(it, name))
+    if as_json:
+        show([words.event_facts(event) for event in events], "", as_json=True)
+    else:
+        show(None, "\n".join(words.event_text(event) for event in events), as_json=False)
+
+
+@click.command()
+@click.argument("name", metavar="[ID]", required=False)
+@json_option
+def why(*, name: str | None, as_json: bool) -> None:
+    """Say why a task is where it is, and what would move it."""
+    it = app()
+    task, rows = it.views.why(named(it, name))
+    facts = {
+        "task": task.id,
+        "status": task.status,
+        "needs_human": needs_human(task) or None,
+        "arrows": [why_facts(row) for row in rows],
+    }
+    show(facts, words.why_text(task, rows), as_json=as_json)
+
+
+# `lockgate events`: the log of everything that happened.
+
+
+BATCH = 500
+PAUSE = 0.25
+LAST = 2**63 - 1
+
+
+@click.command()
+@click.argument("name", metavar="[ID]", required=False)
+@click.option(
+    "--since",
+    default=0,
+    type=click.IntRange(0, LAST),
+    metavar="SEQ",
+    help="Only events after this number.",
+)
+@click.option("--follow", is_flag=True, help="Go on with what happens next, until interrupted.")
+@json_option
+def events(*, name: str | None, since: int, follow: bool, as_json: bool) -> None:
+    """Show events, oldest first: one JSON object a line with --json. A session sees its task's."""
+    it = app()
+    id = named(it, name) if name is not None or it.caller.session else None
+    while True:
+        seen = _print(it.views, id, since, as_json=as_json)
+        if seen == since:
+            if not follow:
+                return
+            time.sleep(PAUSE)
+        since = seen
+
+
+def _print(views: Views, id: TaskId | None, since: int, *, as_json: bool) -> int:
+    """Print one batch; the seq of its last event. What is hashed is the line as a pipe gets it."""
+    for event in views.events(id, since, BATCH):
+        line = event_line(event) if as_json else words.event_text(event)
+        click.echo(words.escaped(line) if sys.stdout.isatty() else line)
+        since = event.seq
+    return since

@@ -1,0 +1,1 @@
+"""Commands that make something happen: tasks, runs, gates, the queue, the orchestrator."""

@@ -1,0 +1,244 @@
+"""The task commands about its agents: start one, ask for another, watch it, sit down at it."""
+
+import json
+import os
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from typing import NoReturn, cast
+
+import click
+
+from lockgate.bootstrap import App
+from lockgate.core.lifecycle.moves import Move
+from lockgate.core.model.task import Session, Status, TaskId
+from lockgate.errors import Refused
+from lockgate.faces.cli.output import app, echo, json_option, named, show, show_moved, terminal
+from lockgate.faces.words import task as words
+from lockgate.services.task.callers import must_be_human
+from lockgate.services.task.people import Repinning
+from lockgate.services.task.views import session_facts
+
+# An agent's output for people: what it said and which tools it used.
+
+
+Block = Mapping[str, object]
+HEARD = frozenset({"user", "tool_result"})  # what was said to the agent, not by it
+SAID = ("text", "content", "message")
+TOOLS = ("tool_name", "tool", "name", "command")
+ABOUT = ("command", "file_path", "filePath", "path", "pattern", "query", "url", "description")
+LONGEST = 160
+
+
+def readable(lines: list[str]) -> Iterator[str]:
+    """Events as words, and what is no event as it is; a line that is cut is passed over."""
+    for line in lines:
+        if not line.startswith("{"):
+            yield line
+            continue
+        try:
+            event = json.loads(line)
+        except (ValueError, RecursionError):
+            continue
+        yield from _told(cast("Block", event))  # what begins with a brace is an object
+
+
+def _told(event: Block) -> Iterator[str]:
+    if event.get("type") in HEARD or event.get("role") in HEARD:
+        return
+    for block in _blocks(event):
+        said, tool = _first(block, SAID), _first(block, TOOLS)
+        if tool and block.get("type") not in HEARD:
+            yield f"> {tool} {_about(block)}"[:LONGEST].rstrip()
+        elif said and block.get("type") not in HEARD:
+            yield from said.splitlines()
+
+
+def _blocks(event: Block) -> Iterator[Block]:
+    """Where the programs put what they say: a message's content, an item, a part, or the event."""
+    content = _inner(event, "message").get("content")
+    if isinstance(content, list):
+        items = cast("list[object]", content)
+        yield from (cast("Block", it) for it in items if isinstance(it, dict))
+        return
+    yield _inner(event, "item") or _inner(event, "part") or event
+
+
+def _about(block: Block) -> str:
+    """The one thing of a tool's arguments that says most."""
+    given = _inner(block, "input") or _inner(block, "parameters") or _inner(block, "state", "input")
+    return " ".join(_first(given, ABOUT).split())
+
+
+def _inner(block: Block, *keys: str) -> Block:
+    for key in keys:
+        value = block.get(key)
+        block = cast("Block", value) if isinstance(value, dict) else {}
+    return block
+
+
+def _first(block: Block, names: tuple[str, ...]) -> str:
+    values = (block.get(name) for name in names)
+    return next((it for it in values if isinstance(it, str) and it.strip()), "")
+
+
+LINES = 40
+PAUSE = 0.3
+ID = click.argument("name", metavar="ID")
+DIRECTIVE = click.option("--directive", default="", help="What the agent is told.")
+
+
+@click.command()
+@ID
+@DIRECTIVE
+@json_option
+def start(*, name: str, directive: str, as_json: bool) -> None:
+    """Start a task now: the same as update --status working."""
+    it = app()
+    id = named(it, name)
+    must_be_human(it.caller, f"task {id} was not started")
+    move = Move(Status.WORKING, directive=directive)
+    show_moved(it, it.signals.move(id, move, it.caller), as_json=as_json)
+
+
+@click.command()
+@ID
+@DIRECTIVE
+@json_option
+def respawn(*, name: str, directive: str, as_json: bool) -> None:
+    """Ask for the agent anew, in the same workspace, where it has died."""
+    it = app()
+    id = named(it, name)
+    must_be_human(it.caller, f"no agent was started for task {id}")
+    show_moved(it, it.attendance.respawn(id, directive, it.caller), as_json=as_json)
+
+
+@click.command()
+@ID
+@json_option
+def repin(*, name: str, as_json: bool) -> None:
+    """Give a task the configuration that its base branch has now; it keeps the one it started with.
+
+    What is judged, or has passed, is judged again from the first gate. Its change stays what it is.
+    """
+    it = app()
+    rules = Repinning(it.coordinator, it.configuration)
+    show_moved(it, rules.repin(named(it, name), it.caller), as_json=as_json)
+
+
+@click.command()
+@ID
+@click.option("--follow", is_flag=True, help="Go on until the session ends.")
+@click.option("--lines", default=LINES, show_default=True, type=click.IntRange(1), metavar="N")
+@json_option
+def peek(*, name: str, follow: bool, lines: int, as_json: bool) -> None:
+    """Show the newest output of a task's newest session: what the agent said, which tools it used.
+
+    What it printed otherwise is shown as it is.
+    """
+    if follow and as_json:
+        raise click.UsageError("--follow tells lines as they come; --json is one document")
+    it = app()
+    session = _newest(it, named(it, name))
+    if follow:
+        _follow(it, session, lines)
+        return
+    newest = "\n".join(list(readable(_output(it, session)))[-lines:])
+    facts = {**session_facts(session), "alive": _alive(it, session), "output": newest}
+    show(facts, newest or _silent(session), as_json=as_json)
+
+
+@click.command()
+@ID
+def attach(*, name: str) -> None:
+    """Sit down at a session that is interactive; follow the output of one that is not.
+
+    Leave an interactive session, without ending it, by Ctrl-b d.
+    """
+    it = app()
+    id = named(it, name)
+    session = _newest(it, id)
+    if not _alive(it, session):
+        why, fix = f"session {session.id} has ended", f"lockgate task respawn {id}"
+        raise Refused("nothing was attached", why=why, fix=fix)
+    command = it.sessions.attach_command(session.id)
+    if command:
+        sit_at(command)
+    told = f"{session.id} is not interactive; this is its output. To sit down at it: "
+    echo(f"{told}lockgate takeover {id}", err=True)
+    _follow(it, session, LINES)
+
+
+def sit_at(command: tuple[str, ...]) -> NoReturn:
+    """Give this terminal to that program."""
+    must_be_at_terminal(f"run it in one: {' '.join(command)}")
+    os.execvp(command[0], command)  # noqa: S606 - an argument list of ours, no shell
+
+
+def must_be_at_terminal(fix: str) -> None:
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise Refused("nothing was attached", why="this is no terminal", fix=fix)
+
+
+def _newest(it: App, id: TaskId) -> Session:
+    """A reviewer must not read the author's story, nor a worker that of its judge."""
+    must_be_human(it.caller, f"nothing of task {id} was shown")
+    found = it.store.sessions(id)
+    if not found:
+        why, fix = "no agent has worked on it yet", f"lockgate task show {id}"
+        raise Refused(f"nothing of task {id} was shown", why=why, fix=fix)
+    return found[-1]
+
+
+def _alive(it: App, session: Session) -> bool:
+    return session.ended is None and it.sessions.exit_of(session.id) is None
+
+
+def _output(it: App, session: Session) -> list[str]:
+    return it.sessions.output(session.id).splitlines()
+
+
+def _silent(session: Session) -> str:
+    if session.interactive:
+        return f"{session.id} is interactive; see it: lockgate task attach {session.task}"
+    return f"{session.id} has said nothing yet"
+
+
+def _follow(it: App, session: Session, lines: int) -> None:
+    if terminal():
+        why, fix = "it would go on for ever", "leave --follow out"
+        raise Refused("nothing was followed", why=why, fix=fix)
+    shown: list[str] = []
+    for new in _growing(it, session):
+        told = list(readable(new))
+        echo_lines(told if shown else told[-lines:])
+        shown += told
+    echo(f"{session.id} has ended", err=True)
+
+
+def _growing(it: App, session: Session) -> Iterator[list[str]]:
+    """The lines that have come since; what it writes to stderr lies below its stdout."""
+    before: list[str] = []
+    while True:
+        alive = _alive(it, session)
+        now = _output(it, session)
+        yield _added(before, now)
+        if not alive:
+            return
+        before = now
+        time.sleep(PAUSE)
+
+
+def _added(before: list[str], now: list[str]) -> list[str]:
+    if before == now:
+        return []
+    least = min(len(before), len(now))
+    head = next((n for n in range(least) if before[n] != now[n]), least)
+    most = least - head
+    tail = next((n for n in range(most) if before[-1 - n] != now[-1 - n]), most)
+    return now[head : len(now) - tail]
+
+
+def echo_lines(lines: list[str]) -> None:
+    for line in lines:
+        echo(words.safe(line))

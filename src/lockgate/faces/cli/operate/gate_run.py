@@ -1,0 +1,127 @@
+"""`lockgate gate run`: the gates on HEAD, with no task and no database."""
+
+import threading
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import click
+
+from lockgate.bootstrap.gates import Bench, rulebook, spot_checking
+from lockgate.core.model.gates import Gate
+from lockgate.core.model.results import SingleGateResult
+from lockgate.core.model.task import Task
+from lockgate.errors import Refused
+from lockgate.faces.cli.choices import asked
+from lockgate.faces.cli.output import (
+    Terminal,
+    afterwards,
+    echo,
+    here,
+    interruptible,
+    json_option,
+    known_configuration,
+    lively,
+    show,
+    terminal,
+)
+from lockgate.faces.words import gate, task
+from lockgate.faces.words import gate as gate_words
+from lockgate.ports import Project
+from lockgate.services.gates.commit_check import Case, Judged, Noted, judged
+
+# Tells how gates fare while they run.
+
+
+@dataclass(slots=True)
+class Teller:
+    """One line a gate as it gets its result; on a terminal also which ones are at it now.
+
+    Made by whoever runs the command: the threads that it is told from know no terminal.
+    """
+
+    case: Case
+    noted: Noted
+    quiet: bool
+    _to: Terminal | None = field(default_factory=terminal)
+    _lively: bool = field(default_factory=lively)
+    _now: list[str] = field(default_factory=list[str])
+    _told: dict[str, Judged] = field(default_factory=dict[str, Judged])
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def tell(self, gate: Gate, result: SingleGateResult | None) -> None:
+        with self._lock:
+            if result is None:
+                self._now.append(gate.name)
+            else:
+                self._now.remove(gate.name)
+                self._finish(gate, result)
+            self._progress()
+
+    def in_order(self, results: tuple[SingleGateResult, ...]) -> tuple[Judged, ...]:
+        return tuple(self._told[it.gate] for it in results)
+
+    def _finish(self, gate: Gate, result: SingleGateResult) -> None:
+        made = self.noted.made.get(gate.name, [])
+        self._told[gate.name] = found = judged(gate, result, made)
+        if not self.quiet:
+            self._clear()
+            width = max(len(it.name) for it in self.case.settings.gates)
+            echo(task.safe("\n".join(gate_words.judged_lines(found, width))), to=self._to)
+
+    def _progress(self) -> None:
+        self._clear()
+        if self._now and self._lively:
+            self._draw(task.one_line(f"▸ {', '.join(self._now)} …"))
+
+    def _clear(self) -> None:
+        if self._lively:
+            self._draw("\r\x1b[K")
+
+    def _draw(self, text: str) -> None:
+        echo(text, err=True, nl=False, to=self._to)
+
+
+FAILED = 1
+
+
+@click.command()
+@click.option("--base", metavar="REV", help="Whose rules count, and what to compare with.")
+@click.option("--gate", "gates", multiple=True, metavar="NAME", help="Only this one; repeatable.")
+@click.option("--junit", type=click.Path(dir_okay=False), metavar="FILE", help="Write a report.")
+@json_option
+def run(*, base: str | None, gates: tuple[str, ...], junit: str | None, as_json: bool) -> None:
+    """Judge the commit you stand on, as a task's change would be: no task, no agent, no database.
+
+    The rules are those of the base branch, or of --base, never those of what is only checked out;
+    in CI the base is the branch that the change goes to. Reviews and human gates are listed as not
+    judged. It ends with 0 only where every gate that was judged has passed.
+    """
+    case = rulebook(known_configuration()).case(here(), asked(base, gates))
+    with afterwards() as stack:
+        bench = stack.enter_context(_judging()(case.project, case.task))
+        teller = Teller(case, bench.noted, quiet=as_json)
+        results, protected = interruptible(
+            lambda cancelled: bench.check.judge(case, cancelled, teller.tell, stack)
+        )
+        found = teller.in_order(results)
+        facts = gate.run_facts(case, found, protected) if as_json else {}
+        if junit:
+            _write(here() / junit, gate.run_junit(found))
+        show(facts, "\n".join(gate.run_end(case, found, protected)), as_json=as_json)
+    if not gate.passed(case, found):
+        raise click.exceptions.Exit(FAILED)
+
+
+def _judging() -> Callable[[Project, Task], AbstractContextManager[Bench]]:
+    it = terminal()
+    return it.benches.spot_checking if it and it.benches else spot_checking
+
+
+def _write(file: Path, text: str) -> None:
+    try:
+        file.write_text(text, encoding="utf-8")
+    except OSError as error:
+        why, fix = error.strerror or str(error), "name a file that can be written"
+        raise Refused(f"{file} was not written", why=why, fix=fix) from error

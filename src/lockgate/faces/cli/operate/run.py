@@ -1,0 +1,106 @@
+"""`lockgate run`: a task from its summary to its end, in one command."""
+
+import click
+
+from lockgate.bootstrap import App, sandbox_trouble
+from lockgate.core.model.task import Status, Task
+from lockgate.core.text.markdown import sections
+from lockgate.core.text.steering import told_of, unseen
+from lockgate.faces.cli.look.follow import follow
+from lockgate.faces.cli.operate.tasks import read_context
+from lockgate.faces.cli.output import app, echo, here, json_option, note_idle, show, wake
+from lockgate.faces.words import task as words
+from lockgate.services.setup.init import Readiness
+from lockgate.services.task.tasks import NewTask
+from lockgate.services.task.views import large_change, needs_human, task_facts
+
+# What is said of a task once nothing more happens by itself: how it ended, and what to do now.
+
+
+def ending_text(it: App, task: Task) -> str:
+    match task.status:
+        case Status.DONE:
+            how = f" as {task.landed[: words.SHORT]}" if task.landed else ""
+            large = f" ({large_change(task)})" if large_change(task) else ""
+            return f"{task.id} is done: its change has landed{how}{large}"
+        case Status.REVIEWING if not (task.held or task.troubled):
+            return "\n".join(_to_land(it, task))
+        case Status.CLARIFICATION:
+            return "\n".join(_to_answer(it, task))
+        case _:
+            why = needs_human(task)
+            told = words.moved_text(task) + (f": {words.one_line(why)}" if why else "")
+            return f"{told}\n  why: lockgate task why {task.id}"
+
+
+def _to_land(it: App, task: Task) -> list[str]:
+    branch, project = words.one_line(task.branch), it.store.project(task.project)
+    lines = [f"{task.id} has passed all its gates; the rest is yours:"]
+    lines += [
+        f"  look first: {words.one_line(told_of(files))}" for files in (unseen(task),) if files
+    ]
+    lines += [f"  {it}" for it in (large_change(task),) if it]
+    lines += [f"  read it:   lockgate diff {task.id}"]
+    lines += [f"  land it:   lockgate queue approve {task.id}"]
+    if it.projects.repository.commit_of(project, task.branch) != task.candidate:
+        lines += [f"  branch {branch} in your repository is another commit and was left alone"]
+    return lines
+
+
+def _to_answer(it: App, task: Task) -> list[str]:
+    body = it.views.task(task.id).body or ""
+    asked = [section.text for section in sections(body) if section.title == "Questions"]
+    lines = [line for text in asked for line in words.safe(text).strip().splitlines()]
+    return [
+        f"{task.id} asks:",
+        *(f"  {line}" for line in lines),
+        f"  answer it: lockgate answer {task.id} -m TEXT",
+    ]
+
+
+@click.command()
+@click.argument("summary")
+@click.option("--agent", help="Which agent works on it; default: the project's.")
+@click.option("--context", metavar="FILE|-", help="What the agent must know; - reads stdin.")
+@click.option("--branch", help="Default: made of the summary.")
+@click.option("--no-wait", is_flag=True, help="Print the task's id and leave it to its agent.")
+@json_option
+def run(
+    *,
+    summary: str,
+    agent: str | None,
+    context: str | None,
+    branch: str | None,
+    no_wait: bool,
+    as_json: bool,
+) -> None:
+    """Create a task, start it and follow it to its end.
+
+    Exits 0 when the task is done: its change has landed. Where landing is manual ([merge] mode),
+    the last step is yours: then it exits 0 when every gate has passed, and says how to let it land.
+    Exits 1 when the task needs a human before that, or was cancelled. Ctrl-C stops following; the
+    task goes on.
+    """
+    it = app()
+    project = it.projects.here(here())
+    ready = Readiness(
+        it.store, it.projects.repository, it.configuration, it.harnesses, sandbox_trouble
+    )
+    note_idle(ready.check(project, agent))
+    asked = NewTask(
+        branch=branch or ready.branch_for(project, summary),
+        summary=summary,
+        context=read_context(context),
+        agent=agent,
+    )
+    task = it.tasks.create(project, asked, it.caller)
+    wake()
+    if no_wait:
+        show(task_facts(task), task.id, as_json=as_json)
+        return
+    echo(f"{task.id}: branch {words.one_line(task.branch)}, agent {task.agent}", err=True)
+    task = follow(it, task.id, quietly=as_json)
+    show(task_facts(task), ending_text(it, task), as_json=as_json)
+    passed = task.status is Status.REVIEWING and not (task.held or task.troubled)
+    if not passed and task.status is not Status.DONE:
+        raise click.exceptions.Exit(1)

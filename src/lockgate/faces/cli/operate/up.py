@@ -1,0 +1,125 @@
+"""`lockgate up`, `down` and `status`: the orchestrator, and what needs a human."""
+
+import os
+import signal
+import time
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import replace
+from functools import partial
+
+import click
+
+from lockgate.bootstrap import App
+from lockgate.bootstrap.gates import Benches
+from lockgate.bootstrap.orchestrator import orchestrating, orchestrator_pid, start_orchestrator
+from lockgate.core.model.task import Status
+from lockgate.errors import Refused, Unavailable
+from lockgate.faces.cli.look.follow import lands_by_itself
+from lockgate.faces.cli.output import app, json_option, show
+from lockgate.faces.cli.serve import answer
+from lockgate.faces.words import task as words
+from lockgate.services.orchestrator.loop import Loop
+from lockgate.services.task.callers import must_be_human
+from lockgate.services.task.views import session_facts
+
+PATIENCE = 10.0
+STOPS = 60.0
+
+
+@click.command()
+@click.option("--once", is_flag=True, help="Do what can be done now, then end.")
+@click.option("--detach", is_flag=True, help="Run in the background.")
+@click.option("--idle", type=float, metavar="SECONDS", help="End after so long with nothing to do.")
+def up(*, once: bool, detach: bool, idle: float | None) -> None:
+    """Run the orchestrator: it starts agents, judges their work and moves the tasks on."""
+    it = app()
+    if detach:
+        _must_be_alone(it)
+        start_orchestrator(it.home, idle)
+        _wait(lambda: orchestrator_pid(it.home) is not None, "the orchestrator did not start")
+        show(None, f"orchestrator {orchestrator_pid(it.home)} is up", as_json=False)
+        return
+    served = replace(it, troubles={})
+    with (
+        closing(Benches(it.home)) as benches,
+        orchestrating(served, partial(answer, served, benches), _report) as loop,
+    ):
+        if loop is None:
+            _must_be_alone(it)
+            raise Unavailable("nothing was started", why="another one ended just now", fix="retry")
+        _until_stopped(loop, 0.0 if once else idle)
+
+
+@click.command()
+@json_option
+def down(*, as_json: bool) -> None:
+    """Stop the orchestrator. Agents go on, and the next one takes them up again."""
+    it = app()
+    pid = orchestrator_pid(it.home)
+    if not pid:
+        show({"pid": None}, "no orchestrator was running", as_json=as_json)
+        return
+    os.kill(pid, signal.SIGTERM)
+    _wait(lambda: orchestrator_pid(it.home) != pid, f"orchestrator {pid} did not stop", STOPS)
+    show({"pid": pid}, f"orchestrator {pid} has stopped", as_json=as_json)
+
+
+def _until_stopped(loop: Loop, idle: float | None) -> None:
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, lambda _number, _frame: loop.stop())
+    _report(f"orchestrator {os.getpid()} is up")
+    loop.run(idle)
+    _report("orchestrator stops; agents go on")
+
+
+def _report(text: str) -> None:
+    stamp = time.strftime("%H:%M:%S")
+    click.echo(f"{stamp} {words.one_line(text)}", err=True)
+
+
+def _must_be_alone(it: App) -> None:
+    pid = orchestrator_pid(it.home)
+    if pid is not None:
+        raise Refused(
+            "no orchestrator was started",
+            why=f"one is running already, as process {pid}",
+            fix="lockgate status, or stop it: lockgate down",
+        )
+
+
+def _wait(done: Callable[[], bool], what: str, patience: float = PATIENCE) -> None:
+    until = time.monotonic() + patience
+    while not done():
+        if time.monotonic() > until:
+            why, fix = f"{patience:.0f} s were not enough", "see logs/orchestrator.log in its home"
+            raise Unavailable(what, why=why, fix=fix)
+        time.sleep(0.02)
+
+
+# `lockgate status`: who is at work, what waits for a human.
+
+
+@click.command()
+@json_option
+def status(*, as_json: bool) -> None:
+    """Show whether an orchestrator runs, which agents are at work, and what needs a human."""
+    it = app()
+    must_be_human(it.caller, "nothing was shown")
+    seen = it.views.overview(partial(lands_by_itself, it), it.troubles)
+    pid = orchestrator_pid(it.home)
+    facts = {
+        "orchestrator": pid,
+        "tasks": {status.value: seen.counts[status] for status in Status if seen.counts[status]},
+        "troubles": {lane: trouble.why for lane, trouble in it.troubles.items()},
+        "agents": [session_facts(session) for session in seen.alive],
+        "needs_human": [
+            *({"task": task.id, "status": task.status, "why": why} for task, why in seen.humans),
+            *(
+                {"project": it.root, "status": "untrusted", "why": why}
+                for it, why in seen.untrusted
+            ),
+            *({"lane": lane, "why": why} for lane, why in seen.lanes),
+        ],
+    }
+    show(facts, words.status_text(pid, seen, it.troubles), as_json=as_json)

@@ -1,0 +1,1 @@
+"""Commands that set up a repository, a login, a trust, and look at the machine."""

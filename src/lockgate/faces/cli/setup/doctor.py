@@ -1,0 +1,156 @@
+"""`lockgate doctor`: what is there of what Lockgate uses, and what to install."""
+
+import os
+import platform
+import time
+from dataclasses import asdict
+
+import click
+
+from lockgate.bootstrap import (
+    App,
+    path_outside_of,
+    program_version,
+    sandbox_closes_sockets,
+    sandbox_trouble,
+)
+from lockgate.bootstrap.orchestrator import orchestrator_pid
+from lockgate.core.config.settings import Settings
+from lockgate.errors import LockgateError
+from lockgate.faces.cli.output import app, echo, here, json_option, note_idle, show
+from lockgate.faces.words import task as words
+from lockgate.services.setup.doctor import (
+    PLAIN,
+    Checkup,
+    Outcome,
+    Part,
+    Trial,
+    must_be_trusted,
+    settings_here,
+)
+from lockgate.services.task.callers import must_be_human
+
+PAUSE = 0.1
+MIB = 1 << 20
+
+
+@click.command()
+@click.option("--try", "agent", metavar="AGENT", help="Send it one prompt, as a task would.")
+@json_option
+def doctor(*, agent: str | None, as_json: bool) -> None:
+    """Say what is there, what each missing part costs and how to install it.
+
+    Exits 1 if no task could be worked on here, or if the agent that was tried did not answer.
+    """
+    os.environ["PATH"] = path_outside_of(here())  # this repository's programs are not started
+    check = Checkup(program_version, sandbox_trouble, sandbox_closes_sockets)
+    it, database = _database()
+    settings, configured = _settings(it)
+    note_idle(settings)
+    parts = [Part(name="python", found=platform.python_version()), *check.machine(settings)]
+    parts += [*configured, database]
+    if it:
+        parts += check.agents(
+            it.harnesses, it.credentials, settings, lambda name: it.harnesses.logins(name, settings)
+        )
+        parts += [_home(it), _orchestrator(it)]
+    ready = not any(part.needed and part.costs for part in parts)
+    outcome = _tried(it, agent, settings) if it and agent and ready else None
+    facts = {
+        "ready": ready,
+        "parts": [asdict(part) for part in parts],
+        "tried": {"agent": agent, **asdict(outcome)} if outcome else None,
+    }
+    told = [_text(parts), *([_answer(str(agent), outcome)] if outcome else [])]
+    show(facts, "\n".join(told), as_json=as_json)
+    if not ready or (agent and (outcome is None or outcome.why)):
+        raise click.exceptions.Exit(1)
+
+
+def _database() -> tuple[App | None, Part]:
+    try:
+        it = app()
+        must_be_human(it.caller, "nothing was looked at")
+        broken = it.store.first_broken_event()
+    except LockgateError as error:
+        costs, fix = str(error), error.fix
+        return None, Part(name="database", found="not usable", costs=costs, fix=fix, needed=True)
+    if broken is not None:
+        costs = f"event {broken} is not what was written: somebody changed the log"
+        fix = "take the database from a backup, or go on and know it"
+        return it, Part(name="database", found="the log does not hold", costs=costs, fix=fix)
+    return it, Part(name="database", found="reachable, and its log holds", needed=True)
+
+
+def _settings(it: App | None) -> tuple[Settings, list[Part]]:
+    if it is None:
+        return PLAIN, []
+    try:
+        return settings_here(it.projects.repository, it.configuration, here()), []
+    except LockgateError as error:
+        found = "cannot be read"
+        return PLAIN, [Part(name="configuration", found=found, costs=str(error), fix=error.fix)]
+
+
+def _home(it: App) -> Part:
+    sizes = it.workspaces.sizes().items()
+    told = ", ".join(f"{name} {size / MIB:.0f} MiB" for name, size in sizes)
+    return Part(name="home", found=f"{it.home}: {told}")
+
+
+def _orchestrator(it: App) -> Part:
+    pid = orchestrator_pid(it.home)
+    return Part(name="orchestrator", found=f"process {pid}" if pid else "not running")
+
+
+def _tried(it: App, agent: str, settings: Settings) -> Outcome:
+    trial = Trial(
+        home=it.home,
+        workspaces=it.workspaces,
+        sessions=it.sessions,
+        harnesses=it.harnesses,
+        credentials=it.credentials,
+        chance=it.tasks.chance,
+    )
+    echo(f"asking {words.one_line(agent)} from where it would work", err=True)
+    try:
+        must_be_trusted(it.projects.repository, it.configuration, here())
+        return _outcome(trial, agent, settings)
+    except LockgateError as error:
+        return Outcome("", f"{error} ({error.fix})", 0.0)
+
+
+def _outcome(trial: Trial, agent: str, settings: Settings) -> Outcome:
+    id = trial.begin(agent, settings)
+    try:
+        while True:
+            outcome = trial.outcome(id, agent, settings)
+            if outcome:
+                return outcome
+            time.sleep(PAUSE)
+    finally:
+        trial.forget(id)
+
+
+def _text(parts: list[Part]) -> str:
+    rows = [(_mark(it), it.name, words.one_line(it.found)) for it in parts]
+    lines = words.table(rows).splitlines()
+    told: list[str] = []
+    for line, part in zip(lines, parts, strict=True):
+        told.append(line)
+        if part.costs:
+            told += [f"     {words.one_line(part.costs)}", f"     → {words.one_line(part.fix)}"]
+    return "\n".join(told)
+
+
+def _mark(part: Part) -> str:
+    if not part.costs:
+        return "✓"
+    return "✗" if part.needed else "–"
+
+
+def _answer(agent: str, outcome: Outcome) -> str:
+    took = f"after {outcome.seconds:.1f} s"
+    if outcome.why:
+        return f"✗ {agent} did not answer, {took}: {words.one_line(outcome.why)}"
+    return f"✓ {agent} answered {took}: {words.one_line(outcome.said)}"

@@ -1,0 +1,159 @@
+"""The commands that agents and hooks run often, handed to whoever listens on a unix socket.
+
+It runs by path too (`python -I -S client.py ARGS`) and imports nothing that takes time to load.
+"""
+
+import _socket
+import os
+import sys
+
+LONGEST = 1 << 20
+INPUT_WITHIN = 0.2  # seconds for the first byte of a hook's input
+TOO_LONG = 100  # bytes of an address that may not fit
+
+
+def call(argv: list[str]) -> int | None:
+    """The command's exit code; None where no orchestrator is there to ask."""
+    inside = os.environ.get("LOCKGATE_SOCKET")
+    path = inside or os.path.join(_home(), "door.sock")  # noqa: PTH118 - pathlib is slow to load
+    try:
+        argv, text = _with_input(argv, inside=bool(inside))
+        code, printed = _exchange(path, _packed(argv, text))
+    except OSError as error:
+        return _fail(f"{error.filename or path}: {error.strerror}") if inside else None
+    if code is None and (inside or printed):
+        return _fail("the connection ended before an answer came")
+    return code
+
+
+def _home() -> str:
+    """As bootstrap.home_of, without what that imports."""
+    environ = os.environ
+    if environ.get("LOCKGATE_HOME"):
+        return os.path.abspath(environ["LOCKGATE_HOME"])  # noqa: PTH100 - pathlib is slow to load
+    user = os.path.expanduser("~")  # noqa: PTH111 - pathlib is slow to load
+    if sys.platform == "darwin":
+        return f"{user}/Library/Application Support/lockgate"
+    return f"{environ.get('XDG_STATE_HOME') or f'{user}/.local/state'}/lockgate"
+
+
+def _with_input(argv: list[str], *, inside: bool) -> tuple[list[str], bytes]:
+    """What the command gets to read: a hook's JSON, or a file that only this side can see."""
+    if argv[:1] == ["checkpoint"]:
+        return argv, _input(INPUT_WITHIN)
+    if inside and argv[:2] == ["review", "submit"]:
+        return _with_file(argv)
+    return argv, b""
+
+
+def _with_file(argv: list[str]) -> tuple[list[str], bytes]:
+    """The file is read here, in the session; `-` and what it says are sent."""
+    at = next((n for n, it in enumerate(argv) if it.partition("=")[0] == "--file"), len(argv))
+    option, joined, name = argv[at].partition("=") if at < len(argv) else ("", "", "")
+    if option and not joined and at + 1 < len(argv):
+        at, option, name = at + 1, "", argv[at + 1]
+    if not name:
+        return argv, b""
+    sent = [*argv[:at], f"{option}{joined}-", *argv[at + 1 :]]
+    return sent, _input(None) if name == "-" else _content(name)
+
+
+def _input(within: float | None) -> bytes:
+    """All of stdin; nothing where it is a terminal, or where nothing comes in time."""
+    if os.isatty(0):
+        return b""
+    if within is not None:
+        import select
+
+        if not select.select([0], [], [], within)[0]:
+            return b""
+    return _read(0)
+
+
+def _content(name: str) -> bytes:
+    descriptor = os.open(name, os.O_RDONLY)
+    try:
+        return _read(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _read(descriptor: int) -> bytes:
+    text = b""
+    while len(text) <= LONGEST and (chunk := os.read(descriptor, 1 << 16)):
+        text += chunk
+    if len(text) > LONGEST:
+        raise OSError(27, "the input is more than 1 MB")
+    return text
+
+
+def _packed(argv: list[str], text: bytes) -> bytes:
+    try:
+        where = os.getcwd()  # noqa: PTH109 - pathlib is slow to load
+    except OSError:
+        where = ""
+    said = (os.environ.get("LOCKGATE_TOKEN", ""), where, os.environ.get("PATH", ""))
+    fields = [b"2", *map(os.fsencode, said), b"1" if os.isatty(2) else b"", text]
+    return b"\0".join(it.replace(b"\0", b"") for it in (*fields, *map(os.fsencode, argv)))
+
+
+def _exchange(path: str, request: bytes) -> tuple[int | None, bool]:
+    """The exit code, if one came, and whether anything was printed until then."""
+    connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
+    try:
+        _connect(connection, path)
+        connection.sendall(request)
+        connection.shutdown(_socket.SHUT_WR)
+        return _printed(connection)
+    finally:
+        connection.close()
+
+
+def _printed(connection: _socket.socket) -> tuple[int | None, bool]:
+    """What comes is printed as it comes: fields that end with NUL, each of a kind."""
+    printed, rest = False, b""
+    while chunk := _received(connection):
+        *fields, rest = (rest + chunk).split(b"\0")
+        for field in fields:
+            if field[:1] == b"x":
+                return int(field[1:]), printed
+            if field[1:]:
+                _print(1 if field[:1] == b"o" else 2, field[1:])
+                printed = True
+    return None, printed
+
+
+def _received(connection: _socket.socket) -> bytes:
+    try:
+        return connection.recv(1 << 16)
+    except OSError:
+        return b""
+
+
+def _connect(connection: _socket.socket, path: str) -> None:
+    if len(os.fsencode(path)) < TOO_LONG:
+        connection.connect(path)
+        return
+    directory, name = os.path.split(path)
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        connection.connect(f"/proc/self/fd/{descriptor}/{name}")
+    finally:
+        os.close(descriptor)
+
+
+def _print(descriptor: int, text: bytes) -> None:
+    try:
+        while text:
+            text = text[os.write(descriptor, text) :]
+    except OSError:
+        pass  # whoever read it has gone
+
+
+def _fail(why: str) -> int:
+    _print(2, os.fsencode(f"lockgate: nothing was done: {why}\n"))
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(call(sys.argv[1:]))

@@ -1,0 +1,62 @@
+"""The table "Where do I change" of ARCHITECTURE.md, as far as a program can hold it."""
+
+import re
+from contextlib import closing
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from lockgate.adapters.harnesses.registry import MODULES
+from lockgate.adapters.reports import read
+from lockgate.adapters.store.sqlite import SqliteStore
+from lockgate.core.lifecycle.map import RULES
+from lockgate.core.model.gates import Report
+from lockgate.core.model.task import GateKind, Status
+from lockgate.faces.words import gate, task
+
+ROOT = Path(__file__).parents[2]
+PACKAGE = ROOT / "src" / "lockgate"
+BY_CONTENT = {Report.JUNIT, Report.SARIF}  # known by their first bytes, not by what they print
+
+
+def test_every_path_that_the_page_names_is_there() -> None:
+    page = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+
+    named = set(re.findall(r"`((?:core|services|adapters|faces|bootstrap|ports)/[\w/.]*)`", page))
+
+    assert len(named) > 30
+    modules = {it for it in named if not (PACKAGE / it).exists()}
+    assert {it for it in modules if not (PACKAGE / f"{it}.py").exists()} == set()
+
+
+def test_every_status_has_a_mark_and_stands_in_a_rule() -> None:
+    assert set(task.MARKS) == set(Status)
+    assert {it for rule in RULES for it in (rule.source, rule.target)} == set(Status)
+
+
+@pytest.mark.req("R191")
+def test_the_database_takes_every_status_and_no_other(tmp_path: Path) -> None:
+    with closing(SqliteStore(tmp_path / "lockgate.db")) as store:
+        [row] = store.database.read("SELECT sql FROM sqlite_master WHERE name = 'tasks'", {})
+
+    allowed = re.search(r"status IN \(([^)]*)\)", str(row["sql"]))
+
+    assert allowed is not None
+    assert set(re.findall(r"'(\w+)'", allowed[1])) == {it.name for it in Status}
+
+
+@pytest.mark.parametrize("table", [gate.DOES, gate.PASSES, gate.FAILS])
+def test_every_kind_of_gate_has_its_words(table) -> None:
+    assert set(table) == set(GateKind)
+
+
+@pytest.mark.parametrize("module", MODULES.values())
+def test_every_agent_of_the_registry_has_a_harness(module) -> None:
+    assert import_module(f"lockgate.adapters.harnesses.{module}").HARNESS.install
+
+
+def test_every_report_format_has_a_reader() -> None:
+    by_words = {report for report, _, _ in read.SPOKEN}
+
+    assert by_words | BY_CONTENT == set(Report) - {Report.GENERIC}
