@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from bench.harness import BUILD, AtMost, Measure, Medians, Work, clocked, interleave, main, say
-from bench.home import WHO, make_home
+from bench.home import WHO, make_home, make_trusted
 from lockgate.adapters.gate_commands import CommandGates
 from lockgate.adapters.reports import read_reports
 from lockgate.adapters.sandbox import trouble
@@ -135,6 +135,8 @@ def _cold(where: Path) -> list[Measure]:
         "LOCKGATE_HOME": str(where / "cold"),
         "PRE_COMMIT_HOME": str(where / "pre-commit"),
     }
+
+    make_trusted(environment, root)
 
     def cold(*argv: str, **more: str) -> Work:
         environ = environment | more

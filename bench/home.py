@@ -1,6 +1,7 @@
 """A throw-away home and repository with one review gate, opened as the program does."""
 
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 
 from lockgate.bootstrap import App, open_app
@@ -40,6 +41,13 @@ def make_home(where: Path, config: str = CONFIG) -> tuple[App, Project]:
     project = app.projects.here(where / "repository")
     app.configuration.agree(project)
     return app, app.store.add_project(project)
+
+
+def make_trusted(environ: Mapping[str, str], root: Path) -> None:
+    """The user's yes to all that the repository asks for, in that home."""
+    app = open_app(environ)
+    app.configuration.agree(app.projects.here(root))
+    app.store.close()
 
 
 def add_task(app: App, project: Project, summary: str = "Fix the login redirect") -> Task:
