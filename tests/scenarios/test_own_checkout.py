@@ -13,8 +13,8 @@ from lockgate.errors import Unavailable
 from lockgate.ports import Attempt, GateRun, Project, Upkeep
 from lockgate.services.gates.runner import Evaluation, GateRunner
 from tests.given import COMMIT, a_task
+from tests.scenarios.gates.test_runner import PROJECT, Gatehouse, Says
 from tests.scenarios.stage import no_wait
-from tests.scenarios.test_gate_runner import PROJECT, Gatehouse, Says
 from tests.scenarios.test_shared_checkout import Counting
 
 ALONE = Placement(serial=True, on=(Where.CHANGE,))

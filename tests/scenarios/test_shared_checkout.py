@@ -11,8 +11,8 @@ from lockgate.errors import Unavailable
 from lockgate.ports import Project
 from lockgate.services.gates.runner import Evaluation, GateRunner
 from tests.given import COMMIT, a_task
+from tests.scenarios.gates.test_runner import PROJECT, Gatehouse, Says
 from tests.scenarios.stage import FakeWorkspaces, no_wait
-from tests.scenarios.test_gate_runner import PROJECT, Gatehouse, Says
 
 TOGETHER = Placement(serial=False, on=(Where.CHANGE,))
 

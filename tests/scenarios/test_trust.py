@@ -14,7 +14,7 @@ from lockgate.errors import Untrusted
 from lockgate.services.train.queue import LOOK
 from tests.given import HANDOFF
 from tests.scenarios.stage import Stage
-from tests.scenarios.test_landings import CONFIG, Junction, asked
+from tests.scenarios.train.test_landing import CONFIG, Junction, asked
 from tests.scenarios.world import REVIEW_ONLY, World
 
 S = Status

@@ -357,7 +357,7 @@ def _run_until_killed(shop: Workshop, place: Path, number: int) -> int:
     shim = place / "git"
     shim.write_text(SHIM.format(place=place, number=number, git=shutil.which("git")))
     shim.chmod(0o755)
-    root = Path(__file__).parents[2]
+    root = Path(__file__).parents[3]
     argv = (str(shop.root), str(shop.home), str(shop.sandboxed), str(place))
     env = dict(os.environ) | {
         "PYTHONPATH": os.pathsep.join((str(root), *sys.path)),

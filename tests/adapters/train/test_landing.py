@@ -11,7 +11,7 @@ from lockgate.adapters.train import GitYard
 from lockgate.core.train.model import Built, Commit
 from lockgate.errors import Overtaken, Refused, Unavailable
 from lockgate.ports.train import Arrived, Elsewhere, InTheWay, Leave
-from tests.adapters.sidings import Siding, told, write
+from tests.adapters.train.sidings import Siding, told, write
 from tests.adapters.workshop import asked, git
 
 ARRIVED, ELSEWHERE = Arrived(), Elsewhere()

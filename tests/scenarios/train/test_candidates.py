@@ -13,8 +13,8 @@ from lockgate.core.train.model import Broken, Built, Commit, Green, Red, Tree
 from lockgate.ports import Cut
 from lockgate.services.gates.runner import GateRunner, Wrapping
 from lockgate.services.train import queue
+from tests.scenarios.gates.test_runner import EDITED, NO_WAIT, PROJECT, Gatehouse, Wrapped, tried
 from tests.scenarios.stage import Always, FakeWorkspaces, no_differential, no_wait
-from tests.scenarios.test_gate_runner import EDITED, NO_WAIT, PROJECT, Gatehouse, Wrapped, tried
 
 BOTH = Placement(serial=True, on=(Where.CHANGE, Where.TRAIN))
 BUILT = Built(Commit("c" * 40), Tree("d" * 40))

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from lockgate.adapters.sandbox import trouble
+from tests.faces.cli.test_gate import BARE, HEAD, LINT, command, edit
 from tests.faces.shell import Answer, Shell, commit_config
-from tests.faces.test_cli_gate import BARE, HEAD, LINT, command, edit
 
 WHY_NOT = trouble()
 LEVELS = [

@@ -16,7 +16,7 @@ import pytest
 
 from lockgate.adapters.train import GitYard
 from lockgate.ports.train import Arrived, InTheWay
-from tests.adapters.sidings import Siding, told
+from tests.adapters.train.sidings import Siding, told
 from tests.adapters.workshop import asked, git
 
 MOST_STEPS = 12

@@ -16,7 +16,7 @@ from lockgate.core.model.findings import Priority
 from lockgate.core.model.gates import Report
 from lockgate.core.model.reports import NoJudgement, Outcome, ReportRead, Unreadable, believed
 
-SAMPLES = Path(__file__).parent / "reports"
+SAMPLES = Path(__file__).parent / "samples"
 MB = 1_000_000
 AT_ONCE = 0.1 if sys.gettrace() is None else 1.0  # seconds; being measured costs time
 

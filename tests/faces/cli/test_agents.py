@@ -22,8 +22,8 @@ from lockgate.core.model.task import Role, Status
 from lockgate.faces.cli.operate.agents import _added, readable
 from lockgate.faces.cli.serve import answer as answer_at_the_door
 from lockgate.ports import Call
+from tests.faces.cli.test_run import HANDS_OFF, HELLO, REVIEWER, play, until, without, worker
 from tests.faces.shell import HANDOFF, Answer, Shell
-from tests.faces.test_cli_run import HANDS_OFF, HELLO, REVIEWER, play, until, without, worker
 
 LONG = worker('{ say = "I look around" }', "{ sleep = 300 }")
 

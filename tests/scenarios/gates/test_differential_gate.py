@@ -16,7 +16,7 @@ from lockgate.ports import Cut, Project
 from lockgate.services.gates.runner import Evaluation
 from lockgate.services.task.callers import HUMAN
 from tests.given import HANDOFF, a_task
-from tests.scenarios.comparing import (
+from tests.scenarios.gates.comparing import (
     BASE,
     CANDIDATE,
     FakeMeasurements,

@@ -27,10 +27,10 @@ from lockgate.core.train.model import Built, Commit
 from lockgate.ports import Arrived, Leave, Load, Project, Target
 from lockgate.services.train.landing import Lander
 from lockgate.services.train.view import Train, TrainView
-from tests.scenarios.test_landings import Junction, asked
+from tests.scenarios.train.test_landing import Junction, asked
 from tests.scenarios.world import World, git
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 PATIENCE = 30.0
 LONG, SHORT = "60", "2"  # seconds that a push may take
 CONFIG = """\
@@ -119,7 +119,7 @@ class Two:
         real = shutil.which("git")
         assert real
         world = self.junction.world
-        program = (sys.executable, "-m", "tests.scenarios.freezing_train")
+        program = (sys.executable, "-m", "tests.scenarios.train.freezing_train")
         process = subprocess.Popen(
             (*program, str(world.home), str(world.root), within, str(freezes_at)),
             cwd=ROOT,

@@ -8,7 +8,7 @@ from lockgate.adapters.train import GitYard
 from lockgate.core.train.model import Built, Commit
 from lockgate.errors import Unavailable
 from lockgate.ports.train import Arrived, Elsewhere
-from tests.adapters.sidings import Siding, told
+from tests.adapters.train.sidings import Siding, told
 from tests.adapters.workshop import asked, git
 
 

@@ -6,8 +6,8 @@ import pytest
 
 from lockgate.adapters.sandbox import trouble
 from lockgate.core.model.task import Role, Status, TaskId
+from tests.faces.cli.test_lazy import HEAVY, loaded
 from tests.faces.shell import Shell, commit_config
-from tests.faces.test_cli_lazy import HEAVY, loaded
 
 CONFIG = """\
 steps = "tdd"

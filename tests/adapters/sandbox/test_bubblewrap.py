@@ -121,7 +121,7 @@ def test_the_toolchain_and_what_was_asked_for_are_shown_but_not_to_be_written(tm
     python = f"{sys.executable} -c 'import lockgate; print(lockgate.__version__)'"
 
     done = shell(
-        f"PYTHONPATH={Path(__file__).parents[2] / 'src'} {python} && cat {tmp_path}/wanted; "
+        f"PYTHONPATH={Path(__file__).parents[3] / 'src'} {python} && cat {tmp_path}/wanted; "
         f"echo more > {tmp_path}/wanted",
         read=(str(tmp_path / "wanted"),),
     )

@@ -19,7 +19,7 @@ from lockgate.ports import InTheWay, Landing
 from lockgate.services.task.callers import HUMAN
 from lockgate.services.train import queue
 from lockgate.services.train.queue import LOOK, LOOK_AGAIN, MAY_STILL_PUSH, MergeQueue
-from tests.scenarios.fake_yard import Content, Railway, nothing, opened
+from tests.scenarios.train.fake_yard import Content, Railway, nothing, opened
 from tests.scenarios.world import git
 
 S = Status

@@ -12,8 +12,8 @@ from lockgate.core.model.task import Role, Status
 from lockgate.errors import Untrusted
 from lockgate.faces.cli.look.follow import SLOW_START, Follower
 from lockgate.services.setup.init import Initialiser, Proposal, Wanted
+from tests.faces.cli.test_agents import Seat
 from tests.faces.shell import CONFIG, Answer, Shell, a_shell, commit_config
-from tests.faces.test_cli_agents import Seat
 
 BARE = """
 [[gates.list]]

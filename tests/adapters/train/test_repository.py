@@ -14,7 +14,7 @@ from lockgate.core.model.task import TaskId
 from lockgate.core.train.model import Built, Commit, Conflict, Tree
 from lockgate.errors import Unavailable
 from lockgate.ports.train import Load, Target
-from tests.adapters.sidings import Siding, told, write
+from tests.adapters.train.sidings import Siding, told, write
 from tests.adapters.workshop import asked, git
 
 MERGE, SQUASH, REBASE = MergeStrategy.MERGE, MergeStrategy.SQUASH, MergeStrategy.REBASE

@@ -12,9 +12,9 @@ from lockgate.adapters.sandbox import trouble
 from lockgate.adapters.sandbox.launch import scoping
 from lockgate.adapters.system import version_of
 from lockgate.core.model.task import Role, Status
+from tests.faces.cli.test_agents import Seat
+from tests.faces.cli.test_run import without
 from tests.faces.shell import CONFIG, Answer, Shell, commit_config
-from tests.faces.test_cli_agents import Seat
-from tests.faces.test_cli_run import without
 
 needs_sandbox = pytest.mark.skipif(trouble() is not None, reason=f"needs a sandbox: {trouble()}")
 

@@ -6,8 +6,8 @@ import pytest
 from lockgate.adapters.sessions.runner.relay import ALLOWED
 from lockgate.core.model.task import Role, Status, TaskId
 from lockgate.faces.cli.app import ACTING, root
+from tests.faces.cli.test_own_task import every_command
 from tests.faces.shell import HANDOFF, Shell
-from tests.faces.test_cli_own_task import every_command
 
 PASSED = '{"verdict": "PASS", "summary": "fine"}'
 FAILED = """{"verdict": "FAIL", "summary": "one hole", "findings": [

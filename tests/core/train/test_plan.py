@@ -37,7 +37,7 @@ from lockgate.core.train.model import (
 from lockgate.core.train.plan import places, plan, stale
 from lockgate.core.train.walk import in_order, level
 
-STORIES = sorted((Path(__file__).parent / "trains").glob("*.txt"))
+STORIES = sorted((Path(__file__).parent / "stories").glob("*.txt"))
 
 
 def tree_of(content: str) -> Tree:

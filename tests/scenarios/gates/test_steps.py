@@ -28,8 +28,8 @@ from lockgate.errors import Refused, Unavailable
 from lockgate.ports import Attempt, Cut, GateRun
 from lockgate.services.gates.steps import Steps, StepSandbox
 from lockgate.services.task.callers import HUMAN, Caller
+from tests.scenarios.gates.test_runner import tried
 from tests.scenarios.stage import FakeWorkspaces, no_wait
-from tests.scenarios.test_gate_runner import tried
 from tests.scenarios.world import World
 
 S = Status
