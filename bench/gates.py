@@ -4,8 +4,9 @@ import os
 import subprocess
 import sys
 import time
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from bench.harness import BUILD, AtMost, Measure, Medians, Work, clocked, interleave, main, say
 from bench.home import WHO, make_home, make_trusted

@@ -2,8 +2,9 @@
 
 import sqlite3
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from bench.harness import AtMost, Measure, Work, clocked, interleave, main, say
 from bench.home import add_task, make_home

@@ -1,6 +1,6 @@
 """What tests start from: a task, its rules, and what there is to see."""
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from lockgate.core.lifecycle.decision import Decision, Declined, Evidence, Refusal
 from lockgate.core.lifecycle.transition import next_reviews, opening
@@ -65,7 +65,7 @@ FAIL = "## Review\n\nFAIL\n\nThe redirect loops.\n"
 
 def a_task(status: Status = Status.WORKING, **fields: object) -> Task:
     """Where its review is due, its reviewers have their seats."""
-    task = replace(TASK, status=status, **fields)  # type: ignore[arg-type]  # checked at run time
+    task = replace(TASK, status=status, **fields)
     if status is not Status.AGENT_REVIEW or "seats" in fields or task.pinned is None:
         return task
     return replace(task, seats=opening(next_reviews(task.pinned.gates, task.passed), task.since))
@@ -81,7 +81,7 @@ def evidence(
         now=NOW + 60,
         actor=actor,
     )
-    return replace(seen, **fields)  # type: ignore[arg-type]  # checked at run time
+    return replace(seen, **fields)
 
 
 def a_session(role: Role = Role.WORKER, **fields: object) -> Session:
@@ -95,7 +95,7 @@ def a_session(role: Role = Role.WORKER, **fields: object) -> Session:
         started=NOW,
         seat="review.general" if role is Role.REVIEWER else "",
     )
-    return replace(session, **fields)  # type: ignore[arg-type]  # checked at run time
+    return replace(session, **fields)
 
 
 def taken(answer: Decision | Refusal | Declined) -> Decision:

@@ -2,12 +2,12 @@
 
 import json
 import os
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from lockgate.adapters.measurements import DAY, FileMeasurements
 from lockgate.core.differential.runs import Canaries, Run

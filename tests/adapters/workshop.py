@@ -2,10 +2,11 @@
 
 import os
 import subprocess
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from lockgate.adapters.repository import GitRepository
 from lockgate.adapters.run import Finished, run
@@ -58,7 +59,7 @@ class Workshop:
     def task(self, id: object = "fix-login-3f9a", **fields: object) -> Task:
         pinned = Pinned(base_commit=asked(self.root, "rev-parse", "main"), config_hash="c")
         given = {"id": TaskId(str(id)), "branch": "fix-login", "pinned": pinned} | fields
-        return replace(a_task(Status.WORKING), **given)  # type: ignore[arg-type]  # a test's own
+        return replace(a_task(Status.WORKING), **given)
 
     def commit(self, name: str, text: str = "x\n", branch: str = "main") -> str:
         """By the user, on the branch that is checked out."""

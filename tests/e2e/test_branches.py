@@ -1,10 +1,10 @@
 """A task's branch and the user's branches: no task moves what changes land on."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from lockgate.core.lifecycle import records
 from lockgate.core.model.task import Status, TaskId

@@ -3,9 +3,11 @@
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor, Future
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from msgspec.structs import replace
 
 from lockgate.adapters.store.train_log import SqlTrainLog
 from lockgate.bootstrap import open_app

@@ -191,7 +191,7 @@ class Dies(Exception):
     """The process, at this point."""
 
 
-class _DyingEffector(Effector):
+class _DyingEffector(Effector, frozen=True):
     def carry_out(self, id: str) -> None:
         raise Dies
 

@@ -1,10 +1,10 @@
 """A human's gate under the loop: it waits, is answered, and remembers for which change."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from lockgate.core.model.findings import Finding, Location, Priority
 from lockgate.core.model.gates import PROTECTED

@@ -2,8 +2,10 @@
 
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from lockgate.core.config.settings import Settings
 from lockgate.core.model.gates import CommandGate, DifferentialGate, Gate, Placement, Where

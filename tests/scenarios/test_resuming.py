@@ -1,9 +1,9 @@
 """When the next worker of a task begins, and for how long, while the one before is leaving."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from tests.scenarios.stage import Stage
 from tests.scenarios.world import REVIEW_ONLY

@@ -2,10 +2,10 @@
 
 import random
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from lockgate.core.lifecycle.decision import Decision, Evidence, PrepareWorkspace
 from lockgate.core.lifecycle.transition import stay

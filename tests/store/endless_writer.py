@@ -1,7 +1,8 @@
 """Run as a program: commit turn after turn, and print each rev once it is acknowledged."""
 
 import sys
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from lockgate.adapters.store import open_store
 from lockgate.core.lifecycle.decision import MirrorTask

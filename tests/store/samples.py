@@ -1,9 +1,9 @@
 """Tasks and decisions to store: plain ones to name, and arbitrary ones for properties."""
 
-from dataclasses import replace
 from typing import get_args
 
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from lockgate.core.lifecycle.decision import Decision, Effect
 from lockgate.core.model.events import Event, SummaryChanged
@@ -53,12 +53,12 @@ def a_task(id: str = "t1", **changes: object) -> Task:
         created=1.0,
         updated=2.5,
     )
-    return replace(plain, **changes)  # type: ignore[arg-type]  # the test's own words
+    return replace(plain, **changes)
 
 
 def moved(task: Task, *events: Event, **changes: object) -> Decision:
     """The task's next rev, with an event unless the test brings its own."""
-    after = replace(task, rev=task.rev + 1, **changes)  # type: ignore[arg-type]  # as above
+    after = replace(task, rev=task.rev + 1, **changes)
     return Decision(after, events or (SummaryChanged(f"rev {after.rev}"),))
 
 
@@ -72,4 +72,4 @@ def a_session(task: Task, id: str = "s1", **changes: object) -> Session:
         token_hash=f"hash of {id}",
         started=3.0,
     )
-    return replace(plain, **changes)  # type: ignore[arg-type]  # as above
+    return replace(plain, **changes)

@@ -4,12 +4,12 @@ import json
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, fields, replace
 from pathlib import Path
 from threading import Barrier
 
 import pytest
 from hypothesis import given
+from msgspec.structs import replace
 
 from lockgate.adapters.store import rows
 from lockgate.adapters.store.json_forms import EFFECTS as EFFECTS_READ_BACK
@@ -53,6 +53,7 @@ from lockgate.core.model.task import (
     Working,
 )
 from lockgate.core.model.task import Failed as FailedPhase
+from lockgate.core.model.values import as_facts
 from lockgate.errors import NoSuchTask, Refused, StaleTask, Unavailable
 from lockgate.ports import PendingEffect, Project, Store, TaskFilter
 from tests.given import PROOF
@@ -113,7 +114,7 @@ RESULTS = (
 
 
 def vars_of(task: Task) -> dict[str, object]:
-    return {it.name: getattr(task, it.name) for it in fields(task)}
+    return {it: getattr(task, it) for it in task.__struct_fields__}
 
 
 # --- rows ---------------------------------------------------------------------------------------
@@ -137,8 +138,8 @@ def test_an_effect_comes_back_from_its_row_as_it_was(effect: Effect) -> None:
 
 
 def test_a_row_has_a_column_for_every_field() -> None:
-    assert set(rows.task_to_row(a_task())) == {it.name for it in fields(Task)}
-    assert set(rows.session_to_row(a_session(a_task()))) == {it.name for it in fields(Session)}
+    assert set(rows.task_to_row(a_task())) == set(Task.__struct_fields__)
+    assert set(rows.session_to_row(a_session(a_task()))) == set(Session.__struct_fields__)
 
 
 def test_every_effect_can_be_read_back() -> None:
@@ -246,8 +247,8 @@ def test_what_gates_said_is_kept_as_they_said_it_with_the_turn_that_heard_them(
         (1, 7.5, "types", "broken"),
         (2, 8.5, "tests", "passed"),
     ]
-    assert found[0].data["proof"] == json.loads(json.dumps(asdict(PROOF)))
-    assert found[1].data["findings"] == json.loads(json.dumps(asdict(RESULTS[1])["findings"]))
+    assert found[0].data["proof"] == json.loads(json.dumps(as_facts(PROOF)))
+    assert found[1].data["findings"] == json.loads(json.dumps(as_facts(RESULTS[1])["findings"]))
     assert found[2].data["prompt"] == "Approve %s :id it?"
     assert found[3].data["why"] == "no\nmypy"
     assert store.gate_results(TaskId("t1"), 1, 9) == found[4:]

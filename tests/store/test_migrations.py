@@ -6,13 +6,13 @@ import subprocess
 import sys
 from collections.abc import Generator, Sequence
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 from uuid import uuid4
 
 import psycopg
 import pytest
+from msgspec.structs import replace
 from psycopg.rows import dict_row
 
 from lockgate.adapters.store import open_store, postgres, rows, sql, sqlite

@@ -1,10 +1,10 @@
 """What the train remembers, on both databases: candidates, results, and what was meant to land."""
 
-from dataclasses import replace
 from threading import Event, Thread
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from lockgate.adapters.store import sql
 from lockgate.adapters.store.database import Run

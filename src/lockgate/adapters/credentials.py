@@ -4,8 +4,9 @@ import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from lockgate.core.model.secrets import Secret, secrets_in_file
 from lockgate.errors import Unavailable
@@ -13,8 +14,7 @@ from lockgate.errors import Unavailable
 LARGEST = 1024 * 1024  # bytes of a file of variables
 
 
-@dataclass(frozen=True, slots=True)
-class StoredCredentials:
+class StoredCredentials(Struct, frozen=True):
     """One file an agent, readable by its owner alone; a value, or the name of a variable."""
 
     home: Path

@@ -7,8 +7,9 @@ the whole's, as in any shell; who wants another says so in the command (`set -o 
 import os
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from lockgate.adapters.sandbox import (
     Mount,
@@ -31,8 +32,7 @@ NEVER_RAN = frozenset({Cut.BOX, Cut.SERVICE})
 TAIL = 4000
 
 
-@dataclass(frozen=True, slots=True)
-class CommandGates:
+class CommandGates(Struct, frozen=True):
     """The GateRuns port. Nothing that a gate writes is kept but what it prints and reports.
 
     No gate sees the home, whatever else it is shown.

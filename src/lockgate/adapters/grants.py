@@ -5,9 +5,10 @@ import os
 import secrets
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
+
+from msgspec import Struct
 
 from lockgate.core.config.trust import Request, names_a_host
 from lockgate.core.model.task import ProjectId
@@ -17,8 +18,7 @@ from lockgate.ports import Granted, Project
 REFUSED = ".refused.json"
 
 
-@dataclass(frozen=True, slots=True)
-class FileGrants:
+class FileGrants(Struct, frozen=True):
     """The Grants port. A file that cannot be read grants nothing and is said.
 
     What was refused has a file of its own: whoever notes it must not undo a yes that comes between.

@@ -8,13 +8,13 @@ import stat
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict
 from pathlib import Path
 from typing import cast
 
 from lockgate.core.differential.runs import Canaries, Run
 from lockgate.core.model.findings import Location
 from lockgate.core.model.reports import Outcome, TestResult
+from lockgate.core.model.values import as_facts
 
 FORM = 1  # of the file; another one is measured anew
 DAY = 86_400.0  # seconds; tools outside of the repository change too
@@ -35,7 +35,7 @@ class FileMeasurements:
 
     def keep(self, key: Sequence[str], base: Run, again: Run) -> None:
         """Whole or not at all; where it cannot be kept, base is measured again next time."""
-        facts = {"form": FORM, "key": list(key), "base": asdict(base), "again": asdict(again)}
+        facts = {"form": FORM, "key": list(key), "base": as_facts(base), "again": as_facts(again)}
         file = self._file(key)
         beside = file.with_name(f".{file.name}.{secrets.token_hex(4)}")
         with suppress(OSError):

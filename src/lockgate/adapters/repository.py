@@ -7,8 +7,10 @@ import hashlib
 import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
 from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from lockgate.adapters.run import Finished, run
 from lockgate.core.config.bases import HEADS, USUAL, Branch, Branches, base_of, tip_of
@@ -24,8 +26,7 @@ _REFS = ("refs/heads", *(f"refs/remotes/*/{it}" for it in (_HEAD, *USUAL)))
 _BEFORE_PATH = {"1": 8, "u": 10, "?": 1}  # spaces in a line of it, by its kind
 
 
-@dataclass(frozen=True, slots=True)
-class GitRepository:
+class GitRepository(Struct, frozen=True):
     program: str = "git"
     bases: Path | None = None  # where recorded bases are kept
 

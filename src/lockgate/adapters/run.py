@@ -8,9 +8,10 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
+
+from msgspec import Struct
 
 from lockgate.errors import Unavailable
 from lockgate.ports import Cut
@@ -25,8 +26,7 @@ BARE = {"PATH": "/usr/bin:/bin", "LC_ALL": "C"}  # bwrap's is seen by what it en
 Process = subprocess.Popen[bytes]
 
 
-@dataclass(frozen=True, slots=True)
-class Finished:
+class Finished(Struct, frozen=True):
     code: int
     out: str
     err: str

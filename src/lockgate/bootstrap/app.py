@@ -3,8 +3,9 @@
 import os
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from lockgate.adapters.credentials import StoredCredentials
 from lockgate.adapters.grants import FileGrants
@@ -74,8 +75,7 @@ program_version, sandbox_trouble, sandbox_closes_sockets = version_of, trouble, 
 path_outside_of = path_outside
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class App:
+class App(Struct, frozen=True, kw_only=True):
     """The services, over one home."""
 
     home: Path

@@ -3,10 +3,12 @@
 import os
 from collections.abc import Generator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from lockgate.adapters.config.when import CelConditions
 from lockgate.adapters.gate_commands import CommandGates
@@ -75,8 +77,7 @@ def _differential_judge(
 # Puts together what judges a commit with no task, no agent and no database.
 
 
-@dataclass(frozen=True, slots=True)
-class Bench:
+class Bench(Struct, frozen=True):
     """Where it is judged, for as long as it is."""
 
     check: SpotCheck
@@ -108,8 +109,7 @@ def bench_in(
 MOST = 4  # that are kept
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Kept:
+class Kept(Struct, frozen=True, eq=False):
     """A throw-away home that stays until it `goes`."""
 
     project: ProjectId
@@ -118,8 +118,7 @@ class Kept:
     seen: dict[Path, bytes] = field(default_factory=dict[Path, bytes])
 
 
-@dataclass(slots=True)
-class Benches:
+class Benches(Struct):
     """Those that nobody is at."""
 
     home: Path

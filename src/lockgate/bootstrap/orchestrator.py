@@ -5,9 +5,10 @@ import sys
 from collections.abc import Callable, Generator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from threading import Event
+
+from msgspec.structs import replace
 
 from lockgate.adapters.run import start_detached
 from lockgate.adapters.sessions.runner.command_socket import Door, Line, Request

@@ -4,9 +4,10 @@ Not among the names of the package: no other command than the orchestrator needs
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
+
+from msgspec import Struct
 
 from lockgate.core.differential.matching import Tests
 from lockgate.core.differential.plan import Mixed
@@ -16,8 +17,7 @@ from lockgate.core.model.task import Task
 from lockgate.ports.store import Project
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Blend:
+class Blend(Struct, frozen=True, kw_only=True):
     """A tree that is nobody's: a commit's, with and without files of another, and files of ours."""
 
     commit: str

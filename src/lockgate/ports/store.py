@@ -1,9 +1,10 @@
 """The doors to the truth: the store, the files, the user's repository, its rules, the time."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
+
+from msgspec import Struct
 
 from lockgate.core.config.bases import Branch
 from lockgate.core.config.settings import Settings
@@ -14,8 +15,7 @@ from lockgate.core.model.task import Pinned, ProjectId, Session, SessionId, Stat
 from lockgate.core.text.task_file import BrokenFrontmatter, Readable, TaskText
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Project:
+class Project(Struct, frozen=True, kw_only=True):
     """One repository, keyed by the real path of its git common directory."""
 
     id: ProjectId
@@ -24,8 +24,7 @@ class Project:
     root: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class Standing(Struct, frozen=True, kw_only=True):
     """Where somebody stands: the project, its base branch, and what is checked out there.
 
     None and empty where there is no such thing. The base is no branch that is only checked out;
@@ -39,8 +38,7 @@ class Standing:
     edited: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class PendingEffect:
+class PendingEffect(Struct, frozen=True):
     """An outbox row that is not done; its key is `task:rev:n`."""
 
     key: str
@@ -48,24 +46,21 @@ class PendingEffect:
     effect: Effect
 
 
-@dataclass(frozen=True, slots=True)
-class TaskFilter:
+class TaskFilter(Struct, frozen=True):
     """Which tasks a page shows; None and empty mean all."""
 
     project: ProjectId | None = None
     statuses: frozenset[Status] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
+class Page(Struct, frozen=True):
     """Newest first; `after` asks for the next page, None where this is the last."""
 
     tasks: tuple[Task, ...]
     after: TaskId | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GateRecord:
+class GateRecord(Struct, frozen=True, kw_only=True):
     """What a gate said, as it was kept: a result's own fields are in `data`."""
 
     rev: int
@@ -75,8 +70,7 @@ class GateRecord:
     data: Mapping[str, object]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Granted:
+class Granted(Struct, frozen=True, kw_only=True):
     """The keys that a human agreed to, for a clone of this origin; and what was refused last."""
 
     origin: str = ""

@@ -1,8 +1,9 @@
 """The doors of the merge train: candidates in git, the branch they land on, what it remembers."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Protocol
+
+from msgspec import Struct
 
 from lockgate.core.config.settings import MergeFence, MergeStrategy
 from lockgate.core.model.task import TaskId
@@ -10,8 +11,7 @@ from lockgate.core.train.model import Built, Candidate, Commit, Conflict, Result
 from lockgate.ports.store import Project
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Target:
+class Target(Struct, frozen=True, kw_only=True):
     """A branch that changes land on: this repository's own, or a remote's."""
 
     project: Project
@@ -24,8 +24,7 @@ class Target:
         return f"{self.project.id} {self.remote} {self.branch}"
 
 
-@dataclass(frozen=True, slots=True)
-class Load:
+class Load(Struct, frozen=True):
     """A change as it is put on: its commit in judge.git, and what the landed commit says of it."""
 
     task: TaskId
@@ -37,8 +36,7 @@ def _unchecked() -> None:
     """Where no other orchestrator can be."""
 
 
-@dataclass(frozen=True, slots=True)
-class Leave:
+class Leave(Struct, frozen=True):
     """Who lands: an epoch, the landing's number, and a last look that raises Overtaken."""
 
     epoch: int = 0
@@ -46,18 +44,15 @@ class Leave:
     check: Callable[[], None] = _unchecked
 
 
-@dataclass(frozen=True, slots=True)
-class Arrived:
+class Arrived(Struct, frozen=True):
     """The target is at the commit now."""
 
 
-@dataclass(frozen=True, slots=True)
-class Elsewhere:
+class Elsewhere(Struct, frozen=True):
     """The target is not where it was expected; nothing was changed."""
 
 
-@dataclass(frozen=True, slots=True)
-class InTheWay:
+class InTheWay(Struct, frozen=True):
     """The user's checkout of the branch cannot follow; nothing was changed."""
 
     why: str
@@ -121,8 +116,7 @@ class Yard(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Landing:
+class Landing(Struct, frozen=True, kw_only=True):
     """What was meant before the target was moved; its number comes with being written down."""
 
     expected: Commit

@@ -1,11 +1,12 @@
 """The doors to the work: workspaces, sessions, agents' programs, gates, logins."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from threading import Lock
 from typing import Protocol
+
+from msgspec import Struct, field
 
 from lockgate.core.config.settings import SandboxSettings, Service, Settings
 from lockgate.core.model import gates
@@ -18,16 +19,14 @@ from lockgate.core.model.task import SessionId, Size, Task, TaskId
 from lockgate.ports.store import Project
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Desk:
+class Desk(Struct, frozen=True, kw_only=True):
     """A checkout that an agent sees: its directory, and what lies under it read-only."""
 
     directory: Path
     checkout: Path | None = None  # a reviewer's: each entry of it is shown, none can be written
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(Struct, frozen=True):
     """A task's work as one commit in the judge's repository, and what it differs in from base."""
 
     commit: str
@@ -41,8 +40,7 @@ class Change:
         return Size(len(self.files), self.added)
 
 
-@dataclass(frozen=True, slots=True)
-class Unfit:
+class Unfit(Struct, frozen=True):
     """Work that is not taken as a change, and what its author must mend first."""
 
     findings: tuple[Finding, ...]
@@ -131,8 +129,7 @@ class Workspaces(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Start:
+class Start(Struct, frozen=True, kw_only=True):
     """A session that is to run: what, where, and for how long."""
 
     session: SessionId
@@ -186,8 +183,7 @@ class Sessions(Protocol):
     def remove(self, id: SessionId) -> None: ...
 
 
-@dataclass(slots=True)
-class Upkeep:
+class Upkeep(Struct):
     """Of a checkout that several attempts use: how each of them finds it as it was made."""
 
     renew: Callable[[], object]
@@ -196,8 +192,7 @@ class Upkeep:
     lock: Lock = field(default_factory=Lock)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GateRun:
+class GateRun(Struct, frozen=True, kw_only=True):
     """What a gate is run on, and by whose rules."""
 
     checkout: Path
@@ -223,8 +218,7 @@ class Cut(StrEnum):
     PIDS = "pids"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Attempt:
+class Attempt(Struct, frozen=True, kw_only=True):
     """How one try of a gate's command ended. Nothing it did is there when the next one starts.
 
     No exit code means that it was ended, or that its own says nothing; 125, that it never ran.
@@ -264,8 +258,7 @@ class Line(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
+class Call(Struct, frozen=True, kw_only=True):
     """A command line that somebody brought to the orchestrator's door."""
 
     argv: tuple[str, ...]

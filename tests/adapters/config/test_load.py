@@ -6,11 +6,11 @@ import sys
 import time
 import tomllib
 from contextlib import suppress
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from lockgate.adapters.config.layout import TooCostly, lines_of, nearest_line
 from lockgate.adapters.config.load import config_hash, json_schema, load_config

@@ -3,10 +3,10 @@
 import subprocess
 import threading
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from lockgate.adapters.train import GitYard
 from lockgate.core.config.settings import MergeStrategy

@@ -2,10 +2,11 @@
 
 import os
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from lockgate.adapters.gate_commands import CommandGates
 from lockgate.adapters.sandbox import fingerprint

@@ -3,10 +3,10 @@
 import os
 import shutil
 import tempfile
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from lockgate.adapters.run import run
 from lockgate.adapters.workspaces.repositories import SHARED, make_repository, set_ref

@@ -4,10 +4,10 @@ import os
 import shutil
 import stat
 import time
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from lockgate.adapters.workspaces import GitWorkspaces
 from lockgate.adapters.workspaces.temporary import Checkouts, lend

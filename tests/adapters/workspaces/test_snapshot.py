@@ -2,10 +2,10 @@
 
 import os
 import time
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from lockgate.adapters.workspaces import GitWorkspaces
 from lockgate.adapters.workspaces.snapshot import _named

@@ -1,10 +1,9 @@
 """Whom the gates hold together, and where a change could slip past."""
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from lockgate.core.config.checks import Coverage, coverage, why_unjudged
 from lockgate.core.config.settings import MergeMode, MergeSettings, Settings

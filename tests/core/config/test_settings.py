@@ -1,9 +1,9 @@
 """Settings: the defaults of the interface page, what a task pins, what is wrong with them."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from lockgate.core.config.checks import Problem, problems, repeated_gates
 from lockgate.core.config.settings import (

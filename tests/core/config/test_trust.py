@@ -1,8 +1,7 @@
 """What a repository asks for beyond the sandboxed default, and what of it is new."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from lockgate.core.config.settings import (
     AgentSettings,

@@ -1,10 +1,9 @@
 """A human's answer to a gate that waits: what it changes, what it is bound to, who gives it."""
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from lockgate.core.lifecycle.approvals import LONGEST, approved, commented, rejected
 from lockgate.core.lifecycle.decision import (

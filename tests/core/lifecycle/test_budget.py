@@ -1,11 +1,11 @@
 """What agents use up: added up at each end, and the limit at which a human decides."""
 
-from dataclasses import replace
 from math import isclose
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from lockgate.core.lifecycle.decision import (
     Decision,

@@ -1,9 +1,9 @@
 """Effects that nobody needs any more, because the task has moved on."""
 
-from dataclasses import replace
 from typing import get_args
 
 import pytest
+from msgspec.structs import replace
 
 from lockgate.core.lifecycle.decision import (
     DiscardTask,

@@ -1,10 +1,9 @@
 """An evaluation: the commit that is judged, what gates say of it, and what follows."""
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from lockgate.core.lifecycle.approvals import approved, commented, rejected
 from lockgate.core.lifecycle.decision import (

@@ -1,8 +1,7 @@
 """A change in the queue: who may let it land, what keeps it, what brings it back."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from lockgate.core.lifecycle.approvals import rejected
 from lockgate.core.lifecycle.decision import EndSessions, NotifyHuman, ReleaseWorkspace

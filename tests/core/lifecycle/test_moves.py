@@ -1,8 +1,7 @@
 """What each call from outside does to a task's counters, phase, events and effects."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from lockgate.core.lifecycle.decision import (
     EndSessions,

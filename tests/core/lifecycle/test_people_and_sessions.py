@@ -1,8 +1,7 @@
 """A human asks for an agent anew, sits down in its place, and hands the work back."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from lockgate.core.lifecycle.decision import (
     Decision,

@@ -1,11 +1,11 @@
 """Tasks that begin, are renamed and end; ids and texts that cannot be taken."""
 
 import re
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from lockgate.core.lifecycle.decision import Decision, DiscardTask, MirrorTask
 from lockgate.core.lifecycle.records import (

@@ -1,8 +1,7 @@
 """New rules for a task that runs: what changes, what is judged again, what stays."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from lockgate.core.lifecycle.decision import (
     Decision,

@@ -1,11 +1,11 @@
 """Reviewers have seats; each fills its own, and what they found decides."""
 
 import json
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from lockgate.core.lifecycle.decision import (
     Decision,

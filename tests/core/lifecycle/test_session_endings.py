@@ -1,10 +1,9 @@
 """Why a session is over: nobody's fault, the plan's, ours, or the agent's own."""
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from lockgate.core.lifecycle.decision import Decision, MirrorTask, SpawnAgent
 from lockgate.core.lifecycle.sessions import LIMIT_WAIT, session_ended

@@ -1,8 +1,7 @@
 """What a step's exit does to its task: who may run one, what passes, what counts, what ends."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from lockgate.core.config.settings import Expect, Step
 from lockgate.core.lifecycle.binary_gate import GateResult, evaluate

@@ -1,7 +1,5 @@
 """The graph that orders steps and tasks."""
 
-from dataclasses import FrozenInstanceError
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -102,7 +100,7 @@ def test_the_graph_cannot_be_written_through_its_views() -> None:
     source["b"] = ()
     with pytest.raises(TypeError):
         dag.after["b"] = ()  # type: ignore[index]  # the point of the test
-    with pytest.raises(FrozenInstanceError):
+    with pytest.raises(AttributeError):
         dag.order = ()  # type: ignore[misc]  # the point of the test
 
     assert dag.after == {"a": (), "b": ("a",)}

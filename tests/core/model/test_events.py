@@ -1,10 +1,10 @@
 """Events as they leave the program: the sources' names and keys, and the chain they are in."""
 
 import json
-from dataclasses import replace
 from typing import get_args
 
 import pytest
+from msgspec.structs import replace
 
 from lockgate.core.model.event_log import FIRST_PREV, StoredEvent, event_hash, event_line
 from lockgate.core.model.events import (

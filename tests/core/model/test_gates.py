@@ -1,12 +1,12 @@
 """Configured gates: kinds, defaults, a list over a formula, waves."""
 
-from dataclasses import fields, replace
 from itertools import pairwise
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from lockgate.core.config.settings import MergeMode, MergeSettings, Settings, pin, reference
 from lockgate.core.lifecycle.map import gates_of
@@ -232,7 +232,7 @@ def test_without_a_type_every_special_key_is_a_misfit() -> None:
 
 
 def test_the_samples_cover_every_key() -> None:
-    assert {it.name for it in fields(WrittenGate)} - {"name", "type"} == set(SAMPLES)
+    assert set(WrittenGate.__struct_fields__) - {"name", "type"} == set(SAMPLES)
 
 
 # --- waves --------------------------------------------------------------------------------------

@@ -1,10 +1,9 @@
 """How far a report is believed beside the exit code."""
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from lockgate.core.model.findings import Finding, Priority
 from lockgate.core.model.gates import Report

@@ -3,12 +3,12 @@
 import base64
 import json
 import re
-from dataclasses import dataclass
 from urllib.parse import quote, quote_plus
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import Struct
 
 from lockgate.core.lifecycle.decision import Decision
 from lockgate.core.model.events import GateCompleted
@@ -107,8 +107,7 @@ def test_a_text_without_a_secret_stays_as_it_is(text) -> None:
     assert hiding((SECRET,))(text) == text
 
 
-@dataclass(frozen=True, slots=True)
-class _Deep:
+class _Deep(Struct, frozen=True):
     texts: frozenset[str]
     by: dict[str, list[str]]
 

@@ -1,8 +1,7 @@
 """Each reviewer is told what its own seat is for, and nothing of the author's story."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from lockgate.core.lifecycle.transition import PASS_NAMES
 from lockgate.core.model.gates import DIMENSIONS

@@ -1,13 +1,13 @@
 """What a reviewer hands in: read as it is, or refused in words by which it can be mended."""
 
 import json
-from dataclasses import asdict
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from lockgate.core.model.findings import Finding, Location, Priority, blocks
+from lockgate.core.model.values import as_facts
 from lockgate.core.review.submission import (
     LONGEST_SUMMARY,
     LONGEST_TEXT,
@@ -248,7 +248,7 @@ def test_any_text_is_a_submission_joined_findings_or_a_problem(text, synthesis) 
     if isinstance(result, Problem):
         assert result.why
         assert result.why.isprintable()
-    json.dumps(asdict(result), ensure_ascii=False).encode()
+    json.dumps(as_facts(result), ensure_ascii=False).encode()
 
 
 @given(said)

@@ -1,11 +1,10 @@
 """What an agent reads after a failed evaluation."""
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
+from msgspec.structs import replace
 
 from lockgate.core.model.findings import Finding, GateFeedback, Location, Priority, by_priority
 from lockgate.core.text.feedback import fresh_agent_prompt, one_line, same_agent_message, verdict_of

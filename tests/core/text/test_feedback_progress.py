@@ -1,11 +1,10 @@
 """What an agent reads the second time: what is fixed, still there, new, and the output's lines."""
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
+from msgspec.structs import replace
 
 from lockgate.core.lifecycle.evaluation import feedback_from
 from lockgate.core.model.findings import Finding, GateFeedback, Location, Priority, compared

@@ -1,8 +1,7 @@
 """Files that steer agents, editors, hooks and CI; and base's versions of those that instruct."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from lockgate.core.text.steering import LINK, asked_of, shown_first, steering, swapped, told_of
 from tests.given import RULES

@@ -1,8 +1,7 @@
 """Tasks that wait to land, as the planner sees them, and what gates say of a tree."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from lockgate.core.config.settings import MergeMode, Settings
 from lockgate.core.model.findings import Finding, Location, Priority

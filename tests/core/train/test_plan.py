@@ -4,10 +4,10 @@ A story is a list of steps, with what must be so afterwards under each. A candid
 changes that its tree has, in alphabetical order: `AB` is A and B on top of main.
 """
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from lockgate.core.model.task import TaskId
 from lockgate.core.train.model import (

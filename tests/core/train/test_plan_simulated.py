@@ -1,9 +1,9 @@
 """The planner under a virtual clock: what it promises in every world, and how fast it is."""
 
-from dataclasses import replace
 from random import Random
 
 import pytest
+from msgspec.structs import replace
 
 from lockgate.core.train.model import (
     CancelTest,
@@ -150,7 +150,7 @@ def starts_too_many(queue: Queue) -> tuple[Step, ...]:
 )
 def test_a_planner_that_breaks_a_promise_is_found_out(planner: Planner, complaint: str) -> None:
     scenario = Scenario(changes=3, window=2, backlog=3, endless=False)
-    run = Run(World(scenario, Random(1).random), planner)  # noqa: S311 - a simulation
+    run = Run.begun(World(scenario, Random(1).random), planner)  # noqa: S311 - a simulation
 
     run.play()
 

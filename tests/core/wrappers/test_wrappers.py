@@ -1,11 +1,11 @@
 """What a gate's command resolves to, and which of that a change edits."""
 
 import time
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from lockgate.core.model.findings import Finding, Priority
 from lockgate.core.model.results import Broken, Failed, Passed, Proof

@@ -7,11 +7,12 @@ What a model would say is scripted; what the programs do with it, and print abou
 import json
 import threading
 import time
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from lockgate.adapters.harnesses import Registry
 from lockgate.core.model.agents import Ending
@@ -48,8 +49,7 @@ DONE: hello
 """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Case:
+class Case(Struct, frozen=True, kw_only=True):
     """One agent: how it is told where its model is, and how its model asks for the work."""
 
     agent: str

@@ -4,11 +4,12 @@ import json
 import socket
 from collections.abc import Generator
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import Struct
+from msgspec.structs import replace
 
 from lockgate.adapters.harnesses import Registry
 from lockgate.core.model.task import Role, Session, Task, TaskId
@@ -46,8 +47,7 @@ by_agent = pytest.mark.parametrize("case", CASES, ids=str)
 with_hooks = pytest.mark.parametrize("case", [it for it in CASES if it.hooks], ids=str)
 
 
-@dataclass(frozen=True, slots=True)
-class Whole:
+class Whole(Struct, frozen=True):
     """One task of a real agent, from the outside."""
 
     orchestra: Orchestra

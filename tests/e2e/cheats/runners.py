@@ -2,8 +2,9 @@
 
 import shutil
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from lockgate.core.config.settings import EnvSettings
 from tests.e2e.cheats.cheats import GO, JEST

@@ -2,8 +2,10 @@
 
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from pathlib import Path
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from lockgate.adapters.gate_commands import CommandGates
 from lockgate.adapters.measurements import FileMeasurements
@@ -43,7 +45,12 @@ PREFIX = (
     f'export PY="{sys.executable}" PATH="{BIN}:$PATH" '
     "PYTHONDONTWRITEBYTECODE=1 PYTEST_DISABLE_PLUGIN_AUTOLOAD=1"
 )
-RESULTS = {Kept: Passed, Lost: Failed, Asked: Waiting, Unjudged: Broken}
+RESULTS: dict[type[Verdict], type[SingleGateResult]] = {
+    Kept: Passed,
+    Lost: Failed,
+    Asked: Waiting,
+    Unjudged: Broken,
+}
 PYTEST = 'PYTHONPATH=. "$PY" -m pytest -q -p no:cacheprovider --junitxml="$OUT/report.xml"'
 NODE = (
     'node --test --test-reporter=junit --test-reporter-destination="$OUT/report.xml" '
@@ -54,8 +61,7 @@ NONCE = "r4nd0m"
 Files = Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Case:
+class Case(Struct, frozen=True, kw_only=True):
     """`change` has None for a file that it removes; `says` stands in a finding or the prompt."""
 
     name: str
@@ -74,8 +80,7 @@ class Case:
         return {path: text for path, text in both.items() if text is not None}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Played:
+class Played(Struct, frozen=True, kw_only=True):
     """What a runner would report: ids that pass, fail or are skipped, tree by tree."""
 
     base: str
@@ -86,8 +91,7 @@ class Played:
     exit_code: int = 1
 
 
-@dataclass
-class Theatre:
+class Theatre(Struct):
     """One home for many cases: base's own runs are measured once a base, as they are for users."""
 
     place: Path

@@ -8,11 +8,11 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import replace
 from hashlib import sha256
 
 import click
 import pytest
+from msgspec.structs import replace
 
 from lockgate.adapters.system import SystemChance
 from lockgate.core.lifecycle.decision import Decision

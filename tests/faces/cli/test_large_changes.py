@@ -1,8 +1,7 @@
 """A change that is larger than one expects: every place where a human decides says so."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from lockgate.core.model.task import Size, Status, Task
 from lockgate.faces.cli.operate.run import ending_text

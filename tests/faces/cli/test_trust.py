@@ -3,10 +3,10 @@
 import json
 import shutil
 import time
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from lockgate.core.model.task import Role, Status
 from lockgate.errors import Untrusted

@@ -1,10 +1,11 @@
 """The differential gate as a service: what it runs, what it need not, and what it makes of it."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from lockgate.core.config.settings import SandboxLevel, SandboxSettings, Settings
 from lockgate.core.model.gates import DifferentialGate, Placement, Report, Where

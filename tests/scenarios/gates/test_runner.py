@@ -2,10 +2,11 @@
 
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from lockgate.core.config.settings import Settings
 from lockgate.core.model import gates
@@ -305,7 +306,7 @@ class Wrapped:
 
 def wrapped(bench: Bench, it: Wrapped) -> Bench:
     wrapping = Wrapping(it.found, it.compared)
-    return replace(bench, runner=replace(bench.runner, wrapping=wrapping))
+    return Bench(bench.house, bench.says, replace(bench.runner, wrapping=wrapping))
 
 
 @pytest.mark.parametrize("comes_to", [Passed, Failed])

@@ -3,12 +3,13 @@
 import shutil
 from collections.abc import Generator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from lockgate.core.lifecycle.binary_gate import evaluate
 from lockgate.core.lifecycle.decision import Decision

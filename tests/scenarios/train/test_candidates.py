@@ -1,10 +1,10 @@
 """A candidate of the train is tested by the command gates, as often as S1 allows."""
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from lockgate.core.config.settings import Settings
 from lockgate.core.model.gates import CommandGate, HumanGate, Placement, Where

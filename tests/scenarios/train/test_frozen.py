@@ -11,10 +11,11 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Generator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from lockgate.adapters.train import GitYard
 from lockgate.adapters.train.pushes import fence_of

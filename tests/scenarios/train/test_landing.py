@@ -3,10 +3,11 @@
 import random
 import subprocess
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from lockgate.adapters.store.train_log import SqlTrainLog
 from lockgate.adapters.train import GitYard

@@ -3,11 +3,11 @@
 import json
 import shutil
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from lockgate.core.lifecycle.decision import ReleaseWorkspace
 from lockgate.core.lifecycle.transition import stay

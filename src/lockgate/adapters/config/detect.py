@@ -4,23 +4,23 @@ import json
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 MAX_BYTES = 1_000_000
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
+class Seen(Struct, frozen=True):
     """A command, and the file or entry that it was seen by."""
 
     command: str
     by: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Detected:
+class Detected(Struct, frozen=True, kw_only=True):
     """What was found; what was not is None or empty."""
 
     test: Seen | None = None

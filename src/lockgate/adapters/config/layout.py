@@ -2,8 +2,9 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import NamedTuple
+
+from msgspec import Struct, field
 
 MAX_CHARACTERS = 256 * 1024
 MAX_TOKENS = 10_000
@@ -14,8 +15,7 @@ MAX_NESTING = 8
 Path = tuple[str | int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class TooCostly:
+class TooCostly(Struct, frozen=True):
     """The text was not given to the parser."""
 
     line: int
@@ -98,8 +98,7 @@ def _tokens_within_limits(text: str) -> list[Token] | TooCostly:
     return found
 
 
-@dataclass(slots=True)
-class _Frame:
+class _Frame(Struct):
     """An open list or inline table inside a value."""
 
     path: Path
@@ -110,8 +109,7 @@ class _Frame:
         return (*self.path, self.index) if self.index is not None else (*self.path, *self.key)
 
 
-@dataclass(slots=True)
-class _Follower:
+class _Follower(Struct):
     """Goes through the statements of a file: headers, and keys with their values."""
 
     lines: dict[Path, int] = field(default_factory=dict[Path, int])

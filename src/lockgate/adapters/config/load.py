@@ -4,10 +4,12 @@ import hashlib
 import json
 import tomllib
 from collections.abc import Callable, Mapping
-from dataclasses import fields, is_dataclass, replace
 from functools import partial
 from importlib.metadata import entry_points
 from typing import Any, cast
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from lockgate.adapters.config.layout import Path, TooCostly, lines_of, nearest_line
 from lockgate.core.config.checks import Problem, problems
@@ -132,9 +134,9 @@ def _bad(origin: str, shown: list[str], total: int = 1) -> BadConfig:
 
 
 def _plain(value: object) -> object:
-    """Dataclasses keep their name, so that two kinds of gate with the same fields differ."""
-    if is_dataclass(value) and not isinstance(value, type):
-        named = {it.name: _plain(getattr(value, it.name)) for it in fields(value)}
+    """Structs keep their name, so that two kinds of gate with the same fields differ."""
+    if isinstance(value, Struct):
+        named = {it: _plain(getattr(value, it)) for it in value.__struct_fields__}
         return {"": type(value).__name__, **named}
     if isinstance(value, tuple):
         return [_plain(it) for it in cast("tuple[object, ...]", value)]  # of any length

@@ -7,9 +7,10 @@ predicates and `all`, `exists`, `exists_one` over `change.paths` cost linear tim
 
 import re
 from collections.abc import Iterator, Mapping, Sequence, Sized
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple, Protocol
+
+from msgspec import Struct
 
 MAX_CHARACTERS = 1_000
 MAX_TOKENS = 200  # the library recurses for each operator, and a full stack ends the process
@@ -35,8 +36,7 @@ FUNCTIONS = frozenset({"size", "string", "int"})
 WORDS = frozenset({"true", "false", "in"})
 
 
-@dataclass(frozen=True, slots=True)
-class Unfit:
+class Unfit(Struct, frozen=True):
     """The expression cannot be used; `says` is for the owner of the config."""
 
     says: str
@@ -48,8 +48,7 @@ class Program(Protocol):
     def execute(self, context: dict[str, Any], /) -> object: ...
 
 
-@dataclass(frozen=True, slots=True)
-class When:
+class When(Struct, frozen=True):
     expression: str
     program: Program
 

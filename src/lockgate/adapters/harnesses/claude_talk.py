@@ -3,8 +3,9 @@
 `claude_live.py` is what runs in the sandbox between the runner and the program.
 """
 
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from lockgate.adapters.harnesses import claude, programs
 from lockgate.adapters.harnesses.harness import Found, Harness

@@ -1,21 +1,20 @@
 """What every agent's module says about its program; also what a third party's must say."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from lockgate.core.model.agents import Exit, Job, Launch, Report
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(Struct, frozen=True):
     """A program on this machine: how its command line begins, and what a sandbox must show."""
 
     argv: tuple[str, ...]
     paths: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Harness:
+class Harness(Struct, frozen=True, kw_only=True):
     """One agent's program.
 
     `find` looks along a PATH (None: this process's own). `launch` gets an environment that holds

@@ -2,9 +2,11 @@
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from importlib import import_module
 from importlib.metadata import entry_points
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from lockgate.adapters.harnesses.command import command_harness
 from lockgate.adapters.harnesses.harness import Found, Harness
@@ -30,8 +32,7 @@ NETWORK = (
 THIRD_PARTIES = "lockgate.harnesses"  # the group of entry points that each name a Harness
 
 
-@dataclass(frozen=True, slots=True)
-class Registry:
+class Registry(Struct, frozen=True):
     """The Harnesses port. Programs are looked for along `search`, or this process's PATH."""
 
     search: str | None = None

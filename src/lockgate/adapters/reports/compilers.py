@@ -2,7 +2,8 @@
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from lockgate.adapters.reports.text import located, number, one_line
 from lockgate.core.model.findings import Finding, Priority

@@ -4,8 +4,9 @@ import os
 import stat
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 HEAD = 4096
 FILE = 50_000_000
@@ -17,8 +18,7 @@ DEPTH = 5
 _PLAINLY = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
-@dataclass(frozen=True, slots=True)
-class File:
+class File(Struct, frozen=True):
     """`data` is None where the file cannot be opened, or it or all together are too big."""
 
     name: str
@@ -26,8 +26,7 @@ class File:
     data: bytes | None
 
 
-@dataclass(slots=True)
-class _Budget:
+class _Budget(Struct):
     entries: int = ENTRIES
     files: int = FILES
     total: int = TOTAL

@@ -1,7 +1,8 @@
 """`go test -json`: one event a line."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from lockgate.adapters.reports.go_text import problem_in
 from lockgate.adapters.reports.text import (
@@ -25,8 +26,7 @@ ENDS = {"pass": Outcome.PASSED, "fail": Outcome.FAILED, "skip": Outcome.SKIPPED}
 Key = tuple[str, str]
 
 
-@dataclass(slots=True)
-class _State:
+class _State(Struct):
     root: str
     said: dict[Key, str] = field(default_factory=dict[Key, str])
     ended: dict[Key, Outcome] = field(default_factory=dict[Key, Outcome])

@@ -2,7 +2,9 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from lockgate.adapters.reports.text import failures, located, number, one_line, test_id
 from lockgate.core.model.findings import Finding, Priority
@@ -18,8 +20,7 @@ _PACKAGE = re.compile(r"(ok|FAIL|\?) *\t(\S+)\s+(\S.*)\Z")
 _VETTED = re.compile(r"# \S+\Z")
 
 
-@dataclass(slots=True)
-class _State:
+class _State(Struct):
     root: str
     tests: list[TestResult] = field(default_factory=list[TestResult])
     findings: list[Finding] = field(default_factory=list[Finding])

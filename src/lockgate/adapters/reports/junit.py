@@ -1,8 +1,9 @@
 """JUnit XML, as a stream: no tree, no DTD, no entity, nothing that grows with nesting."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from xml.parsers import expat
+
+from msgspec import Struct, field
 
 from lockgate.adapters.reports.text import failures, located, number, one_line, place_in, test_id
 from lockgate.core.model.findings import Location
@@ -35,8 +36,7 @@ class _Refused(Exception):
     """A file that no test runner writes."""
 
 
-@dataclass(slots=True)
-class _Case:
+class _Case(Struct):
     """A test case, or a suite that failed as a whole, while its element is open."""
 
     attributes: Mapping[str, str]
@@ -46,8 +46,7 @@ class _Case:
     body: str = ""
 
 
-@dataclass(slots=True)
-class _State:
+class _State(Struct):
     root: str
     tests: list[TestResult] = field(default_factory=list[TestResult])
     open: list[str] = field(default_factory=list[str])

@@ -2,9 +2,10 @@
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from enum import Enum, auto
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from lockgate.adapters.reports import (
     compilers,

@@ -3,7 +3,8 @@
 import posixpath
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from lockgate.adapters.reports.text import items, located, mapping, one_line, text, whole
 from lockgate.core.model.findings import Finding, Location, Priority
@@ -23,8 +24,7 @@ _ARGUMENT = re.compile(r"\{(\d{1,2})\}")
 Json = Mapping[str, object]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Run:
+class _Run(Struct, frozen=True, kw_only=True):
     rules: Mapping[str, Json]
     numbered: tuple[Json, ...]
     artifacts: tuple[Json, ...]

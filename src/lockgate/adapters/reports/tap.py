@@ -2,7 +2,9 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from lockgate.adapters.reports.text import failures, located, number, one_line, place_in, test_id
 from lockgate.core.model.findings import Location
@@ -17,8 +19,7 @@ _TIME = re.compile(r" # time=[\d.]+m?s\b")
 _DETAIL = re.compile(r"""['"]?(message|error|location|at|file|line)['"]?: *(.*)\Z""")
 
 
-@dataclass(slots=True)
-class _State:
+class _State(Struct):
     root: str
     waiting: dict[int, list[TestResult]] = field(
         default_factory=dict[int, list[TestResult]]

@@ -7,9 +7,11 @@ import tempfile
 import time
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path, PurePosixPath
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from lockgate.adapters.run import Cut, Finished
 from lockgate.adapters.sandbox import cgroup
@@ -165,8 +167,7 @@ exec sh -c "$command"
 """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Try:
+class Try(Struct, frozen=True, kw_only=True):
     """A command, what it judges, what it sees beside that, and what it may use."""
 
     command: str
@@ -178,8 +179,7 @@ class Try:
     hidden: tuple[str, ...] = ()  # never shown, whatever else is
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tried:
+class Tried(Struct, frozen=True, kw_only=True):
     finished: Finished
     said: str  # by the service that did not become ready
     reports: Path | None

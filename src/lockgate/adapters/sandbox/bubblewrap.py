@@ -6,8 +6,9 @@ import stat
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from lockgate.adapters.sandbox.launch import OPEN, SCOPED, scoping
 from lockgate.adapters.sandbox.private import private_places
@@ -35,15 +36,13 @@ TMP = "/tmp"  # noqa: S108 - inside the box, where it is the box's own
 SCRATCH = {"/var/tmp": 64, "/dev/shm": 64, "/home": 64}  # noqa: S108 - as above
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Mount:
+class Mount(Struct, frozen=True, kw_only=True):
     source: Path
     target: str
     writable: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Box:
+class Box(Struct, frozen=True, kw_only=True):
     """What a program sees. Later mounts lie over earlier ones."""
 
     mounts: tuple[Mount, ...]
@@ -58,8 +57,7 @@ class Box:
     processes: int = 4096
 
 
-@dataclass(frozen=True, slots=True)
-class Host:
+class Host(Struct, frozen=True):
     """What every box shows of this machine, and the variables that say where it is."""
 
     tools: tuple[str, ...]

@@ -5,8 +5,9 @@ import os
 import sys
 import tempfile
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from lockgate.adapters.run import Cut, Finished
 from lockgate.adapters.sandbox.bubblewrap import Box, boxed, closes_sockets, owner

@@ -6,10 +6,11 @@ import signal
 import time
 from collections.abc import Callable, Generator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
 from typing import Protocol, Self
+
+from msgspec import Struct
 
 from lockgate.adapters.run import (
     DEADLINE,
@@ -60,8 +61,7 @@ PATIENCE = 5.0  # seconds for what was killed to be gone
 SHORTLY = 0.5  # seconds for a bwrap that could not make its box to say so
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Boxed:
+class Boxed(Struct, frozen=True, kw_only=True):
     """What encloses, the options it reads from a descriptor, and what runs inside.
 
     Where no program encloses it, it runs bare. `direct` is for us, who hand over the filter too.

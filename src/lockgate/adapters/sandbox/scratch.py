@@ -9,8 +9,9 @@ import os
 import tempfile
 from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from lockgate.adapters.run import run
 from lockgate.adapters.sandbox.bubblewrap import FILE_BYTES, HOME, MEBIBYTE, TMP, Mount, owner
@@ -62,8 +63,7 @@ exec "$@"
 """.replace("FILE_BLOCKS", str(FILE_BYTES // 512)).replace("PLACES", " ".join(PLACES))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Room:
+class Room(Struct, frozen=True, kw_only=True):
     place: Path
     checkout: Path
     size_mb: int  # of memory; 0: on disk, where nothing bounds it

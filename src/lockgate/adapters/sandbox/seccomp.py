@@ -8,7 +8,8 @@ import functools
 import os
 import struct
 import sys
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 # classic BPF: load a word, jump if equal, jump if any of these bits, return
 LOAD, EQUAL, ANY, RETURN = 0x20, 0x15, 0x45, 0x06
@@ -21,8 +22,7 @@ FAMILIES = (17, 31, 38, 40)  # packet, bluetooth, alg, vsock: not bound to a net
 REQUESTS = (0x5412, 0x541C)  # TIOCSTI, TIOCLINUX: type into somebody else's terminal
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Machine:
+class Machine(Struct, frozen=True, kw_only=True):
     """The calls by their numbers; `special` are clone, socket, ioctl."""
 
     audit: int

@@ -5,8 +5,9 @@ import signal
 import time
 from collections.abc import Callable, Generator, Iterable
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from lockgate.adapters.run import becomes_readable
 from lockgate.adapters.sandbox.attempt import Tried, Try, argv_of, tried
@@ -25,8 +26,7 @@ PATIENCE = 5.0  # seconds for what was killed to be gone
 ROUNDS = 10  # what is just starting another one may be found only once that is there
 
 
-@dataclass(frozen=True, slots=True)
-class Start:
+class Start(Struct, frozen=True):
     """When it was, and the number of the process that was started last before."""
 
     at: float

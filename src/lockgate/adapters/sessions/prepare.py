@@ -6,8 +6,9 @@ import os
 import secrets
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+
+from msgspec import Struct
 
 from lockgate.adapters.sandbox import cgroup, owner
 from lockgate.adapters.sessions.enclosure import make_door, program_of
@@ -21,8 +22,7 @@ from lockgate.ports import Start
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-@dataclass(frozen=True, slots=True)
-class AgentHome:
+class AgentHome(Struct, frozen=True):
     """The task's HOME, and whose it is: uid and gid of what its agent runs as."""
 
     path: Path

@@ -1,7 +1,6 @@
 """The values inside a row that are JSON: a task's phase, its pinned rules, an effect."""
 
 from collections.abc import Callable
-from dataclasses import asdict
 from functools import lru_cache
 
 from lockgate.adapters.store.fields import Fields, damaged, fields_of, items_of
@@ -40,6 +39,7 @@ from lockgate.core.model.task import (
     TaskPhase,
     Working,
 )
+from lockgate.core.model.values import as_facts
 
 # How each kind of effect is read back; a test holds it against the union.
 EFFECTS: dict[str, Callable[[Fields], Effect]] = {
@@ -66,7 +66,7 @@ EFFECTS: dict[str, Callable[[Fields], Effect]] = {
 
 
 def phase_to_json(phase: TaskPhase) -> str:
-    return canonical({"is": _phase_tag(phase), **asdict(phase)})
+    return canonical({"is": _phase_tag(phase), **as_facts(phase)})
 
 
 def phase_from_json(it: Fields) -> TaskPhase:
@@ -90,7 +90,7 @@ def phase_from_json(it: Fields) -> TaskPhase:
 
 
 def history_to_json(history: tuple[IterationRecord, ...]) -> str:
-    return canonical([asdict(it) for it in history])
+    return canonical([as_facts(it) for it in history])
 
 
 def history_from_json(where: str, value: object) -> tuple[IterationRecord, ...]:
@@ -98,7 +98,7 @@ def history_from_json(where: str, value: object) -> tuple[IterationRecord, ...]:
 
 
 def approvals_to_json(approvals: tuple[Approval, ...]) -> str:
-    return canonical([asdict(it) for it in approvals])
+    return canonical([as_facts(it) for it in approvals])
 
 
 def approvals_from_json(where: str, value: object) -> tuple[Approval, ...]:
@@ -108,7 +108,7 @@ def approvals_from_json(where: str, value: object) -> tuple[Approval, ...]:
 
 @lru_cache
 def pinned_to_json(pinned: Pinned) -> str:
-    return canonical(asdict(pinned))
+    return canonical(as_facts(pinned))
 
 
 def pinned_from_json(it: Fields) -> Pinned:
@@ -129,7 +129,7 @@ def pinned_from_json(it: Fields) -> Pinned:
 
 
 def seats_to_json(seats: tuple[Seat, ...]) -> str:
-    return canonical([asdict(it) for it in seats])
+    return canonical([as_facts(it) for it in seats])
 
 
 def seats_from_json(where: str, value: object) -> tuple[Seat, ...]:
@@ -148,7 +148,7 @@ def seats_from_json(where: str, value: object) -> tuple[Seat, ...]:
 
 
 def size_to_json(size: Size) -> str:
-    return canonical(asdict(size))
+    return canonical(as_facts(size))
 
 
 def size_from_json(it: Fields) -> Size:
@@ -160,7 +160,7 @@ def effect_kind(effect: Effect) -> str:
 
 
 def effect_to_json(effect: Effect) -> str:
-    return canonical(asdict(effect))
+    return canonical(as_facts(effect))
 
 
 def effect_from_json(kind: str, it: Fields) -> Effect:

@@ -1,16 +1,16 @@
 """The numbered migrations of a dialect: forward only, each in one transaction with its version."""
 
 import sqlite3
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from lockgate.errors import Unavailable
 
 _HERE = Path(__file__).parent / "migrations"
 
 
-@dataclass(frozen=True, slots=True)
-class Migration:
+class Migration(Struct, frozen=True):
     version: int
     statements: tuple[str, ...]
 

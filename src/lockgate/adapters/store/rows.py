@@ -1,7 +1,8 @@
 """Rows and dataclasses, in both directions; nowhere else does a row have a shape."""
 
-from dataclasses import asdict, replace
 from functools import lru_cache
+
+from msgspec.structs import replace
 
 from lockgate.adapters.store.fields import Fields, Row, damaged, fields_of, object_of
 from lockgate.adapters.store.json_forms import (
@@ -34,6 +35,7 @@ from lockgate.core.model.task import (
     Task,
     TaskId,
 )
+from lockgate.core.model.values import as_facts
 from lockgate.errors import Refused
 from lockgate.ports import GateRecord, PendingEffect, Project
 
@@ -66,7 +68,7 @@ def result_to_row(task: Task, n: int, result: SingleGateResult) -> Values:
             "time": float(task.updated),
             "gate": result.gate,
             "result": type(result).__name__.lower(),
-            "data": canonical(asdict(result)),
+            "data": canonical(as_facts(result)),
         }
     )
 

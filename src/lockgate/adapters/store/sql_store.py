@@ -1,7 +1,8 @@
 """The store over a database that speaks SQL."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from lockgate.adapters.store import rows, sql
 from lockgate.adapters.store.database import Database, Run
@@ -17,8 +18,7 @@ from lockgate.ports import GateRecord, Page, PendingEffect, Project, TaskFilter
 # The event log: numbered without gaps, each event holding the hash of the one before.
 
 
-@dataclass(frozen=True, slots=True)
-class Head:
+class Head(Struct, frozen=True):
     """The last event: its number and its hash."""
 
     seq: int = 0

@@ -6,9 +6,10 @@ import time
 from collections import deque
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
+
+from msgspec import Struct
 
 from lockgate.adapters.store.database import Work
 from lockgate.adapters.store.fields import Row
@@ -43,8 +44,7 @@ _CAUSES = {
 }
 
 
-@dataclass(slots=True, eq=False)
-class _Turn:
+class _Turn(Struct, eq=False):
     """One write that waits for the writing connection, and how it ended."""
 
     work: Work

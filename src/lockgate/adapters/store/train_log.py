@@ -2,8 +2,9 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import cast
+
+from msgspec.structs import replace
 
 from lockgate.adapters.store import sql
 from lockgate.adapters.store.database import Database, Run

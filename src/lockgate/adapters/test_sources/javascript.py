@@ -2,7 +2,8 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from lockgate.adapters.test_sources.lexing import (
     DEPTH,
@@ -22,8 +23,7 @@ _CHECKING = re.compile(r"(?i)\A(?:expect|assert\w*|should|throws|rejects|equal|d
 _CONSTANTS = frozenset({"true", "false", "null", "undefined"})
 
 
-@dataclass(frozen=True, slots=True)
-class _Call:
+class _Call(Struct, frozen=True):
     word: str
     modifiers: tuple[str, ...]
     title: str
@@ -33,8 +33,7 @@ class _Call:
     line: int
 
 
-@dataclass(slots=True)
-class _Walk:
+class _Walk(Struct):
     path: str
     tokens: list[Token]
     ends: dict[int, int]

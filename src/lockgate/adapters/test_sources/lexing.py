@@ -2,8 +2,9 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec import Struct
 
 TOKENS = 150_000  # of one file
 DEPTH = 20  # of groups and sub-tests that are told apart
@@ -17,8 +18,7 @@ class Mark(StrEnum):
     SIGN = "sign"
 
 
-@dataclass(frozen=True, slots=True)
-class Token:
+class Token(Struct, frozen=True):
     mark: Mark
     text: str
     line: int

@@ -4,7 +4,8 @@ import ast
 import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from lockgate.core.differential.matching import SourceTest
 
@@ -127,8 +128,7 @@ DEPTH = 20
 INHERITED = 10_000  # tests that one file may have
 
 
-@dataclass(frozen=True, slots=True)
-class _File:
+class _File(Struct, frozen=True):
     path: str
     classes: Mapping[str, ast.ClassDef]
     checkers: frozenset[str]

@@ -9,8 +9,9 @@ import hashlib
 import secrets
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from lockgate.adapters.train.git import EMAIL, NAME, answered, asked, failed, scripted
 from lockgate.adapters.workspaces.git import git, told
@@ -34,16 +35,14 @@ exec git merge-tree --write-tree -z --name-only --messages "$2" "$3"
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Merged:
+class Merged(Struct, frozen=True):
     """`made` is when the commit was made that was merged onto the other, in seconds."""
 
     tree: Tree
     made: int
 
 
-@dataclass(frozen=True, slots=True)
-class Clash:
+class Clash(Struct, frozen=True):
     """In these files; in none of them where the two have no history in common."""
 
     files: tuple[str, ...] = ()
@@ -132,8 +131,7 @@ _FACTS = ("rev-list", "--no-walk", "--no-commit-header", "--format=%T %ct")
 _FEED = 'file=$1 && shift && exec git "$@" <"$file"'
 
 
-@dataclass(frozen=True, slots=True)
-class Facts:
+class Facts(Struct, frozen=True):
     """Of a commit: its tree, and when it was made."""
 
     tree: Tree
@@ -206,16 +204,14 @@ _US = f"{NAME} <{EMAIL}>"
 _KEPT = ("author ", "encoding ")  # of a replayed commit's head; a signature would not hold
 
 
-@dataclass(frozen=True, slots=True)
-class Front:
+class Front(Struct, frozen=True):
     """How far the candidate is: the next change goes onto this commit."""
 
     commit: Commit
     facts: Facts
 
 
-@dataclass(frozen=True, slots=True)
-class Replayed:
+class Replayed(Struct, frozen=True):
     """A commit of a change, as it was written, and the one that it was written on."""
 
     commit: Commit

@@ -4,8 +4,9 @@ Hooks do not run. After a push the user's own branch of that name is left alone.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from lockgate.adapters.run import Finished
 from lockgate.adapters.train.git import alone, in_checkout, scripted
@@ -44,8 +45,7 @@ _CLAIMS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Checkout:
+class Checkout(Struct, frozen=True):
     """A work tree that shows the branch, which is at `head`."""
 
     tree: Path
@@ -157,8 +157,7 @@ git --git-dir="$4" unpack-objects -q && shift 4 && exec "$@"
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Move:
+class Move(Struct, frozen=True):
     """From one commit to the other, by whom."""
 
     expected: Commit

@@ -4,8 +4,9 @@ The fence is a ref beside the branch that moves with each landing. A new orchest
 first: a push that an earlier one began names its old value, and is refused as a whole.
 """
 
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from lockgate.adapters.run import Finished
 from lockgate.adapters.train.git import (

@@ -5,11 +5,12 @@ import re
 import secrets
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from errno import EEXIST, ENOTEMPTY
 from functools import partial
 from glob import escape
 from pathlib import Path
+
+from msgspec import Struct
 
 from lockgate.adapters.run import Finished, run
 from lockgate.adapters.workspaces.files import discard, hand_over, owner_at, remove
@@ -74,8 +75,7 @@ _SPECIAL = re.compile(r"[\\*?\[\] ]")  # in a pattern of git's
 EXCLUDED = ("/TASK.md", "/task.json", "/.TASK.md.*", "/.task.json.*", ".aider*")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Order:
+class Order(Struct, frozen=True, kw_only=True):
     """What is to be cloned for whom."""
 
     project: Project

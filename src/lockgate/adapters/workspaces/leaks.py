@@ -2,9 +2,10 @@
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
+
+from msgspec import Struct
 
 from lockgate.adapters.run import run
 from lockgate.adapters.workspaces.clones import Order
@@ -23,16 +24,14 @@ _HOW = (
 _BREAKS = b"\r\n"
 
 
-@dataclass(frozen=True, slots=True)
-class Leaks:
+class Leaks(Struct, frozen=True):
     """What its author must take out, and what only commits before the last one have."""
 
     findings: tuple[Finding, ...] = ()
     history: tuple[Fault, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Hit:
+class Hit(Struct, frozen=True):
     """A form of a secret in an object, and the line that it begins on."""
 
     id: str

@@ -7,8 +7,9 @@ import re
 import secrets
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from lockgate.adapters.workspaces.clones import Order
 from lockgate.adapters.workspaces.files import remove
@@ -23,8 +24,7 @@ _SECONDS = re.compile(r"^committer .*> 0*([0-9]{1,10}) ", re.MULTILINE)
 _HOW = "make it without that, then hand off again; git fsck --strict says what git refuses"
 
 
-@dataclass(frozen=True, slots=True)
-class Fault:
+class Fault(Struct, frozen=True):
     """An object that git refuses, and git's words for why."""
 
     kind: str
@@ -32,8 +32,7 @@ class Fault:
     why: str
 
 
-@dataclass(frozen=True, slots=True)
-class Mended:
+class Mended(Struct, frozen=True):
     """A commit that can be taken in place of the other, and why."""
 
     commit: str

@@ -4,8 +4,9 @@ import os
 import secrets
 from collections.abc import Generator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from lockgate.adapters.workspaces.files import locked, remove
 from lockgate.adapters.workspaces.git import commit_at, fetched, git, told, words_of
@@ -87,8 +88,7 @@ _SNAPSHOTS = "refs/lockgate/snapshots"  # every change a task ever had
 _CHECKING = "[transfer]\n\tfsckObjects = true\n"
 
 
-@dataclass(frozen=True, slots=True)
-class Repositories:
+class Repositories(Struct, frozen=True):
     """Where the two of one project lie."""
 
     directory: Path

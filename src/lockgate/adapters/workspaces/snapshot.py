@@ -4,8 +4,9 @@ import secrets
 import shutil
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from lockgate.adapters.run import Finished
 from lockgate.adapters.workspaces import mending
@@ -25,8 +26,7 @@ from lockgate.core.model.secrets import Secret
 from lockgate.ports import Unfit
 
 
-@dataclass(frozen=True, slots=True)
-class Taken:
+class Taken(Struct, frozen=True):
     """The commit that stands for the work; `mended` says what was wrong with the author's own."""
 
     commit: str
@@ -68,8 +68,7 @@ def _carry_over(
         return taken
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(Struct, frozen=True):
     """A commit that may be let in: why git refuses it, if it does, and what it must not hold."""
 
     commit: str

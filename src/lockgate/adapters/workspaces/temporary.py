@@ -7,8 +7,9 @@ import tempfile
 import time
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from lockgate.adapters.sandbox import look
 from lockgate.adapters.workspaces.clones import Order, clone_of_commit, copy_commit, finish
@@ -160,8 +161,7 @@ def _name_again(source: str, target: Path) -> None:
 # A checkout that nobody has touched, brought to another commit: only what differs is written.
 
 
-@dataclass(frozen=True, slots=True)
-class Checkouts:
+class Checkouts(Struct, frozen=True):
     """Those that stay from one judgement to the next: which commit each is of, and how it looked.
 
     Only whoever wrote them in this process knows of them; another writes them anew.

@@ -4,8 +4,9 @@ import re
 import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from lockgate.adapters.workspaces import changes
 from lockgate.adapters.workspaces.clones import (

@@ -1,7 +1,8 @@
 """What a repository's own commands come to on its base, before any change is judged by them."""
 
-from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec import Struct
 
 from lockgate.core.model.findings import Finding, by_priority
 from lockgate.core.model.results import Broken, Failed, Passed, SingleGateResult, Waiting
@@ -17,16 +18,14 @@ class Colour(StrEnum):
     BROKEN = "broken"  # it could not be run, which says nothing about the tests
 
 
-@dataclass(frozen=True, slots=True)
-class Timed:
+class Timed(Struct, frozen=True):
     """One run of a command, and how long it took."""
 
     result: SingleGateResult
     seconds: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Baseline:
+class Baseline(Struct, frozen=True, kw_only=True):
     """`passed` of `runs`; the longest run's seconds; the first findings, or why it did not run."""
 
     name: str

@@ -1,7 +1,8 @@
 """Which branch is the base, whose rules judge a change: never what is checked out."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from lockgate.core.config.ci import ONLY_WITH, TARGETS
 
@@ -9,16 +10,14 @@ USUAL = ("main", "master")
 HEADS = "refs/heads/"
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(Struct, frozen=True):
     """The branch that a build server says a change goes to, and the variable that says it."""
 
     variable: str
     branch: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Branches:
+class Branches(Struct, frozen=True, kw_only=True):
     """What a repository says of its branches: each with its commit.
 
     `default` is the branch that the remote's HEAD names, `recorded` the one that `init` was told.
@@ -31,8 +30,7 @@ class Branches:
     remote: str = ""  # its name; empty where there is no remote
 
 
-@dataclass(frozen=True, slots=True)
-class Branch:
+class Branch(Struct, frozen=True):
     """A branch and its commit; `ref` is how git knows it where it is the remote's."""
 
     name: str

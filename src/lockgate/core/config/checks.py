@@ -2,7 +2,8 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from lockgate.core.config.settings import HARNESSES, MergeMode, Settings, Step, known_agents
 from lockgate.core.config.shell_masks import masked
@@ -24,8 +25,7 @@ from lockgate.core.model.gates import (
 COMMAND_KEYS = {"tests": "test", "typecheck": "typecheck"}
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
+class Problem(Struct, frozen=True):
     """`where` is the key, an entry of a list by its name: ("gates", "list", "tests", "command")."""
 
     where: tuple[str, ...]
@@ -162,8 +162,7 @@ def _repeated(where: tuple[str, ...], names: Iterable[str]) -> Iterator[Problem]
 Commanding = CommandGate | DifferentialGate
 
 
-@dataclass(frozen=True, slots=True)
-class Masked:
+class Masked(Struct, frozen=True):
     """A gate whose command cannot fail, and why."""
 
     gate: str
@@ -171,8 +170,7 @@ class Masked:
     why: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Coverage:
+class Coverage(Struct, frozen=True, kw_only=True):
     """Gates that judge every change, those that judge some, those that judge none by themselves.
 
     `hole` says how a change could land past every command gate; empty where none could.

@@ -1,8 +1,10 @@
 """The whole configuration with every default filled in, and what of it a task pins."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
 from enum import StrEnum
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from lockgate.core.model.dag import TaskDAG
 from lockgate.core.model.gates import Gate, MultipassReviewGate, ParallelReviewGate, Where, kind_of
@@ -55,29 +57,25 @@ class Expect(StrEnum):
     FAIL = "fail"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProjectSettings:
+class ProjectSettings(Struct, frozen=True, kw_only=True):
     base: str = "main"
     agent: str = "claude"
     slots: int = 3
     respawn: Respawn = Respawn.AUTO
 
 
-@dataclass(frozen=True, slots=True)
-class Commands:
+class Commands(Struct, frozen=True):
     test: str = ""
     typecheck: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class EnvSettings:
+class EnvSettings(Struct, frozen=True):
     setup: str = ""
     inputs: tuple[str, ...] = ()
     copy: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class Step(Struct, frozen=True, kw_only=True):
     """One node of a task's DAG."""
 
     name: str
@@ -87,15 +85,13 @@ class Step:
     after: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Service:
+class Service(Struct, frozen=True):
     name: str
     command: str
     ready: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SandboxSettings:
+class SandboxSettings(Struct, frozen=True, kw_only=True):
     level: SandboxLevel = SandboxLevel.AUTO
     network: bool = False
     allow: tuple[str, ...] = ()
@@ -106,8 +102,7 @@ class SandboxSettings:
     pids: int = 4096
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MergeSettings:
+class MergeSettings(Struct, frozen=True, kw_only=True):
     mode: MergeMode = MergeMode.MANUAL
     target: MergeTarget = MergeTarget.LOCAL
     strategy: MergeStrategy = MergeStrategy.MERGE
@@ -116,8 +111,7 @@ class MergeSettings:
     batch: int = 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BudgetSettings:
+class BudgetSettings(Struct, frozen=True, kw_only=True):
     """0 is no limit."""
 
     task_usd: float = 5.0
@@ -126,8 +120,7 @@ class BudgetSettings:
     day_usd: float = 0.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AgentSettings:
+class AgentSettings(Struct, frozen=True, kw_only=True):
     """`[agents.NAME]`: an agent of the user's own."""
 
     name: str
@@ -136,8 +129,7 @@ class AgentSettings:
     env: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class Settings(Struct, frozen=True, kw_only=True):
     """No test paths means: those the test runner takes by itself."""
 
     formula: str

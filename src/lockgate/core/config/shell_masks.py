@@ -6,7 +6,9 @@ loop, a function, a here-document) may fail, so what is said to be masked is mas
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 ALWAYS_SUCCEED = frozenset({":", "echo", "printf", "true"})
 PASS_ON = frozenset(
@@ -29,8 +31,7 @@ _TOKEN = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Ends:
+class Ends(Struct, frozen=True):
     """How a piece of shell may end: go on with these exits, or leave the shell with those.
 
     `why` is there where it could have failed, and something behind it saw to it that it cannot.
@@ -45,8 +46,7 @@ class Ends:
         return False in self.goes_on | self.leaves
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
+class Options(Struct, frozen=True):
     """What the shell was told about failures."""
 
     stops: bool = False  # set -e

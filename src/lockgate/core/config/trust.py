@@ -6,9 +6,10 @@ A request has a key, which is what a human says yes to, and a sentence, which is
 import hashlib
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from enum import StrEnum
 from fnmatch import fnmatchcase
+
+from msgspec import Struct, field
 
 from lockgate.core.config.settings import (
     AgentSettings,
@@ -60,14 +61,12 @@ KEYS: Mapping[str, Mark] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(Struct, frozen=True):
     key: str
     says: str  # what comes after "it wants to"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Surroundings:
+class Surroundings(Struct, frozen=True, kw_only=True):
     """What the words of a configuration mean on this machine.
 
     `read` and `copy` have where each path really leads, `programs` the digest of each file of the
@@ -80,8 +79,7 @@ class Surroundings:
     programs: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
+class Question(Struct, frozen=True, kw_only=True):
     """All that is asked for, what of it has no yes yet, and the digest that stands for all."""
 
     asked: tuple[Request, ...] = ()

@@ -1,22 +1,21 @@
 """Tests of our own that are laid into a run: some must fail and some must pass."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from lockgate.core.differential.runs import AnyRun, Canaries, NotRun, Run
 from lockgate.core.differential.test_files import Runner
 from lockgate.core.model.reports import NOT_STARTED, ReportRead, Unreadable
 
 
-@dataclass(frozen=True, slots=True)
-class CanaryFile:
+class CanaryFile(Struct, frozen=True):
     path: str
     text: str
     canaries: Canaries
 
 
-@dataclass(frozen=True, slots=True)
-class Habit:
+class Habit(Struct, frozen=True):
     """How a runner's test files look, and their tests that must fail and that must pass."""
 
     file: str
@@ -134,8 +133,7 @@ def _tests(habit: Habit, names: tuple[str, ...]) -> str:
 # What one try of the test command comes to, as one of the runs that are compared.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ended:
+class Ended(Struct, frozen=True, kw_only=True):
     """How it ended. `not_run`: why its exit says nothing; `overtime`: that it took too long."""
 
     exit_code: int | None

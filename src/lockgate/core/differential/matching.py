@@ -3,14 +3,14 @@
 import re
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 _TOKENS = re.compile(r"\w+")
 _STEMS = re.compile(r"\.(?:py|go|[cm]?[jt]sx?)\Z")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SourceTest:
+class SourceTest(Struct, frozen=True, kw_only=True):
     """One test in a file. `body` has neither comments nor the test's own name."""
 
     file: str
@@ -29,16 +29,14 @@ Tests = tuple[SourceTest, ...]
 Tokens = tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Struct, frozen=True):
     """The test that an id means; `case` is what the id adds to it, such as its parameters."""
 
     test: SourceTest
     case: str = ""
 
 
-@dataclass(slots=True)
-class _Index:
+class _Index(Struct):
     whole: dict[Tokens, list[SourceTest]] = field(default_factory=lambda: defaultdict(list))
     titles: dict[Tokens, list[SourceTest]] = field(default_factory=lambda: defaultdict(list))
     flexible: dict[str, list[SourceTest]] = field(default_factory=lambda: defaultdict(list))

@@ -3,8 +3,9 @@
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec import Struct
 
 from lockgate.core.differential.canaries import CanaryFile, canary_file, with_canaries
 from lockgate.core.differential.runs import AnyRun, NotRun, Run, Runs, outcomes_of, trouble
@@ -29,8 +30,7 @@ _ENDINGS = {
 _SCRIPTED = frozenset({Runner.JEST, Runner.VITEST, Runner.NODE})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sides:
+class Sides(Struct, frozen=True, kw_only=True):
     """Both trees as path → blob, a blob with its mode before its id."""
 
     base: Mapping[str, str]
@@ -38,8 +38,7 @@ class Sides:
     harness: frozenset[str] = frozenset()  # mixed files whose part about tests was changed
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TestRules:
+class TestRules(Struct, frozen=True, kw_only=True):
     __test__ = False
 
     command: str
@@ -47,8 +46,7 @@ class TestRules:
     protected: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Mixed:
+class Mixed(Struct, frozen=True):
     """A tree that starts as one side: files taken from the other, files taken out."""
 
     take: tuple[str, ...]
@@ -60,8 +58,7 @@ class Mixed:
         return not (self.take or self.drop)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class Plan(Struct, frozen=True, kw_only=True):
     """The canary goes into every run but the first."""
 
     base_on_candidate: Mixed
@@ -163,8 +160,7 @@ ON_CHANGE = (Which.CHANGE, Which.OF_BASE)
 _UNMIXED = Mixed((), ())
 
 
-@dataclass(frozen=True, slots=True)
-class Tree:
+class Tree(Struct, frozen=True):
     """It starts as one side's, and takes the mixed files from the other."""
 
     of_change: bool

@@ -1,7 +1,8 @@
 """The runs that the differential gate compares, and whether they can be believed at all."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from lockgate.core.model.findings import Finding, Priority
 from lockgate.core.model.reports import FAILING, Outcome, TestResult, merged
@@ -11,16 +12,14 @@ NAMED = 5  # how many names a message gives before it counts the rest
 Outcomes = dict[str, Outcome]
 
 
-@dataclass(frozen=True, slots=True)
-class Canaries:
+class Canaries(Struct, frozen=True):
     """Words in the ids of tests of ours: those that must fail, those that must pass."""
 
     must_fail: tuple[str, ...]
     must_pass: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
+class Run(Struct, frozen=True, kw_only=True):
     """The test command on one tree. Of None, killed, nothing follows but that it was cut off."""
 
     exit_code: int | None
@@ -30,16 +29,14 @@ class Run:
     overtime: str = ""  # how long it had, where our own time-out ended it
 
 
-@dataclass(frozen=True, slots=True)
-class NotRun:
+class NotRun(Struct, frozen=True):
     why: str
 
 
 AnyRun = Run | NotRun
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Runs:
+class Runs(Struct, frozen=True, kw_only=True):
     """{base tests, candidate tests} x {base code, candidate code}, and base once more."""
 
     base: AnyRun
@@ -49,8 +46,7 @@ class Runs:
     candidate_on_base: AnyRun
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
+class Seen(Struct, frozen=True, kw_only=True):
     """The outcomes by id, canaries taken out, and the results that say more about them."""
 
     base: Outcomes

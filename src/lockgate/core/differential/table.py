@@ -2,8 +2,10 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
 from enum import StrEnum
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from lockgate.core.differential.matching import Place, SourceTest, Tests, paired, placed
 from lockgate.core.differential.runs import Seen
@@ -31,8 +33,7 @@ class Kind(StrEnum):
 _PASSING = frozenset({Kind.KEPT, Kind.RENAMED})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class Row(Struct, frozen=True, kw_only=True):
     """One test. `now` are the ids that it has on the change."""
 
     id: str
@@ -44,8 +45,7 @@ class Row:
     after: SourceTest | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class HarnessChange:
+class HarnessChange(Struct, frozen=True):
     """One thing that a change did to the way tests are run, in words."""
 
     file: str
@@ -53,8 +53,7 @@ class HarnessChange:
     line: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChangedFiles:
+class ChangedFiles(Struct, frozen=True, kw_only=True):
     """What a change touched: code, tests with all that belongs to them, how tests are run."""
 
     code: tuple[str, ...] = ()
@@ -63,8 +62,7 @@ class ChangedFiles:
     must_prove: bool = False  # the task says that some test has to tell the change from base
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _View:
+class _View(Struct, frozen=True, kw_only=True):
     seen: Seen
     before: Mapping[str, Place]
     after: Mapping[str, Place]

@@ -1,7 +1,8 @@
 """The differential gate's decision: whether a change keeps what base's tests promise."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from lockgate.core.differential.matching import SourceTest, Tests
 from lockgate.core.differential.runs import (
@@ -32,16 +33,14 @@ _ABSENT = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Kept:
+class Kept(Struct, frozen=True):
     """Whatever was green on base is green on the change."""
 
     rows: tuple[Row, ...]
     findings: tuple[Finding, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Lost:
+class Lost(Struct, frozen=True):
     """Something that was green is not, or the run cannot be believed because of the change."""
 
     rows: tuple[Row, ...]
@@ -49,8 +48,7 @@ class Lost:
     final: bool = False  # no other run can take it back: forged, or ended by our time-out
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(Struct, frozen=True):
     """The change took promises back or changed them, which a human has to want."""
 
     rows: tuple[Row, ...]
@@ -58,8 +56,7 @@ class Asked:
     prompt: str
 
 
-@dataclass(frozen=True, slots=True)
-class Unjudged:
+class Unjudged(Struct, frozen=True):
     why: str
 
 

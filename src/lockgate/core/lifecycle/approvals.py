@@ -1,7 +1,8 @@
 """A human's answer to a gate that waits: yes, no with what is wrong, or a word in between."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from lockgate.core.lifecycle.decision import Decision, Declined, Evidence
 from lockgate.core.lifecycle.evaluation import (

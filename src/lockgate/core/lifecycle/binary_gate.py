@@ -1,27 +1,25 @@
 """S0's gate: exit code 0 passes, any other code fails, and so does a process that gave none."""
 
-from dataclasses import dataclass
 from typing import ClassVar, Literal
+
+from msgspec import Struct
 
 from lockgate.core.model.exits import TRANSIENT_EXITS
 
 _PASSED, _FAILED = 0, 1
 
 
-@dataclass(frozen=True, slots=True)
-class GatePassed:
+class GatePassed(Struct, frozen=True):
     passed: ClassVar[Literal[True]] = True
 
 
-@dataclass(frozen=True, slots=True)
-class NonZeroExit:
+class NonZeroExit(Struct, frozen=True):
     exit_code: int
     passed: ClassVar[Literal[False]] = False
     reason: ClassVar[Literal["NON_ZERO_EXIT"]] = "NON_ZERO_EXIT"
 
 
-@dataclass(frozen=True, slots=True)
-class ProcessKilled:
+class ProcessKilled(Struct, frozen=True):
     """Killed, or out of time: there is no exit code."""
 
     passed: ClassVar[Literal[False]] = False

@@ -1,7 +1,8 @@
 """What a decision looks at, and what comes out of it."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from lockgate.core.model.events import Event
 from lockgate.core.model.results import SingleGateResult
@@ -12,8 +13,7 @@ from lockgate.core.text.task_file import Artifacts
 # Effects: what the world is asked to do once a decision is on disk; each is safe to do twice.
 
 
-@dataclass(frozen=True, slots=True)
-class MirrorTask:
+class MirrorTask(Struct, frozen=True):
     """Write the row's frontmatter into TASK.md and its events into history.jsonl.
 
     `accepted`: with the text that the decision was made on; else the file keeps the one it has.
@@ -22,13 +22,11 @@ class MirrorTask:
     accepted: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class PrepareWorkspace:
+class PrepareWorkspace(Struct, frozen=True):
     """Make the task's clone, unless it is there."""
 
 
-@dataclass(frozen=True, slots=True)
-class SpawnAgent:
+class SpawnAgent(Struct, frozen=True):
     """Start the session of this generation, unless it lives."""
 
     role: Role
@@ -39,41 +37,35 @@ class SpawnAgent:
     agent: str = ""  # where it is not the task's own
 
 
-@dataclass(frozen=True, slots=True)
-class EvaluateGates:
+class EvaluateGates(Struct, frozen=True):
     """Run the task's gates, from the first."""
 
     iteration: int
 
 
-@dataclass(frozen=True, slots=True)
-class NotifyHuman:
+class NotifyHuman(Struct, frozen=True):
     """Tell a human that the task waits for one in this status, and why."""
 
     status: Status
     why: str
 
 
-@dataclass(frozen=True, slots=True)
-class EndSessions:
+class EndSessions(Struct, frozen=True):
     """End every session of the task up to this generation; where a role is named, of it alone."""
 
     upto: int
     role: Role | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class PublishChange:
+class PublishChange(Struct, frozen=True):
     """Show the judged commit as the task's branch in the user's repository."""
 
 
-@dataclass(frozen=True, slots=True)
-class ReleaseWorkspace:
+class ReleaseWorkspace(Struct, frozen=True):
     """Give the workspace back, after its snapshot."""
 
 
-@dataclass(frozen=True, slots=True)
-class DiscardTask:
+class DiscardTask(Struct, frozen=True):
     """Put the files of a deleted task aside."""
 
 
@@ -171,8 +163,7 @@ def wants_fresh(task: Task) -> bool:
     return retry.should_use_fresh_agent(context_exhausted=task.exhausted)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Evidence:
+class Evidence(Struct, frozen=True, kw_only=True):
     """All that a rule may look at. The wheel gathers it; a caller cannot bring its own."""
 
     task: Task
@@ -187,8 +178,7 @@ class Evidence:
     agent_missing: str | None = None  # how to install its agent, where it is not there
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(Struct, frozen=True):
     """The task as it is to be, the events that explain it, the effects that follow."""
 
     task: Task
@@ -200,16 +190,14 @@ class Decision:
     review: str | None = None  # what Lockgate writes below `## Review`
 
 
-@dataclass(frozen=True, slots=True)
-class Declined:
+class Declined(Struct, frozen=True):
     """Why a request that moves no task was not carried out, and what to do instead."""
 
     why: str
     fix: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Refusal:
+class Refusal(Struct, frozen=True, kw_only=True):
     """Why a task did not move from `source` to `target`, which are two different statuses."""
 
     source: Status

@@ -1,7 +1,9 @@
 """An evaluation: which gates are next, what their results mean, and how it ends."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from lockgate.core.lifecycle.decision import (
     Decision,
@@ -127,8 +129,7 @@ def spend(seen: Evidence) -> Task:
 # S3's executor: has the gates run, and says what their results mean together.
 
 
-@dataclass(frozen=True, slots=True)
-class GateExecutor:
+class GateExecutor(Struct, frozen=True):
     """One evaluation to be made; `config` holds the gates that apply, in order."""
 
     config: tuple[GateRef, ...]

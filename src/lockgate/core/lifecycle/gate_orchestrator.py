@@ -1,9 +1,10 @@
 """S0's orchestrator: results alone move a run along its graph; failures in a row escalate."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
+
+from msgspec import Struct
 
 from lockgate.core.lifecycle.binary_gate import GatePassed, GateResult, NonZeroExit, ProcessKilled
 from lockgate.core.model.dag import TaskDAG
@@ -15,23 +16,19 @@ class RunState(StrEnum):
     ESCALATION = "ESCALATION"
 
 
-@dataclass(frozen=True, slots=True)
-class Advance:
+class Advance(Struct, frozen=True):
     next_node_id: str
 
 
-@dataclass(frozen=True, slots=True)
-class Complete:
+class Complete(Struct, frozen=True):
     """The last node passed."""
 
 
-@dataclass(frozen=True, slots=True)
-class Stay:
+class Stay(Struct, frozen=True):
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Escalate:
+class Escalate(Struct, frozen=True):
     """The run is over; a human is asked."""
 
 

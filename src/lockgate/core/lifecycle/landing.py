@@ -1,7 +1,8 @@
 """The turns of a change in the queue: a human lets it land or keeps it, it lands, it goes back."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from lockgate.core.lifecycle.approvals import rejected
 from lockgate.core.lifecycle.decision import Decision, Declined, Evidence, NotifyHuman

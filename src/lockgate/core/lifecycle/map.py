@@ -5,8 +5,9 @@ takes, and the rows of `paused-for-intervention`, it is S2's map, pair by pair.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from itertools import takewhile
+
+from msgspec import Struct
 
 from lockgate.core.lifecycle.decision import (
     Declined,
@@ -30,8 +31,7 @@ from lockgate.core.text.task_file import VERDICT_RULE, Verdict
 # Needs: what an arrow asks of the evidence, answered in words for whoever asked.
 
 
-@dataclass(frozen=True, slots=True)
-class Missing:
+class Missing(Struct, frozen=True):
     """What an arrow still wants, and what to do about it."""
 
     why: str
@@ -189,8 +189,7 @@ REVIEWER = HUMAN | {Actor.REVIEWER}
 ORCHESTRATOR: frozenset[Actor] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(Struct, frozen=True):
     """One arrow. The orchestrator may take each of them; `by` says who else may.
 
     `need` is an artifact, which a human may skip by force; `proof` is never skipped.

@@ -1,7 +1,9 @@
 """The turns: what each call from outside does to a task, as a pure decision."""
 
 import json
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from lockgate.core.lifecycle.decision import (
     Decision,
@@ -44,8 +46,7 @@ S = Status
 NO_SIZE = Size()
 
 
-@dataclass(frozen=True, slots=True)
-class Work:
+class Work(Struct, frozen=True):
     """What an agent's done signal is about."""
 
     checkpoint: Checkpoint
@@ -68,8 +69,7 @@ def handed_on(seen: Evidence, reason: str, work: Work | None) -> Decision:
     return replace(decision, task=replace(task, protected=files), events=(*noted, *decision.events))
 
 
-@dataclass(frozen=True, slots=True)
-class Facts:
+class Facts(Struct, frozen=True):
     """What is known of a change besides its files."""
 
     patch: str = ""
@@ -161,8 +161,7 @@ def _as_feedback(review: str) -> GateFeedback:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Move:
+class Move(Struct, frozen=True):
     """What somebody asks for; an agent's done signal brings the work that it is about."""
 
     target: Status

@@ -2,8 +2,10 @@
 
 import re
 from collections.abc import Collection, Iterable
-from dataclasses import asdict, dataclass, replace
 from itertools import takewhile
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from lockgate.core.lifecycle.decision import (
     Decision,
@@ -31,6 +33,7 @@ from lockgate.core.model.events import (
 )
 from lockgate.core.model.limits import PRIORITIES
 from lockgate.core.model.task import REVIEWS, Actor, Pinned, Role, Status, Task, TaskId
+from lockgate.core.model.values import as_facts
 from lockgate.core.text.markdown import sections
 from lockgate.core.text.task_file import RESERVED
 
@@ -42,8 +45,7 @@ _SLUG = re.compile(r"[^a-z0-9]+")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
-@dataclass(frozen=True, slots=True)
-class Unacceptable:
+class Unacceptable(Struct, frozen=True):
     """Why a value cannot be taken, and what would do."""
 
     why: str
@@ -171,7 +173,7 @@ def deleted(task: Task, now: float) -> Decision | Unacceptable:
             f"cancel it first: lockgate task cancel {task.id}",
         )
     last = replace(task, rev=task.rev + 1, updated=now)
-    return Decision(last, events=(TaskDeleted(repr(asdict(last))),), effects=(DiscardTask(),))
+    return Decision(last, events=(TaskDeleted(repr(as_facts(last))),), effects=(DiscardTask(),))
 
 
 # A human gives a running task the rules that its base branch has now.

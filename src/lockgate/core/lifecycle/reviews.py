@@ -5,7 +5,8 @@ reviews is filled the verdict is computed from the findings.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from lockgate.core.lifecycle.decision import Decision, Declined, Evidence
 from lockgate.core.lifecycle.evaluation import asked_for_again, concluded, wanted

@@ -1,6 +1,6 @@
 """The turns of a session: it begins, it ends, a human asks for another or sits down itself."""
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from lockgate.core.lifecycle.decision import (
     Decision,

@@ -1,8 +1,10 @@
 """The turn of a step that was run: S0's orchestrator decides, and the row keeps its count."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from enum import StrEnum
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from lockgate.core.config.settings import Expect, Step
 from lockgate.core.lifecycle.binary_gate import GateResult
@@ -100,8 +102,7 @@ Told = StepFailed | StepsEscalated
 EVENTS: dict[str, type[Told]] = {"GATE_FAILED": StepFailed, "ESCALATION_TRIGGERED": StepsEscalated}
 
 
-@dataclass(frozen=True, slots=True)
-class Ran:
+class Ran(Struct, frozen=True):
     """A step, the commit it was run on, and what its exit comes to."""
 
     node: str
@@ -109,8 +110,7 @@ class Ran:
     result: GateResult
 
 
-@dataclass(frozen=True, slots=True)
-class Stepped:
+class Stepped(Struct, frozen=True):
     """What the turn does, and S0's word for it."""
 
     decision: Decision

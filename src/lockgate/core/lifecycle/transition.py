@@ -1,9 +1,11 @@
 """What a move changes besides the status: counters, phase, the events that say so, the effects."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import takewhile
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from lockgate.core.lifecycle.decision import (
     Decision,
@@ -124,8 +126,7 @@ def _first(gate: GateRef) -> tuple[str, ...]:
 S = Status
 
 
-@dataclass(frozen=True, slots=True)
-class Arrival:
+class Arrival(Struct, frozen=True):
     """Where a task goes, and why."""
 
     target: Status

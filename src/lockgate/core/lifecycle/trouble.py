@@ -1,14 +1,13 @@
 """What the loop failed to do, and when a human must be told of it."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from lockgate.core.model.findings import normalise
 from lockgate.core.model.limits import SAME_FAILURES
 from lockgate.core.model.task import Task, TaskId
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Trouble:
+class Trouble(Struct, frozen=True, kw_only=True):
     """Why a lane of the loop failed, and how often in a row it has failed in this way."""
 
     why: str

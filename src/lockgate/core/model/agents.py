@@ -1,8 +1,9 @@
 """What is said to an agent's program and what is read from it; no program is started here."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
+
+from msgspec import Struct, field
 
 from lockgate.core.model.task import Role
 
@@ -11,8 +12,7 @@ AGENT_HOME = "/home/agent"
 DOOR = "/run/lockgate"  # the directory with the session's socket and its `lockgate` command
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Job:
+class Job(Struct, frozen=True, kw_only=True):
     """What an agent is asked to do. Paths are those inside the sandbox."""
 
     prompt: str
@@ -27,8 +27,7 @@ class Job:
     workspace: str = WORKSPACE
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Launch:
+class Launch(Struct, frozen=True, kw_only=True):
     """How the agent's program is started inside the sandbox."""
 
     argv: tuple[str, ...]
@@ -39,14 +38,12 @@ class Launch:
     native: str = ""  # the id its program was told to go by, where its output will not say one
 
 
-@dataclass(frozen=True, slots=True)
-class Usage:
+class Usage(Struct, frozen=True):
     usd: float = 0.0
     tokens: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
+class Report(Struct, frozen=True, kw_only=True):
     """What a session's output says of itself. Nothing of it moves a task forward."""
 
     native: str = ""
@@ -71,8 +68,7 @@ class Ending(StrEnum):
     INTERRUPTED = "interrupted"  # the machine went down
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Exit:
+class Exit(Struct, frozen=True, kw_only=True):
     """A session's end as its runner wrote it down; no code where a signal or we ended it."""
 
     ending: Ending
@@ -84,8 +80,7 @@ class Exit:
 USED_UP = frozenset({Ending.MEMORY, Ending.DISK})
 
 
-@dataclass(frozen=True, slots=True)
-class End:
+class End(Struct, frozen=True):
     """All that is known of a session that is over; `spent` is what this run alone has used."""
 
     exit: Exit = Exit(ending=Ending.EXITED)

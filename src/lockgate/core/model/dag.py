@@ -1,37 +1,34 @@
 """A graph of what comes after what, in an order that holds; it orders steps and tasks alike."""
 
 from collections.abc import Collection, Hashable, Iterable, Mapping
-from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 from itertools import pairwise
 from types import MappingProxyType
 from typing import Generic, TypeVar
 
+from msgspec import Struct
+
 Node = TypeVar("Node", bound=Hashable)
 
 
-@dataclass(frozen=True, slots=True)
-class Cycle(Generic[Node]):
+class Cycle(Struct, Generic[Node], frozen=True):
     """Each node of the path comes after the one behind it; the first is also the last."""
 
     path: tuple[Node, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class UnknownNode(Generic[Node]):
+class UnknownNode(Struct, Generic[Node], frozen=True):
     """`node` comes after `named`, which is not in the graph."""
 
     node: Node
     named: Node
 
 
-@dataclass(frozen=True, slots=True)
-class TaskDAG(Generic[Node]):
+class TaskDAG(Struct, Generic[Node], frozen=True):
     """Built by `TaskDAG.of` or `line`; every view of it is read-only."""
 
     order: tuple[Node, ...]
     after: Mapping[Node, tuple[Node, ...]]
-    _next: Mapping[Node, Node] = field(repr=False, compare=False)
 
     @staticmethod
     def of(
@@ -46,21 +43,20 @@ class TaskDAG(Generic[Node]):
         order = _order(edges)
         if len(order) < len(edges):
             return Cycle(_cycle(edges, frozenset(order)))
-        following = dict(pairwise(order))
-        return TaskDAG(order, MappingProxyType(edges), MappingProxyType(following))
+        return TaskDAG(order, MappingProxyType(edges))
 
     @staticmethod
     def line(nodes: Iterable[Node]) -> "TaskDAG[Node]":
         """The graph in which each node comes after the one given before it."""
         order = tuple(dict.fromkeys(nodes))
-        following = dict(pairwise(order))
-        edges = dict.fromkeys(order, ()) | {node: (named,) for named, node in following.items()}
-        return TaskDAG(order, MappingProxyType(edges), MappingProxyType(following))
+        edges = dict.fromkeys(order, ()) | {node: (named,) for named, node in pairwise(order)}
+        return TaskDAG(order, MappingProxyType(edges))
 
     def next_after(self, node: Node) -> Node | None:
         """The node that follows in the order; None after the last one. KeyError for a stranger."""
         self.after[node]
-        return self._next.get(node)
+        place = self.order.index(node) + 1
+        return self.order[place] if place < len(self.order) else None
 
     def ready(self, done: Collection[Node]) -> tuple[Node, ...]:
         """What may start: not done itself, and all that it comes after is."""

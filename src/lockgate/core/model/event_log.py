@@ -2,16 +2,16 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from hashlib import sha256
+
+from msgspec import Struct
 
 from lockgate.core.model.task import TaskId
 
 FIRST_PREV = "0" * 64
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoredEvent:
+class StoredEvent(Struct, frozen=True, kw_only=True):
     seq: int
     time: float
     task: TaskId

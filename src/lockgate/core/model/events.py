@@ -1,23 +1,22 @@
 """Events: what happened, in the past tense, complete enough to explain itself years later."""
 
-from dataclasses import asdict, dataclass
+from msgspec import Struct
 
 from lockgate.core.model.findings import GateFeedback
 from lockgate.core.model.task import Actor, Cause, Checkpoint, Role, Status, TaskId
+from lockgate.core.model.values import as_facts
 
 # Events of an evaluation: what gates and humans said of a change.
 
 
-@dataclass(frozen=True, slots=True)
-class TaskCompletionSignaled:
+class TaskCompletionSignaled(Struct, frozen=True):
     """S3: an agent says that it is done."""
 
     task_id: TaskId
     checkpoint: Checkpoint
 
 
-@dataclass(frozen=True, slots=True)
-class PublishSkipped:
+class PublishSkipped(Struct, frozen=True):
     """The task's branch in the user's repository was left as it is."""
 
     branch: str
@@ -25,30 +24,26 @@ class PublishSkipped:
     why: str
 
 
-@dataclass(frozen=True, slots=True)
-class ChangeTaken:
+class ChangeTaken(Struct, frozen=True):
     """All work in the workspace became one commit, which is what is judged."""
 
     commit: str
     files: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ChangeMended:
+class ChangeMended(Struct, frozen=True):
     """Lockgate has made the author's commits again as one, because git refuses them as they are."""
 
     commit: str
     why: str
 
 
-@dataclass(frozen=True, slots=True)
-class GateEvaluationStarted:
+class GateEvaluationStarted(Struct, frozen=True):
     task_id: TaskId
     iteration: int
 
 
-@dataclass(frozen=True, slots=True)
-class GateCompleted:
+class GateCompleted(Struct, frozen=True):
     """S3: a gate gave its result, which `why` explains."""
 
     task_id: TaskId
@@ -57,24 +52,21 @@ class GateCompleted:
     why: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class ReviewSubmitted:
+class ReviewSubmitted(Struct, frozen=True):
     """A reviewer handed in what it found."""
 
     gate: str
     dimension: str
 
 
-@dataclass(frozen=True, slots=True)
-class HumanReviewRequested:
+class HumanReviewRequested(Struct, frozen=True):
     """S3: a gate waits for a human."""
 
     task_id: TaskId
     prompt: str
 
 
-@dataclass(frozen=True, slots=True)
-class HumanReviewCompleted:
+class HumanReviewCompleted(Struct, frozen=True):
     """S3: a human has answered."""
 
     task_id: TaskId
@@ -82,35 +74,30 @@ class HumanReviewCompleted:
     comment: str
 
 
-@dataclass(frozen=True, slots=True)
-class HumanCommented:
+class HumanCommented(Struct, frozen=True):
     """A human said something and left the gate open."""
 
     comment: str
 
 
-@dataclass(frozen=True, slots=True)
-class AllGatesPassed:
+class AllGatesPassed(Struct, frozen=True):
     task_id: TaskId
     iteration: int
 
 
-@dataclass(frozen=True, slots=True)
-class TaskGatesPassed:
+class TaskGatesPassed(Struct, frozen=True):
     task_id: TaskId
     change_id: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GateFailedRetrying:
+class GateFailedRetrying(Struct, frozen=True, kw_only=True):
     task_id: TaskId
     gate_name: str
     feedback: GateFeedback
     iteration: int
 
 
-@dataclass(frozen=True, slots=True)
-class GateFailedMaxIterations:
+class GateFailedMaxIterations(Struct, frozen=True):
     task_id: TaskId
     feedback: GateFeedback
     iterations: int
@@ -119,16 +106,14 @@ class GateFailedMaxIterations:
 # What happened to a task's steps; S0's names and keys are kept outside.
 
 
-@dataclass(frozen=True, slots=True)
-class StepPassed:
+class StepPassed(Struct, frozen=True):
     """A step's exit was the one it wants, on this commit."""
 
     node_id: str
     commit: str
 
 
-@dataclass(frozen=True, slots=True)
-class StepFailed:
+class StepFailed(Struct, frozen=True):
     """S0's GATE_FAILED; the count has this failure in it."""
 
     node_id: str
@@ -136,8 +121,7 @@ class StepFailed:
     consecutive_failures: int
 
 
-@dataclass(frozen=True, slots=True)
-class StepsEscalated:
+class StepsEscalated(Struct, frozen=True):
     """S0's ESCALATION_TRIGGERED: so many failures in a row that the run is over."""
 
     node_id: str
@@ -145,8 +129,7 @@ class StepsEscalated:
     consecutive_failures: int
 
 
-@dataclass(frozen=True, slots=True)
-class UserEscalated:
+class UserEscalated(Struct, frozen=True):
     """S0's USER_ESCALATION: a human is told, in words."""
 
     node_id: str
@@ -161,28 +144,24 @@ STEP_KEYS = {"node_id": "nodeId", "consecutive_failures": "consecutiveFailures"}
 # Events of the merge train: who may land, who is kept back, what landed.
 
 
-@dataclass(frozen=True, slots=True)
-class LandingApproved:
+class LandingApproved(Struct, frozen=True):
     """A human lets the change land."""
 
 
-@dataclass(frozen=True, slots=True)
-class LandingHeld:
+class LandingHeld(Struct, frozen=True):
     """The change is kept from landing until a human says otherwise."""
 
     why: str
 
 
-@dataclass(frozen=True, slots=True)
-class ChangeLanded:
+class ChangeLanded(Struct, frozen=True):
     """The target was moved to this commit, which has the change."""
 
     commit: str
     change: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TaskCreated:
+class TaskCreated(Struct, frozen=True, kw_only=True):
     summary: str
     branch: str
     agent: str
@@ -190,8 +169,7 @@ class TaskCreated:
     depends_on: tuple[TaskId, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TaskImported:
+class TaskImported(Struct, frozen=True, kw_only=True):
     """A TASK.md unknown to the database became a task."""
 
     summary: str
@@ -200,20 +178,17 @@ class TaskImported:
     crash_count: int
 
 
-@dataclass(frozen=True, slots=True)
-class SummaryChanged:
+class SummaryChanged(Struct, frozen=True):
     summary: str
 
 
-@dataclass(frozen=True, slots=True)
-class GoalChanged:
+class GoalChanged(Struct, frozen=True):
     """A human said what the task is for; reviewers judge by that."""
 
     goal: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StatusChanged:
+class StatusChanged(Struct, frozen=True, kw_only=True):
     source: Status
     target: Status
     actor: Actor
@@ -221,8 +196,7 @@ class StatusChanged:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class MoveForced:
+class MoveForced(Struct, frozen=True):
     """A human skipped what an arrow asks for; `missing` says what was not there."""
 
     target: Status
@@ -230,8 +204,7 @@ class MoveForced:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class AutoAdvanced:
+class AutoAdvanced(Struct, frozen=True):
     """S2: a session ended, its artifact was there, and the task moved."""
 
     source: Status
@@ -239,8 +212,7 @@ class AutoAdvanced:
     reason: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AgentCrashed:
+class AgentCrashed(Struct, frozen=True, kw_only=True):
     """S2: a session ended and its artifact is not there."""
 
     timestamp: str
@@ -249,54 +221,46 @@ class AgentCrashed:
     reason: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionStarted:
+class SessionStarted(Struct, frozen=True, kw_only=True):
     session: str
     role: Role
     round: int
     generation: int
 
 
-@dataclass(frozen=True, slots=True)
-class SessionEnded:
+class SessionEnded(Struct, frozen=True):
     session: str
     role: Role
 
 
-@dataclass(frozen=True, slots=True)
-class SessionInterrupted:
+class SessionInterrupted(Struct, frozen=True):
     """The machine went down under it: nobody's fault, and it is taken up again."""
 
     session: str
 
 
-@dataclass(frozen=True, slots=True)
-class UsageLimited:
+class UsageLimited(Struct, frozen=True):
     """The agent's plan lets it do no more for now; the task goes on by itself."""
 
     session: str
     until: float
 
 
-@dataclass(frozen=True, slots=True)
-class AgentRespawned:
+class AgentRespawned(Struct, frozen=True):
     """A human asked for an agent anew."""
 
     role: Role
 
 
-@dataclass(frozen=True, slots=True)
-class TaskTakenOver:
+class TaskTakenOver(Struct, frozen=True):
     """A human sits in the workspace now."""
 
 
-@dataclass(frozen=True, slots=True)
-class TaskHandedBack:
+class TaskHandedBack(Struct, frozen=True):
     """The human is done; the work is judged like any other."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TaskRepinned:
+class TaskRepinned(Struct, frozen=True, kw_only=True):
     """A human gave it the rules of its base as it is now; `before` is the old ones' hash."""
 
     base_commit: str
@@ -304,35 +268,30 @@ class TaskRepinned:
     before: str
 
 
-@dataclass(frozen=True, slots=True)
-class TaskTroubled:
+class TaskTroubled(Struct, frozen=True):
     """Lockgate failed several times in the same way to do its part for the task."""
 
     why: str
 
 
-@dataclass(frozen=True, slots=True)
-class TaskRecovered:
+class TaskRecovered(Struct, frozen=True):
     """What had failed was done after all."""
 
 
-@dataclass(frozen=True, slots=True)
-class ArtifactTampered:
+class ArtifactTampered(Struct, frozen=True):
     """TASK.md's frontmatter said something else than the row; it was put back."""
 
     found: str
 
 
-@dataclass(frozen=True, slots=True)
-class AttemptFailed:
+class AttemptFailed(Struct, frozen=True):
     """One more failed attempt in the task's life (S4)."""
 
     attempts: int
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Escalation:
+class Escalation(Struct, frozen=True):
     """S4: the threshold is reached and the task waits for a human."""
 
     task_id: TaskId
@@ -340,15 +299,13 @@ class Escalation:
     state: str = Status.PAUSED_FOR_INTERVENTION.name
 
 
-@dataclass(frozen=True, slots=True)
-class Resumed:
+class Resumed(Struct, frozen=True):
     """A human took the task out of its pause."""
 
     directive: str
 
 
-@dataclass(frozen=True, slots=True)
-class TaskDeleted:
+class TaskDeleted(Struct, frozen=True):
     """The task's last words: its whole row."""
 
     task: str
@@ -466,7 +423,7 @@ def type_of(event: Event) -> str:
 def payload(event: Event) -> dict[str, object]:
     """The event's data as it leaves the program: the source's keys, statuses as stored."""
     spelling = _SPELLING.get(type(event), {})
-    return {spelling.get(key, key): _plain(value) for key, value in asdict(event).items()}
+    return {spelling.get(key, key): _plain(value) for key, value in as_facts(event).items()}
 
 
 def _plain(value: object) -> object:

@@ -3,8 +3,9 @@
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec import Struct
 
 # What is left of a text once all that differs from run to run is taken out.
 
@@ -38,23 +39,20 @@ class Priority(StrEnum):
     P3_SUGGESTION = "P3"  # optional
 
 
-@dataclass(frozen=True, slots=True)
-class Location:
+class Location(Struct, frozen=True):
     file: str
     line: int | None = None
     column: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(Struct, frozen=True):
     priority: Priority
     issue: str
     location: Location | None = None
     suggestion: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GateFeedback:
+class GateFeedback(Struct, frozen=True, kw_only=True):
     """What one failed gate has to say to the agent."""
 
     gate_name: str
@@ -66,8 +64,7 @@ class GateFeedback:
 BLOCKING = frozenset({Priority.P0_CRITICAL, Priority.P1_MAJOR})
 
 
-@dataclass(frozen=True, slots=True)
-class Identity:
+class Identity(Struct, frozen=True):
     """What stays the same about a finding from one iteration to the next."""
 
     gate: str
@@ -75,8 +72,7 @@ class Identity:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Compared:
+class Compared(Struct, frozen=True):
     """The findings of two evaluations: only now, in both (as they are now), only before."""
 
     new: tuple[Finding, ...]

@@ -1,8 +1,10 @@
 """Configured gates: their kinds, how a list goes over a formula, and the waves they run in."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 from enum import StrEnum
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from lockgate.core.model.task import GateKind
 
@@ -51,8 +53,7 @@ class Report(StrEnum):
     GENERIC = "generic"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Placement:
+class Placement(Struct, frozen=True, kw_only=True):
     """When and beside what a gate runs; the same for every kind."""
 
     serial: bool
@@ -62,8 +63,7 @@ class Placement:
     when: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CommandGate:
+class CommandGate(Struct, frozen=True, kw_only=True):
     """A shell command whose exit decides. An empty command is a problem, never a pass."""
 
     name: str
@@ -74,8 +74,7 @@ class CommandGate:
     report: Report | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DifferentialGate:
+class DifferentialGate(Struct, frozen=True, kw_only=True):
     """The test command over {base tests, candidate tests} x {base code, candidate code}."""
 
     name: str
@@ -86,8 +85,7 @@ class DifferentialGate:
     report: Report | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ParallelReviewGate:
+class ParallelReviewGate(Struct, frozen=True, kw_only=True):
     """One reviewer a dimension, then synthesis. What an advisory one finds never blocks."""
 
     name: str
@@ -105,8 +103,7 @@ class ParallelReviewGate:
         return tuple(it for it in self.reviewers if it not in self.advisory)
 
 
-@dataclass(frozen=True, slots=True)
-class MultipassReviewGate:
+class MultipassReviewGate(Struct, frozen=True):
     """One reviewer, pass after pass, until it says that it has converged."""
 
     name: str
@@ -114,8 +111,7 @@ class MultipassReviewGate:
     reviewer: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class HumanGate:
+class HumanGate(Struct, frozen=True):
     name: str
     place: Placement
     prompt: str = APPROVE
@@ -124,8 +120,7 @@ class HumanGate:
 Gate = CommandGate | DifferentialGate | ParallelReviewGate | MultipassReviewGate | HumanGate
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WrittenGate:
+class WrittenGate(Struct, frozen=True, kw_only=True):
     """One `[[gates.list]]` entry as it stands in a file; None is a key that was not written."""
 
     name: str

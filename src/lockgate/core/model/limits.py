@@ -12,8 +12,9 @@
 1) when a human takes the task out of stuck or paused-for-intervention.
 """
 
-from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec import Struct
 
 PRIORITIES = range(1, 6)  # of tasks; the first is the most urgent
 ESCALATION_THRESHOLD = 5
@@ -29,8 +30,7 @@ LARGE_FILES, LARGE_BYTES = 200, 1_000_000  # a change of more is said to be larg
 SAME_FAILURES = 3  # of a lane of the loop, in the same way, before a human is told
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class Limits(Struct, frozen=True, kw_only=True):
     """S0's, S1's, S2's and S4's limits, as `[limits]` sets them."""
 
     step_failures: int = MAX_CONSECUTIVE_FAILURES
@@ -50,8 +50,7 @@ class Strategy(StrEnum):
     AUTO = "auto"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RetryConfig:
+class RetryConfig(Struct, frozen=True, kw_only=True):
     """S3's limits on the evaluation loop, as `[retry]` sets them."""
 
     strategy: Strategy = Strategy.AUTO

@@ -1,9 +1,11 @@
 """A value without the secrets in it, however deep they lie."""
 
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import fields, is_dataclass, replace
 from enum import Enum
 from typing import TypeVar, cast
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from lockgate.core.model.secrets import Hide
 
@@ -26,14 +28,14 @@ def _redacted(it: object, hide: Hide) -> object:
         if isinstance(it, kind):
             make = cast("Callable[[Iterable[object]], object]", kind)
             return make(_redacted(part, hide) for part in cast("Iterable[object]", it))
-    if is_dataclass(it) and not isinstance(it, type):
+    if isinstance(it, Struct):
         return _redacted_fields(it, hide)
     return it
 
 
-def _redacted_fields(it: object, hide: Hide) -> object:
+def _redacted_fields(it: Struct, hide: Hide) -> Struct:
     """The very object where nothing in it changes."""
-    before = {field.name: getattr(it, field.name) for field in fields(it)}  # type: ignore[arg-type]  # a dataclass
+    before = {name: getattr(it, name) for name in it.__struct_fields__}
     after = {name: _redacted(value, hide) for name, value in before.items()}
     changed = {name: value for name, value in after.items() if value != before[name]}
-    return replace(it, **changed) if changed else it  # type: ignore[type-var]  # a dataclass
+    return replace(it, **changed) if changed else it

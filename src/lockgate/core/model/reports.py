@@ -1,9 +1,10 @@
 """What a report says about tests and code, and how far it is believed beside the exit code."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import ClassVar
+
+from msgspec import Struct
 
 from lockgate.core.model.findings import Finding, Location, blocks, by_priority
 from lockgate.core.model.gates import Report
@@ -33,8 +34,7 @@ _RANK = {outcome: rank for rank, outcome in enumerate(_WORSE)}
 FAILING = frozenset({Outcome.FAILED, Outcome.ERROR})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TestResult:
+class TestResult(Struct, frozen=True, kw_only=True):
     """One test, by an id that is the same in every run."""
 
     __test__: ClassVar[bool] = False  # a result is nothing that pytest should collect
@@ -45,8 +45,7 @@ class TestResult:
     message: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReportRead:
+class ReportRead(Struct, frozen=True, kw_only=True):
     """What reports say. `tests` is None where they name no tests."""
 
     format: Report
@@ -56,31 +55,27 @@ class ReportRead:
     flaw: str = ""  # the file that is not complete, where it is known
 
 
-@dataclass(frozen=True, slots=True)
-class Unreadable:
+class Unreadable(Struct, frozen=True):
     """The report that was asked for is not there."""
 
     why: str
 
 
-@dataclass(frozen=True, slots=True)
-class Good:
+class Good(Struct, frozen=True):
     """Exit 0, and no report contradicts. `tests_passed` is None where no report names tests."""
 
     tests_passed: tuple[str, ...] | None
     findings: tuple[Finding, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Bad:
+class Bad(Struct, frozen=True):
     """The work is not good enough."""
 
     why: str
     findings: tuple[Finding, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class NoJudgement:
+class NoJudgement(Struct, frozen=True):
     """What was seen proves neither."""
 
     why: str

@@ -1,13 +1,12 @@
 """What gates say: one gate's result, and the result of all of them together (S3)."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from lockgate.core.model.findings import Finding, GateFeedback
 from lockgate.core.model.task import Task
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Proof:
+class Proof(Struct, frozen=True, kw_only=True):
     """That something ran: what, on which candidate, under which rules, and how it ended."""
 
     ran: tuple[str, ...]
@@ -20,8 +19,7 @@ class Proof:
     tests_passed: tuple[str, ...] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Passed:
+class Passed(Struct, frozen=True):
     """Good enough. What was found all the same does not block; `asks` are files for a human."""
 
     gate: str
@@ -30,24 +28,21 @@ class Passed:
     asks: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Failed:
+class Failed(Struct, frozen=True):
     """Not good enough; the agent gets the findings."""
 
     gate: str
     findings: tuple[Finding, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Waiting:
+class Waiting(Struct, frozen=True):
     """A human has not answered yet."""
 
     gate: str
     prompt: str
 
 
-@dataclass(frozen=True, slots=True)
-class Broken:
+class Broken(Struct, frozen=True):
     """The gate could not judge, which says nothing about the work and costs it nothing."""
 
     gate: str
@@ -57,13 +52,11 @@ class Broken:
 SingleGateResult = Passed | Failed | Waiting | Broken
 
 
-@dataclass(frozen=True, slots=True)
-class AllPassed:
+class AllPassed(Struct, frozen=True):
     gate_results: tuple[Passed, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class EvaluationFailed:
+class EvaluationFailed(Struct, frozen=True):
     """S3's `Failed`; here that word is one gate's."""
 
     failed_gate: str
@@ -71,8 +64,7 @@ class EvaluationFailed:
     passed_gates: tuple[Passed, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class GateError:
+class GateError(Struct, frozen=True):
     """The evaluation has no result, because this gate has none."""
 
     gate: str

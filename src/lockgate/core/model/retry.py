@@ -1,9 +1,11 @@
 """What follows a failed try: of a sandboxed call, of an iteration; and when failures repeat."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from hashlib import sha256
 from types import MappingProxyType
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from lockgate.core.model.exits import ErrorClassifier
 from lockgate.core.model.findings import GateFeedback, Identity, identity, normalise
@@ -19,16 +21,14 @@ from lockgate.core.model.task import AgentPhase, IterationOutcome, IterationReco
 RETRYABLE = frozenset({AgentPhase.GREEN, AgentPhase.VERIFY})
 
 
-@dataclass(frozen=True, slots=True)
-class ToolCall:
+class ToolCall(Struct, frozen=True):
     """What to run. The id names this one call; the same command run again has another id."""
 
     id: str
     argv: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ToolResult:
+class ToolResult(Struct, frozen=True):
     """How one attempt ended. No exit code means killed; `timed_out`, that our own limit did it."""
 
     exit_code: int | None
@@ -36,25 +36,21 @@ class ToolResult:
     timed_out: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class RetryOptions:
+class RetryOptions(Struct, frozen=True):
     max_attempts: int = MAX_ATTEMPTS
     base_delay_ms: int = BASE_DELAY_MS
     backoff_multiplier: float = BACKOFF_MULTIPLIER
 
 
-@dataclass(frozen=True, slots=True)
-class Accept:
+class Accept(Struct, frozen=True):
     """The result goes to the caller as it is."""
 
 
-@dataclass(frozen=True, slots=True)
-class RetryAfter:
+class RetryAfter(Struct, frozen=True):
     delay_ms: float
 
 
-@dataclass(frozen=True, slots=True)
-class Exhausted:
+class Exhausted(Struct, frozen=True):
     """No further attempt; `transient` when the last one failed for its surroundings."""
 
     transient: bool
@@ -82,16 +78,14 @@ REPEATS_OF_A_CALL = 3
 REPEATS_OF_FINDINGS = 2
 
 
-@dataclass(frozen=True, slots=True)
-class Command:
+class Command(Struct, frozen=True):
     """What makes two calls the same one: the id differs each time, this does not."""
 
     argv: tuple[str, ...]
     phase: AgentPhase
 
 
-@dataclass(frozen=True, slots=True)
-class Streak:
+class Streak(Struct, frozen=True):
     """How often in a row a command failed with this fingerprint."""
 
     fingerprint: str
@@ -156,8 +150,7 @@ def _identities(feedback: GateFeedback) -> frozenset[Identity]:
 __all__ = ["IterationOutcome", "IterationRecord", "RetryController"]
 
 
-@dataclass(frozen=True, slots=True)
-class RetryController:
+class RetryController(Struct, frozen=True):
     task_id: TaskId
     config: RetryConfig
     history: tuple[IterationRecord, ...] = ()

@@ -1,8 +1,9 @@
 """The nouns: a task, its status and phase, its sessions and reviewers, and who acts on it."""
 
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NewType
+
+from msgspec import Struct, field
 
 from lockgate.core.model.findings import GateFeedback
 from lockgate.core.model.limits import LARGE_BYTES, LARGE_FILES, Limits, RetryConfig
@@ -10,8 +11,7 @@ from lockgate.core.model.limits import LARGE_BYTES, LARGE_FILES, Limits, RetryCo
 # Seats: the reviewers that an evaluation has asked for, and what became of each.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Seat:
+class Seat(Struct, frozen=True, kw_only=True):
     """One reviewer of one gate: a dimension, a pass, or the synthesis."""
 
     gate: str
@@ -94,16 +94,14 @@ class GateKind(StrEnum):
 REVIEWS = frozenset({GateKind.PARALLEL_REVIEW, GateKind.MULTIPASS_REVIEW})
 
 
-@dataclass(frozen=True, slots=True)
-class Working:
+class Working(Struct, frozen=True):
     """An agent works on the task."""
 
     agent_id: str
     iteration: int
 
 
-@dataclass(frozen=True, slots=True)
-class Evaluating:
+class Evaluating(Struct, frozen=True):
     """The agent signalled that it is done; gates are being evaluated."""
 
     agent_id: str
@@ -111,8 +109,7 @@ class Evaluating:
     gate_index: int
 
 
-@dataclass(frozen=True, slots=True)
-class NeedsFixes:
+class NeedsFixes(Struct, frozen=True):
     """A gate failed; its feedback goes back to an agent."""
 
     agent_id: str
@@ -120,16 +117,14 @@ class NeedsFixes:
     feedback: GateFeedback
 
 
-@dataclass(frozen=True, slots=True)
-class GatesPassed:
+class GatesPassed(Struct, frozen=True):
     """Every gate passed; ready for the merge queue."""
 
     agent_id: str
     completed_at: float
 
 
-@dataclass(frozen=True, slots=True)
-class Stuck:
+class Stuck(Struct, frozen=True):
     """A limit was reached; a human is needed."""
 
     agent_id: str
@@ -137,8 +132,7 @@ class Stuck:
     last_feedback: GateFeedback
 
 
-@dataclass(frozen=True, slots=True)
-class Failed:
+class Failed(Struct, frozen=True):
     """Not to be retried."""
 
     reason: str
@@ -153,8 +147,7 @@ class IterationOutcome(StrEnum):
     FAILED_MAX_ITERATIONS = "FailedMaxIterations"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IterationRecord:
+class IterationRecord(Struct, frozen=True, kw_only=True):
     """One iteration as it ended: who worked, and what the gates said."""
 
     iteration: int
@@ -163,8 +156,7 @@ class IterationRecord:
     feedback: GateFeedback | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class GateRef:
+class GateRef(Struct, frozen=True):
     """A configured gate, as much of it as a decision needs."""
 
     name: str
@@ -177,8 +169,7 @@ class GateRef:
     agent: str = ""  # the reviewers' harness, where it is not the author's
 
 
-@dataclass(frozen=True, slots=True)
-class Budget:
+class Budget(Struct, frozen=True):
     """What a task's agents may use up; 0 is no limit."""
 
     usd: float = 0.0
@@ -186,8 +177,7 @@ class Budget:
     minutes: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Approval:
+class Approval(Struct, frozen=True):
     """A human's yes to one gate; it holds for this patch and no other."""
 
     gate: str
@@ -195,8 +185,7 @@ class Approval:
     comment: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Size:
+class Size(Struct, frozen=True):
     """How much a change is: the files that differ, and the bytes that it adds to them."""
 
     files: int = 0
@@ -207,8 +196,7 @@ class Size:
         return self.files > LARGE_FILES or self.added > LARGE_BYTES
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Checkpoint:
+class Checkpoint(Struct, frozen=True, kw_only=True):
     """What was there when an agent, or its hook, called; the files are seen, the rest is said."""
 
     sequence: int
@@ -218,8 +206,7 @@ class Checkpoint:
     confidence: float | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pinned:
+class Pinned(Struct, frozen=True, kw_only=True):
     """The rules a task started with. They do not move while it runs."""
 
     base_commit: str
@@ -236,8 +223,7 @@ class Pinned:
     steps: tuple[str, ...] = ()  # their names, each behind those that it comes after
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Task:
+class Task(Struct, frozen=True, kw_only=True):
     """One piece of work: one TASK.md, one branch, one workspace. Its row holds every counter."""
 
     id: TaskId
@@ -289,8 +275,7 @@ class Task:
     pinned: Pinned | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Session:
+class Session(Struct, frozen=True, kw_only=True):
     """One run of an agent. Its token, kept as a hash, lets it act as its role on its task."""
 
     id: SessionId

@@ -1,8 +1,9 @@
 """What each agent is told: one text a state, with its own role's instructions and no other's."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import cast
+
+from msgspec import Struct
 
 from lockgate.core.lifecycle.map import last_round, steps_left
 from lockgate.core.model.findings import GateFeedback
@@ -33,8 +34,7 @@ _HANDOFF = """\
    UNCERTAIN: what you are not sure of"""
 
 
-@dataclass(frozen=True, slots=True)
-class Before:
+class Before(Struct, frozen=True):
     """What an earlier agent left behind, for one that knows nothing of it."""
 
     work_summary: str = ""

@@ -1,12 +1,11 @@
 """What each reviewer looks for, as data: a guide a dimension, and the passes of one reviewer."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from lockgate.core.model.gates import Dimension
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Guide:
+class Guide(Struct, frozen=True, kw_only=True):
     """What one dimension looks for, what each priority means in it, and what it leaves alone."""
 
     looks_for: str
@@ -17,8 +16,7 @@ class Guide:
     not_yours: str
 
 
-@dataclass(frozen=True, slots=True)
-class Pass:
+class Pass(Struct, frozen=True):
     name: str
     looks_for: str
 

@@ -2,8 +2,10 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import cast
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from lockgate.core.model.findings import Finding, Location, Priority, blocks
 from lockgate.core.text.task_file import Verdict
@@ -18,8 +20,7 @@ _DIGITS = 18
 _SHOWN = 60
 
 
-@dataclass(frozen=True, slots=True)
-class Submission:
+class Submission(Struct, frozen=True):
     """One reviewer's word. `converged` says that another pass would find nothing."""
 
     verdict: Verdict
@@ -28,8 +29,7 @@ class Submission:
     converged: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
+class Group(Struct, frozen=True):
     """Findings that are one problem, by the numbers they were shown with, in new words."""
 
     of: tuple[int, ...]
@@ -37,27 +37,23 @@ class Group:
     suggestion: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Joined:
+class Joined(Struct, frozen=True):
     groups: tuple[Group, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
+class Problem(Struct, frozen=True):
     """Why nothing was handed in, in words by which its author can mend it."""
 
     why: str
 
 
-@dataclass(frozen=True, slots=True)
-class _Object:
+class _Object(Struct, frozen=True):
     """A JSON object, each key once."""
 
     values: Mapping[str, object]
 
 
-@dataclass(frozen=True, slots=True)
-class _Key:
+class _Key(Struct, frozen=True):
     """What a key may hold; one that is not required may also be null."""
 
     holds: Callable[[object], bool]

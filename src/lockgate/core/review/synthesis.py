@@ -1,7 +1,8 @@
 """Synthesis: the findings of several reviewers as one list, where nothing that blocks is lost."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from lockgate.core.model.findings import (
     Finding,

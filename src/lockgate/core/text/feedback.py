@@ -3,7 +3,9 @@
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from lockgate.core.model.findings import Finding, GateFeedback, Location, Priority, blocks, compared
 from lockgate.core.model.results import Broken, Failed, Passed, SingleGateResult, Waiting
@@ -15,8 +17,7 @@ from lockgate.core.text.task_file import Verdict
 APART = ", "  # between the names of gates that failed together
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
+class Progress(Struct, frozen=True, kw_only=True):
     """`still_there` has a word for each finding of now, in order.
 
     `elsewhere` is what gates found before that did not fail now: they passed, or did not get to it.

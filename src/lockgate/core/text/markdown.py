@@ -1,9 +1,10 @@
 """The part of CommonMark that TASK.md needs: each line's kind, and a text's sections."""
 
 import re
-from dataclasses import dataclass
 from enum import Enum, auto
 from typing import NamedTuple
+
+from msgspec import Struct
 
 QUOTE = 0  # on the stack of containers; a list item is there as its content's offset, 2 or more
 DEEPEST = 50  # markers nested deeper are read as text, so that time stays linear
@@ -239,8 +240,7 @@ def _html(text: str, *, alone: bool) -> _HtmlRule | None:
 SECTION_LEVEL = 2
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Section:
+class Section(Struct, frozen=True, kw_only=True):
     """`start` is where its heading begins, `end` where the next level-1 or level-2 heading does."""
 
     title: str

@@ -3,7 +3,8 @@
 import posixpath
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from lockgate.core.model.task import Pinned, Task
 from lockgate.core.text.paths import matching
@@ -104,8 +105,7 @@ Blobs = Mapping[str, str]  # path → mode and id of its blob, with a space betw
 Text = Callable[[str], str]  # what a blob, given as mode and id, holds
 
 
-@dataclass(frozen=True, slots=True)
-class Swapped:
+class Swapped(Struct, frozen=True):
     """How a reviewer's files differ from the change: paths that go, and base's entries by path."""
 
     gone: tuple[str, ...]

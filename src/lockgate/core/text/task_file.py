@@ -3,8 +3,10 @@
 import hashlib
 import re
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, replace
 from enum import StrEnum
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from lockgate.core.model.task import Role, Task
 from lockgate.core.text.markdown import Blocks, Kind, Section, closer, one_newline, sections
@@ -12,8 +14,7 @@ from lockgate.core.text.markdown import Blocks, Kind, Section, closer, one_newli
 MOST = 1_000_000
 
 
-@dataclass(frozen=True, slots=True)
-class Readable:
+class Readable(Struct, frozen=True):
     """The text of one reading; `digest` is of the very bytes."""
 
     frontmatter: str | None
@@ -21,13 +22,11 @@ class Readable:
     digest: str
 
 
-@dataclass(frozen=True, slots=True)
-class Missing:
+class Missing(Struct, frozen=True):
     """There is no such file."""
 
 
-@dataclass(frozen=True, slots=True)
-class Unreadable:
+class Unreadable(Struct, frozen=True):
     """Something is there that is no honest text file. Three parts, as in an error's message."""
 
     what: str
@@ -38,8 +37,7 @@ class Unreadable:
 TaskText = Readable | Missing | Unreadable
 
 
-@dataclass(frozen=True, slots=True)
-class BrokenFrontmatter:
+class BrokenFrontmatter(Struct, frozen=True):
     """Why the frontmatter is not what TASK.md may hold, and the line of the file, from 1."""
 
     why: str
@@ -99,8 +97,7 @@ class Verdict(StrEnum):
     FAIL = "fail"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Artifacts:
+class Artifacts(Struct, frozen=True, kw_only=True):
     """What is there of a task's Handoff and Review, and in words what is wrong with the rest."""
 
     handoff: str | None = None

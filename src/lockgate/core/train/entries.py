@@ -1,7 +1,8 @@
 """Tasks that wait to land, as the planner sees them."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from lockgate.core.config.settings import MergeMode, Settings
 from lockgate.core.model.findings import Finding, by_priority
@@ -16,8 +17,7 @@ from lockgate.core.train.model import Change, Commit, Entry, Green, Red, Result
 SHOWN = 20  # findings that a dropped change is told of
 
 
-@dataclass(frozen=True, slots=True)
-class Waits:
+class Waits(Struct, frozen=True):
     """A task in the queue, the tasks that must land before it, and how many had when it came."""
 
     task: Task

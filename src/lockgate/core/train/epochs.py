@@ -4,15 +4,15 @@ Each orchestrator raises the epoch when it starts. Only the newest writes down w
 land, and settles it. An earlier one may be frozen with its push still to come.
 """
 
-from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec import Struct
 
 PUSH_WITHIN = 180.0  # seconds from before the last look at the epoch until a push is ended
 LOST_AFTER = 210.0  # seconds from a new epoch until a push of an earlier one can come no more
 
 
-@dataclass(frozen=True, slots=True)
-class Term:
+class Term(Struct, frozen=True):
     """An orchestrator's epoch, and when it was raised by that orchestrator's own clock."""
 
     epoch: int = 0

@@ -14,9 +14,10 @@ orchestrator is not running any more, and is started again. No place in the queu
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NewType
+
+from msgspec import Struct, field
 
 from lockgate.core.model.task import TaskId
 
@@ -24,16 +25,14 @@ Commit = NewType("Commit", str)
 Tree = NewType("Tree", str)
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(Struct, frozen=True):
     """What a task would add: the commit that its gates judged."""
 
     task: TaskId
     commit: Commit
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class Entry(Struct, frozen=True, kw_only=True):
     """One change in the queue; `entered` is how many changes had landed when it came."""
 
     change: Change
@@ -44,16 +43,14 @@ class Entry:
     held: str = ""  # why a human must say yes first
 
 
-@dataclass(frozen=True, slots=True)
-class Built:
+class Built(Struct, frozen=True):
     """The changes merge: this commit, with this tree, has them all."""
 
     commit: Commit
     tree: Tree
 
 
-@dataclass(frozen=True, slots=True)
-class Conflict:
+class Conflict(Struct, frozen=True):
     """This task's change does not merge onto what is in front of it, in these files."""
 
     task: TaskId
@@ -61,8 +58,7 @@ class Conflict:
     files: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(Struct, frozen=True):
     """Changes in their order on top of one commit: the tip, or the candidate in front."""
 
     onto: Commit
@@ -70,20 +66,17 @@ class Candidate:
     outcome: Built | Conflict
 
 
-@dataclass(frozen=True, slots=True)
-class Green:
+class Green(Struct, frozen=True):
     """Every gate of the train passed on the tree."""
 
 
-@dataclass(frozen=True, slots=True)
-class Red:
+class Red(Struct, frozen=True):
     """A gate failed on the tree, for good: the retry protocol is behind it."""
 
     evidence: str
 
 
-@dataclass(frozen=True, slots=True)
-class Broken:
+class Broken(Struct, frozen=True):
     """A gate could not judge the tree; that says nothing about the work."""
 
     why: str
@@ -92,8 +85,7 @@ class Broken:
 Result = Green | Red | Broken
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Queue:
+class Queue(Struct, frozen=True, kw_only=True):
     """All that the planner looks at; `blocked` is why the target cannot be moved, if it cannot."""
 
     tip: Built
@@ -107,31 +99,27 @@ class Queue:
     blocked: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class CancelTest:
+class CancelTest(Struct, frozen=True):
     """Nobody needs the answer any more."""
 
     tree: Tree
 
 
-@dataclass(frozen=True, slots=True)
-class Drop:
+class Drop(Struct, frozen=True):
     """The change goes back to its agent; what it met on the tip is the reason."""
 
     task: TaskId
     reason: Conflict | Red
 
 
-@dataclass(frozen=True, slots=True)
-class SetAside:
+class SetAside(Struct, frozen=True):
     """The change could not be judged, and the tip could: a human looks; nobody is charged."""
 
     task: TaskId
     why: str
 
 
-@dataclass(frozen=True, slots=True)
-class Land:
+class Land(Struct, frozen=True):
     """Move the target from `expected` to `commit`, or not at all if it is elsewhere by now."""
 
     expected: Commit
@@ -140,29 +128,25 @@ class Land:
     tasks: tuple[TaskId, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Build:
+class Build(Struct, frozen=True):
     """Merge the changes onto the commit, and keep what comes of it as a candidate."""
 
     onto: Commit
     changes: tuple[Change, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class CheckTip:
+class CheckTip(Struct, frozen=True):
     """Test the target as it is: something failed on it, and it may be the tip's own fault."""
 
     tip: Built
 
 
-@dataclass(frozen=True, slots=True)
-class StartTest:
+class StartTest(Struct, frozen=True):
     candidate: Built
     tasks: tuple[TaskId, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Hold:
+class Hold(Struct, frozen=True):
     """Nothing to do but to say so; it is planned anew for as long as it is so."""
 
     why: str
@@ -184,8 +168,7 @@ class Standing(StrEnum):
     HELD = "held"
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Struct, frozen=True):
     """The places of a queue are in the order in which its changes would land."""
 
     task: TaskId

@@ -11,8 +11,9 @@ before it has passed, or stands on the tip.
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from itertools import islice, takewhile
+
+from msgspec import Struct, field
 
 from lockgate.core.model.limits import PRIORITIES
 from lockgate.core.model.task import TaskId
@@ -35,8 +36,7 @@ from lockgate.core.train.model import (
 LANDINGS_A_LEVEL = 10
 
 
-@dataclass(frozen=True, slots=True)
-class Coupled:
+class Coupled(Struct, frozen=True):
     """A candidate with its place in the train; no result is a test that runs, or is to start."""
 
     built: Built
@@ -44,16 +44,14 @@ class Coupled:
     result: Green | None
 
 
-@dataclass(frozen=True, slots=True)
-class Aside:
+class Aside(Struct, frozen=True):
     """Why a change is not in the train. On the tip, nothing in front of it can be the reason."""
 
     reason: Conflict | Red | Broken
     on_tip: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Train:
+class Train(Struct, frozen=True, kw_only=True):
     coupled: tuple[Coupled, ...]
     sidings: tuple[Coupled, ...]  # tested beside the train
     aside: dict[TaskId, Aside]
@@ -121,8 +119,7 @@ def _suspects(queue: Queue) -> set[Change]:
 Group = tuple[Change, ...]
 
 
-@dataclass(slots=True)
-class _Walk:
+class _Walk(Struct):
     """Where the walk is, what it has passed, and who is still in line."""
 
     queue: Queue

@@ -4,7 +4,9 @@ Base's version of it must agree with the change's own, in a run of its own, and 
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from lockgate.core.model.findings import Finding, Location, Priority
 from lockgate.core.model.results import Broken, Failed, Passed, SingleGateResult, Waiting
@@ -18,8 +20,7 @@ LONGEST = 4000  # characters of what a run said
 REMEDY = "leave what the gate runs as it is on base; a change of it alone shows whether it agrees"
 
 
-@dataclass(frozen=True, slots=True)
-class Edit:
+class Edit(Struct, frozen=True):
     """An entry that both sides do not have alike; as the change has it, else as base has it."""
 
     entry: Entry
@@ -105,8 +106,7 @@ def _parts(entry: Entry, package: Mapping[str, object]) -> Iterator[str]:
         yield from (repr(package[it]) for it in entry.part if it in package)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Laid:
+class Laid(Struct, frozen=True, kw_only=True):
     """How base's wrappers come into the change's tree: files taken, taken out, written.
 
     What is taken out may be a directory, with a `/` at its end.

@@ -8,8 +8,9 @@ docs/gates.md.
 import posixpath
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from enum import StrEnum
+
+from msgspec import Struct, field
 
 from lockgate.core.wrappers import sections
 from lockgate.core.wrappers.makefiles import (
@@ -59,8 +60,7 @@ class Kind(StrEnum):
     PLACE = "place"  # a file or directory that keeps make from a target of its name
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class Entry(Struct, frozen=True, kw_only=True):
     name: str
     path: str
     kind: Kind
@@ -78,8 +78,7 @@ def entries(command: str, read: Read) -> tuple[Entry, ...]:
 Places = tuple[str, ...]  # directories that a word may be meant from; the first is the likeliest
 
 
-@dataclass(slots=True)
-class _Walk:
+class _Walk(Struct):
     read: Read
     found: dict[tuple[str, str], Entry] = field(default_factory=dict[tuple[str, str], Entry])
     _left: int = CHARACTERS

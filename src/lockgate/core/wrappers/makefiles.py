@@ -3,7 +3,8 @@
 import posixpath
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 Read = Callable[[str], str | None]  # a path's text; of one that ends with `/`, if it is there
 
@@ -33,8 +34,7 @@ _JUST_VARIABLE = re.compile(
 _JUST_IMPORT = re.compile(r"""import\??[ \t]+["']([^"'\n]+)["']""")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class Part(Struct, frozen=True, kw_only=True):
     """A target with its recipe, or a variable with all that it is set to."""
 
     name: str
@@ -44,8 +44,7 @@ class Part:
     recipe: tuple[str, ...] = ()
 
 
-@dataclass(slots=True)
-class Book:
+class Book(Struct):
     """A file with the files that it includes."""
 
     parts: list[Part] = field(default_factory=list[Part])  # targets

@@ -6,7 +6,8 @@ word by word, so that commands inside of it are found too. Nothing is run and no
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 LONGEST = 200_000  # characters that are read
 MOST = 20_000  # tokens
@@ -26,8 +27,7 @@ _PIECE = re.compile(r"""'([^']*)'|"((?:[^"\\]|\\[\s\S])*)"|\\([\s\S])|([^'"\\]+)
 _ESCAPED = re.compile(r'\\(["\\$`\n])')
 
 
-@dataclass(frozen=True, slots=True)
-class Command:
+class Command(Struct, frozen=True):
     """Its words without quotes, what is read into it, and how deep in brackets it is."""
 
     words: tuple[str, ...]

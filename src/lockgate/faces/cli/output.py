@@ -8,12 +8,12 @@ import threading
 import traceback
 from collections.abc import Callable, Generator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Generic, TextIO, TypeVar
 
 import click
+from msgspec import Struct, field
 
 from lockgate import __version__
 from lockgate.errors import LockgateError, Refused
@@ -34,8 +34,7 @@ USAGE = 2
 Command = Callable[..., None]
 
 
-@dataclass(frozen=True, slots=True)
-class Terminal:
+class Terminal(Struct, frozen=True):
     """Where a command's words go and where it is run from, when that is not this process's own."""
 
     app: "App"
@@ -210,8 +209,7 @@ PATIENCE = 15.0  # seconds in which what was called off ends; what does not, die
 NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
-@dataclass(slots=True)
-class _Work(Generic[T]):
+class _Work(Struct, Generic[T]):
     does: Callable[[Callable[[], bool]], T]
     stop: threading.Event = field(default_factory=threading.Event)
     over: threading.Event = field(default_factory=threading.Event)

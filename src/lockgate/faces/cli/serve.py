@@ -3,10 +3,11 @@
 import os
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import replace
 from io import TextIOBase
 from threading import BoundedSemaphore
 from typing import TextIO, cast
+
+from msgspec.structs import replace
 
 from lockgate.bootstrap import App
 from lockgate.bootstrap.gates import Benches

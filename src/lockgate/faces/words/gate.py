@@ -1,7 +1,6 @@
 """What people and programs read of gates: what each does, and what it said."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
 from xml.sax.saxutils import escape, quoteattr
 
 from lockgate.core.config.settings import SandboxLevel, Settings
@@ -18,6 +17,7 @@ from lockgate.core.model.gates import (
     waves,
 )
 from lockgate.core.model.task import GateKind
+from lockgate.core.model.values import as_facts
 from lockgate.faces.words.task import one_line
 from lockgate.services.gates.commit_check import Case, Judged
 
@@ -101,12 +101,12 @@ def waves_of(gates: Sequence[Gate]) -> dict[str, int]:
 
 
 def _rest(gate: Gate) -> dict[str, object]:
-    facts = {key: value for key, value in asdict(gate).items() if key not in {"name", "place"}}
-    return {**facts, **asdict(gate.place)}
+    facts = {key: value for key, value in as_facts(gate).items() if key not in {"name", "place"}}
+    return {**facts, **as_facts(gate.place)}
 
 
 def _facts(it: Judged) -> dict[str, object]:
-    told = {key: value for key, value in asdict(it).items() if key not in {"gate", "attempts"}}
+    told = {key: value for key, value in as_facts(it).items() if key not in {"gate", "attempts"}}
     return {**gate_facts(it.gate), **told, "attempts_made": it.attempts}
 
 

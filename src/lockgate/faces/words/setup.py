@@ -1,12 +1,12 @@
 """What people and programs read of a repository that was set up, and of steps."""
 
 from collections.abc import Iterator
-from dataclasses import asdict
 
 from lockgate.core.config.baseline import Baseline, Colour
 from lockgate.core.config.settings import Expect
 from lockgate.core.lifecycle import binary_gate, gate_orchestrator
 from lockgate.core.lifecycle.gate_orchestrator import Advance, Complete, Escalate, Stay
+from lockgate.core.model.values import as_facts
 from lockgate.faces.words.gate import finding_text
 from lockgate.faces.words.task import one_line
 from lockgate.services.gates.steps import StepRun
@@ -40,7 +40,7 @@ def initialised_facts(made: Initialised) -> dict[str, object]:
         "base": made.base,
         "branch": made.branch,
         "found": dict(made.found),
-        "baseline": [asdict(it) for it in made.baselines],
+        "baseline": [as_facts(it) for it in made.baselines],
     }
 
 

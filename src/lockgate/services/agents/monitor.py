@@ -1,7 +1,8 @@
 """Notices that a session is over, reads what it left, and has the wheel decide what that means."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from lockgate.core.model.agents import End, Ending, Exit, Report, Usage
 from lockgate.core.model.task import Session, SessionId
@@ -10,8 +11,7 @@ from lockgate.ports import Configuration, Harnesses, Sessions, Store
 from lockgate.services.task.sessions import Attendance
 
 
-@dataclass(frozen=True, slots=True)
-class Monitor:
+class Monitor(Struct, frozen=True):
     store: Store
     attendance: Attendance
     sessions: Sessions

@@ -2,8 +2,10 @@
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from lockgate.core.config.settings import SandboxLevel, Settings, programs_in
 from lockgate.core.lifecycle.decision import SpawnAgent
@@ -33,8 +35,7 @@ from lockgate.services.task.sessions import Attendance, Place
 # Where an agent works: the task's clone, or a clean checkout of the change, with its papers.
 
 
-@dataclass(frozen=True, slots=True)
-class Desks:
+class Desks(Struct, frozen=True):
     home: Path
     store: Store
     workspaces: Workspaces
@@ -83,8 +84,7 @@ LOOK_AGAIN = 2.0
 MOMENT = 0.2  # seconds in which the end of a session that is over gets recorded
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Spawner:
+class Spawner(Struct, frozen=True, kw_only=True):
     home: Path
     store: Store
     attendance: Attendance

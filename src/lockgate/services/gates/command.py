@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from lockgate.core.model.findings import Finding, Priority
 from lockgate.core.model.gates import CommandGate
@@ -18,16 +19,14 @@ from lockgate.services.gates.retry_protocol import SandboxRetryProtocol, ToolPro
 TAIL = 4000
 
 
-@dataclass(frozen=True, slots=True)
-class Patience:
+class Patience(Struct, frozen=True):
     """How to wait between attempts, in milliseconds, and whether there is still any use in it."""
 
     delay: Callable[[float], Coroutine[None, None, None]]
     cancelled: Callable[[], bool]
 
 
-@dataclass(slots=True)
-class Tries:
+class Tries(Struct):
     """The executor that S1's protocol calls: the same arguments and the same tree each time."""
 
     gates: GateRuns

@@ -2,9 +2,11 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from lockgate.core.config.baseline import Baseline, Timed, measured
 from lockgate.core.config.bases import Branch, Target
@@ -26,8 +28,7 @@ HEAD = TaskId("head")
 WHAT = "nothing was judged"
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(Struct, frozen=True):
     """A revision to take the rules from, and the gates that are wanted; none means all.
 
     `target` is the branch that a build server names, `in_ci` says that one runs us: what the remote
@@ -40,16 +41,14 @@ class Asked:
     in_ci: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Unjudged:
+class Unjudged(Struct, frozen=True):
     """A gate that this cannot judge, and why."""
 
     gate: Gate
     why: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Case:
+class Case(Struct, frozen=True, kw_only=True):
     """What is judged, by whose rules, and what is left out."""
 
     project: Project
@@ -64,8 +63,7 @@ class Case:
         return self.task.pinned or Pinned(base_commit="", config_hash="")
 
 
-@dataclass(frozen=True, slots=True)
-class Rulebook:
+class Rulebook(Struct, frozen=True):
     """Which rules a commit is judged by; it asks git, and runs nothing."""
 
     repository: Repository
@@ -206,8 +204,7 @@ def _unjudged(settings: Settings, asked: Asked, *, compared: bool) -> Iterator[U
 # The gates on HEAD of any repository, with no task and no agent: nothing of it is kept.
 
 
-@dataclass(frozen=True, slots=True)
-class Noted:
+class Noted(Struct, frozen=True):
     """The gates' commands, and what each attempt came to: a failure alone does not say."""
 
     gates: GateRuns
@@ -222,8 +219,7 @@ class Noted:
         return self.gates.read(attempt, wanted)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Judged:
+class Judged(Struct, frozen=True, kw_only=True):
     """What people are told of one gate: its result, what it took, what it found."""
 
     gate: Gate
@@ -236,8 +232,7 @@ class Judged:
     findings: tuple[Finding, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class SpotCheck:
+class SpotCheck(Struct, frozen=True):
     """Over a home that is thrown away."""
 
     workspaces: Workspaces
@@ -285,8 +280,7 @@ def judged(gate: Gate, result: SingleGateResult, made: Sequence[Attempt]) -> Jud
 ONCE = Placement(serial=True, on=(Where.CHANGE,))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Measuring:
+class Measuring(Struct, frozen=True, kw_only=True):
     """Over a home that is thrown away; `say` tells people what is being run."""
 
     runner: GateRunner

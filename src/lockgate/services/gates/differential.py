@@ -3,8 +3,9 @@
 import shlex
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from lockgate.core.config.settings import SandboxLevel, protected_paths
 from lockgate.core.differential.canaries import Ended, canaries_in, run_of
@@ -51,8 +52,7 @@ from lockgate.services.gates.runner import Evaluation
 PACKAGE = "package.json"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Compared:
+class Compared(Struct, frozen=True, kw_only=True):
     base: str  # its commit, as the change left it
     sides: Sides
     rules: TestRules
@@ -66,8 +66,7 @@ class Compared:
         return _known(files, self.texts)
 
 
-@dataclass(frozen=True, slots=True)
-class SideReader:
+class SideReader(Struct, frozen=True):
     trees: Trees
     sources: TestSources
 
@@ -134,15 +133,13 @@ AT_ONCE = 2
 TAIL = 1000
 
 
-@dataclass(frozen=True, slots=True)
-class Measured:
+class Measured(Struct, frozen=True):
     run: AnyRun
     seconds: float = 0.0
     level: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bench:
+class Bench(Struct, frozen=True, kw_only=True):
     """Where one gate's runs on one change are made."""
 
     place: Path  # beside which each run has its tree
@@ -226,8 +223,7 @@ def _ended(attempt: Attempt) -> Ended:
 Made = dict[Which, Measured]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DifferentialJudge:
+class DifferentialJudge(Struct, frozen=True, kw_only=True):
     home: Path
     workspaces: Workspaces
     trees: Trees

@@ -1,8 +1,9 @@
 """An evaluation from its change to its results, which the wheel then decides on."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
+
+from msgspec import Struct
 
 from lockgate.core.lifecycle import evaluation, moves
 from lockgate.core.lifecycle.decision import Decision, Declined, Evidence
@@ -13,8 +14,7 @@ from lockgate.services.task.coordinator import Coordinator
 from lockgate.services.task.signals import NOTHING, Signals
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Judge:
+class Judge(Struct, frozen=True, kw_only=True):
     store: Store
     coordinator: Coordinator
     workspaces: Workspaces

@@ -3,9 +3,11 @@
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import Lock
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from lockgate.core.config.settings import Settings
 from lockgate.core.lifecycle import approvals
@@ -37,8 +39,7 @@ def silent(_gate: Gate, _result: SingleGateResult | None) -> None:
     pass
 
 
-@dataclass(frozen=True, slots=True)
-class Evaluation:
+class Evaluation(Struct, frozen=True):
     """What is judged, and by which settings."""
 
     project: Project
@@ -52,16 +53,14 @@ Edited = Mapping[str, tuple[Edit, ...]]  # by gate: what it runs that the change
 Compare = Callable[[Evaluation, CommandGate, tuple[Edit, ...], Passed, Patience], SingleGateResult]
 
 
-@dataclass(frozen=True, slots=True)
-class Wrapping:
+class Wrapping(Struct, frozen=True):
     """How edits of wrappers are found, and the gate's run with base's version of them."""
 
     edited: Callable[[Evaluation], Edited]
     compared: Compare
 
 
-@dataclass(slots=True)
-class Clean:
+class Clean(Struct):
     """The change's checkout, made for the first gate that wants one; each attempt finds it so."""
 
     workspaces: Workspaces
@@ -112,8 +111,7 @@ class Clean:
         checked_out(self.workspaces, self.it, self.place)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GateRunner:
+class GateRunner(Struct, frozen=True, kw_only=True):
     home: Path
     workspaces: Workspaces
     gates: GateRuns

@@ -2,8 +2,10 @@
 
 from collections.abc import Callable, Coroutine
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
 from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from lockgate.core.config.settings import Expect, Settings, Step, steps_in_order
 from lockgate.core.lifecycle import steps
@@ -23,8 +25,7 @@ from lockgate.services.task.coordinator import Coordinator
 # Runs a step's command on a clean checkout of a task's work, by S1's protocol.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tried:
+class Tried(Struct, frozen=True, kw_only=True):
     """A step that was run, on which commit, its attempts, and what the last one's exit comes to."""
 
     step: Step
@@ -33,8 +34,7 @@ class Tried:
     result: GateResult
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StepSandbox:
+class StepSandbox(Struct, frozen=True, kw_only=True):
     home: Path
     workspaces: Workspaces
     gates: GateRuns
@@ -110,8 +110,7 @@ def _failed(read: ReportRead | Unreadable) -> int | None:
 LOCK = "step.lock"
 
 
-@dataclass(frozen=True, slots=True)
-class StepRun:
+class StepRun(Struct, frozen=True):
     """`moved` is None where the step was not the next one: it was run to look."""
 
     task: Task
@@ -119,8 +118,7 @@ class StepRun:
     moved: TransitionResult | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Steps:
+class Steps(Struct, frozen=True, kw_only=True):
     """`alone` says whether nobody else runs a step of the same task."""
 
     home: Path

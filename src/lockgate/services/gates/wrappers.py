@@ -1,8 +1,10 @@
 """Which wrappers of its gates a change edits, and the gate's run with base's version of them."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from pathlib import Path
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from lockgate.core.differential.plan import Mixed
 from lockgate.core.model.gates import CommandGate, DifferentialGate
@@ -15,8 +17,7 @@ from lockgate.services.gates.command import Patience, judge_command
 from lockgate.services.gates.runner import Evaluation
 
 
-@dataclass(slots=True)
-class Sides:
+class Sides(Struct):
     """Both sides of a change as files, listed when the first is read: many commands name none.
 
     A text is read once; what is no text counts by its id.
@@ -71,8 +72,7 @@ class Sides:
             self._texts |= {it: texts.get(it, it) for it in blobs}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WrappedCommands:
+class WrappedCommands(Struct, frozen=True, kw_only=True):
     home: Path
     workspaces: Workspaces
     trees: Trees

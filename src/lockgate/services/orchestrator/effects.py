@@ -1,6 +1,6 @@
 """Carries out what decisions asked the world for: workspaces, agents, their end; safe to repeat."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from lockgate.core.lifecycle.decision import (
     DiscardTask,
@@ -36,8 +36,7 @@ BATCH = 100
 ELSEWHERE = (EvaluateGates, MirrorTask, DiscardTask)  # the loop's, and the effector's
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Hands:
+class Hands(Struct, frozen=True, kw_only=True):
     store: Store
     coordinator: Coordinator
     branches: Branches
@@ -127,8 +126,7 @@ IDLE = frozenset({Status.STUCK, Status.PAUSED_FOR_INTERVENTION, Status.CLARIFICA
 SWEPT_AT_ONCE = 1000
 
 
-@dataclass(frozen=True, slots=True)
-class Housekeeper:
+class Housekeeper(Struct, frozen=True):
     """A released clone comes back with its work when its task goes on."""
 
     store: Store

@@ -4,9 +4,10 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from concurrent.futures import Executor
 from contextlib import suppress
-from dataclasses import dataclass, field
 from functools import partial
 from threading import Event
+
+from msgspec import Struct, field
 
 from lockgate.core.lifecycle import records, trouble
 from lockgate.core.lifecycle.decision import Decision, EvaluateGates, Evidence, overtaken
@@ -26,8 +27,7 @@ AGAIN_AFTER = 15.0  # seconds before something that failed is tried once more
 BATCH = 1000
 
 
-@dataclass(slots=True, kw_only=True)
-class Loop:
+class Loop(Struct, kw_only=True):
     """One lane a task and one an evaluation: what happens to one task happens in order."""
 
     store: Store

@@ -1,7 +1,8 @@
 """Starts the tasks that wait, the urgent first, once what they depend on is done."""
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from lockgate.core.lifecycle.moves import Move
 from lockgate.core.model.dag import Cycle, TaskDAG, UnknownNode
@@ -15,8 +16,7 @@ AGAIN_AFTER = 30.0  # seconds before a task that could not be started is tried a
 AT_WORK = frozenset({Status.WORKING, Status.AGENT_REVIEW})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Starter:
+class Starter(Struct, frozen=True, kw_only=True):
     store: Store
     coordinator: Coordinator
     configuration: Configuration

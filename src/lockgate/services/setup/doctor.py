@@ -1,8 +1,9 @@
 """What is there of what Lockgate uses, and what each missing part costs."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from lockgate.core.config.settings import SandboxLevel, Settings, known_agents
 from lockgate.core.model.agents import Ending, Exit, Job
@@ -24,8 +25,7 @@ BUILT_IN = "scripted"
 PLAIN = Settings(formula="none", gates=())  # where no project says otherwise
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class Part(Struct, frozen=True, kw_only=True):
     """Nothing is wrong with it where it costs nothing; without a `needed` one no task is done."""
 
     name: str
@@ -48,8 +48,7 @@ def must_be_trusted(repository: Repository, rules: Configuration, directory: Pat
         rules.allowed_of(project)
 
 
-@dataclass(frozen=True, slots=True)
-class Checkup:
+class Checkup(Struct, frozen=True):
     """`version` is None where a program is not there; `trouble` says why a sandbox fails.
 
     `closes_sockets` says whether a sandbox keeps agents from the user's abstract sockets.
@@ -147,8 +146,7 @@ SECONDS = 180.0
 SCRIPT = '[[worker]]\nsteps = [ { say = "ready" } ]\n'  # for the agent that plays one
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(Struct, frozen=True):
     """`why` is empty where it answered."""
 
     said: str
@@ -156,8 +154,7 @@ class Outcome:
     seconds: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Trial:
+class Trial(Struct, frozen=True, kw_only=True):
     home: Path
     workspaces: Workspaces
     sessions: Sessions

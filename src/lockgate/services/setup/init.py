@@ -3,9 +3,10 @@
 import re
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from itertools import chain, count
 from pathlib import Path
+
+from msgspec import Struct
 
 from lockgate.core.config.baseline import Baseline
 from lockgate.core.config.settings import SandboxLevel, Settings
@@ -17,24 +18,21 @@ from lockgate.services.task.projects import CONFIG, BaseConfiguration
 MESSAGE = "Add Lockgate's configuration"
 
 
-@dataclass(frozen=True, slots=True)
-class Proposal:
+class Proposal(Struct, frozen=True):
     """A configuration that loads, and what was found for it: key to command and its source."""
 
     text: str
     found: Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class Wanted(Struct, frozen=True, kw_only=True):
     formula: str
     agent: str
     force: bool = False
     commit: bool = True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Initialised:
+class Initialised(Struct, frozen=True, kw_only=True):
     """`branch` is where it was committed, None where it was not."""
 
     path: str
@@ -49,8 +47,7 @@ class Initialised:
 Measure = Callable[[str, str], tuple[Baseline, ...]]
 
 
-@dataclass(frozen=True, slots=True)
-class Initialiser:
+class Initialiser(Struct, frozen=True):
     repository: Repository
     propose: Callable[[Path, Wanted, str], Proposal]
     configuration: BaseConfiguration
@@ -102,8 +99,7 @@ BATCH = 1000
 _OTHER = re.compile(r"[^a-z0-9]+")
 
 
-@dataclass(frozen=True, slots=True)
-class Readiness:
+class Readiness(Struct, frozen=True):
     """`trouble` says why nothing can be enclosed here, if nothing can."""
 
     store: Store

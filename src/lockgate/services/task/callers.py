@@ -1,7 +1,8 @@
 """Who calls: a session's token makes an agent of its role, no token a human."""
 
 import hashlib
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from lockgate.core.lifecycle.decision import Evidence
 from lockgate.core.lifecycle.map import unheard
@@ -12,8 +13,7 @@ from lockgate.ports import Store
 ACTORS = {Role.WORKER: Actor.WORKER, Role.REVIEWER: Actor.REVIEWER}
 
 
-@dataclass(frozen=True, slots=True)
-class Caller:
+class Caller(Struct, frozen=True):
     actor: Actor
     session: Session | None = None
 

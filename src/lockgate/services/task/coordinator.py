@@ -1,7 +1,9 @@
 """The wheel: load, decide, commit, act. Every change of status goes through here, whoever asks."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from lockgate.core.lifecycle import moves, records
 from lockgate.core.lifecycle.decision import Decision, Declined, Evidence, MirrorTask, Refusal
@@ -17,8 +19,7 @@ TRIES = 8
 LOCKGATE = Caller(Actor.ORCHESTRATOR)
 
 
-@dataclass(frozen=True, slots=True)
-class Coordinator:
+class Coordinator(Struct, frozen=True):
     store: Store
     witness: Witness
     effector: Effector

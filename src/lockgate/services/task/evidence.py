@@ -1,7 +1,8 @@
 """Gathers what a decision may look at. TASK.md is read here, once, and nobody brings their own."""
 
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from lockgate.core.config.settings import known_agents
 from lockgate.core.lifecycle.decision import Evidence, MirrorTask
@@ -37,8 +38,7 @@ BATCH = 100
 SECTIONS = {Role.WORKER: WORKER_SECTIONS, Role.REVIEWER: REVIEWER_SECTIONS}
 
 
-@dataclass(frozen=True, slots=True)
-class Look:
+class Look(Struct, frozen=True):
     """The evidence, and the text it is from; `merged` with what a session wrote elsewhere."""
 
     evidence: Evidence
@@ -54,8 +54,7 @@ class Look:
         return replace_section(self.body, "Review", review)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Witness:
+class Witness(Struct, frozen=True, kw_only=True):
     store: Store
     files: TaskFiles
     repository: Repository

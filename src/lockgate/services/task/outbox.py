@@ -3,7 +3,7 @@
 What has no hands yet stays in the outbox, for an orchestrator that has them.
 """
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from lockgate.core.lifecycle.decision import DiscardTask, Effect, MirrorTask, overtaken
 from lockgate.core.model.event_log import event_line
@@ -15,8 +15,7 @@ from lockgate.ports import Store, TaskFiles
 BATCH = 100
 
 
-@dataclass(frozen=True, slots=True)
-class Effector:
+class Effector(Struct, frozen=True):
     store: Store
     files: TaskFiles
 

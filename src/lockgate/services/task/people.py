@@ -1,7 +1,8 @@
 """What people do to a task besides moving it: answer a gate, take over, repin, resume."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from lockgate.core.lifecycle import approvals
 from lockgate.core.lifecycle.decision import Decision, Declined, Evidence
@@ -24,8 +25,7 @@ from lockgate.services.task.coordinator import Coordinator
 from lockgate.services.task.sessions import Attendance
 
 
-@dataclass(frozen=True, slots=True)
-class Approvals:
+class Approvals(Struct, frozen=True):
     """`patch` is the change that was shown, or how it begins; empty is the one that is there."""
 
     coordinator: Coordinator
@@ -64,8 +64,7 @@ class Approvals:
 # What people do with a task besides moving it: answer, take over, hand back, look.
 
 
-@dataclass(frozen=True, slots=True)
-class People:
+class People(Struct, frozen=True):
     store: Store
     attendance: Attendance
     workspaces: Workspaces
@@ -143,8 +142,7 @@ class People:
 # `task repin`: the rules of the base branch as it is now, for a task that has others.
 
 
-@dataclass(frozen=True, slots=True)
-class Repinning:
+class Repinning(Struct, frozen=True):
     coordinator: Coordinator
     configuration: Configuration
 
@@ -164,8 +162,7 @@ class Repinning:
 Implementer = Callable[[Task], str | None]
 
 
-@dataclass(frozen=True, slots=True)
-class TaskRunner:
+class TaskRunner(Struct, frozen=True):
     """The guard holds no truth: it is loaded from the task's row before it is asked."""
 
     coordinator: Coordinator

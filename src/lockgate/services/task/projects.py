@@ -1,8 +1,10 @@
 """Which project a directory belongs to, which task is meant, its base's configuration."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
 from pathlib import Path
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from lockgate.core.config.bases import Branch
 from lockgate.core.config.settings import ProjectSettings, Settings, pin
@@ -16,8 +18,7 @@ from lockgate.services.task.callers import Caller
 from lockgate.services.task.trust import Trust
 
 
-@dataclass(frozen=True, slots=True)
-class Projects:
+class Projects(Struct, frozen=True):
     store: Store
     repository: Repository
     files: TaskFiles
@@ -48,8 +49,7 @@ class Projects:
         return TaskId(id)
 
 
-@dataclass(frozen=True, slots=True)
-class Branches:
+class Branches(Struct, frozen=True):
     """Asked when a task is made, and again when its branch is about to be set."""
 
     store: Store
@@ -79,8 +79,7 @@ __all__ = ["CONFIG", "BaseConfiguration", "Written"]
 DEFAULT = ProjectSettings().base  # what a file that names no base says
 
 
-@dataclass(frozen=True, slots=True)
-class Written:
+class Written(Struct, frozen=True):
     """What a commit says; the defaults where it has no such file."""
 
     settings: Settings
@@ -88,8 +87,7 @@ class Written:
     there: bool
 
 
-@dataclass(frozen=True, slots=True)
-class BaseConfiguration:
+class BaseConfiguration(Struct, frozen=True):
     """`load` reads a text (None where base has no such file) or raises BadConfig.
 
     Whoever looks asks for `settings`, whoever acts by them for what is `allowed`.

@@ -1,8 +1,9 @@
 """The secrets that the agents and gates of a task are given, for whoever must not keep them."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from lockgate.core.config.settings import Settings
 from lockgate.core.model.secrets import Secret, secrets_in
@@ -11,8 +12,7 @@ from lockgate.errors import LockgateError
 from lockgate.ports import Configuration, Credentials, Harnesses, Project
 
 
-@dataclass(frozen=True, slots=True)
-class HandedOut:
+class HandedOut(Struct, frozen=True):
     """The Secrets port, over what this process can look up now."""
 
     configuration: Configuration

@@ -1,7 +1,9 @@
 """Who is at work on a task: sessions that begin and end, and what people ask of them."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from lockgate.core.lifecycle import sessions
 from lockgate.core.lifecycle.decision import Decision, Declined, Evidence, SpawnAgent
@@ -12,8 +14,7 @@ from lockgate.services.task.callers import Caller, hashed
 from lockgate.services.task.coordinator import Coordinator
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Struct, frozen=True):
     """Where a session works, and by which id its program resumes."""
 
     directory: str | None = None
@@ -23,8 +24,7 @@ class Place:
 NOWHERE = Place()
 
 
-@dataclass(frozen=True, slots=True)
-class Attendance:
+class Attendance(Struct, frozen=True):
     coordinator: Coordinator
 
     def session_started(

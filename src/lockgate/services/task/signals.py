@@ -1,11 +1,13 @@
 """What an agent says while it works: it is done, or here is where it stands."""
 
-from dataclasses import asdict, dataclass, replace
+from msgspec import Struct
+from msgspec.structs import replace
 
 from lockgate.core.lifecycle.decision import Decision, Evidence
 from lockgate.core.lifecycle.moves import Move, Work, move
 from lockgate.core.lifecycle.reviews import handed_in
 from lockgate.core.model.task import Actor, Checkpoint, Session, Status, Task, TaskId
+from lockgate.core.model.values import as_facts
 from lockgate.core.prompts.worker import left_behind
 from lockgate.errors import LockgateError
 from lockgate.ports import Change, Clock, Store, TaskFiles, Workspaces
@@ -16,8 +18,7 @@ NOTHING = Change("", ())
 FINAL, INCREMENTAL = "final", "incremental"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Said:
+class Said(Struct, frozen=True, kw_only=True):
     """What comes with a checkpoint; nobody takes it for more than it is."""
 
     type: str = FINAL
@@ -25,8 +26,7 @@ class Said:
     confidence: float | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Signals:
+class Signals(Struct, frozen=True, kw_only=True):
     store: Store
     coordinator: Coordinator
     workspaces: Workspaces
@@ -74,7 +74,7 @@ class Signals:
             confidence=said.confidence,
         )
         facts: dict[str, object] = {
-            **{key: value for key, value in asdict(noted).items() if key != "sequence"},
+            **{key: value for key, value in as_facts(noted).items() if key != "sequence"},
             "time": self.clock.now(),
             "commit": change.commit,
             "session": session.id if session else None,

@@ -3,8 +3,10 @@
 import re
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from lockgate.core.config.settings import known_agents
 from lockgate.core.lifecycle import records
@@ -29,8 +31,7 @@ from lockgate.services.task.projects import Branches
 TRIES = 100
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewTask:
+class NewTask(Struct, frozen=True, kw_only=True):
     """What a user says of a task that does not exist yet."""
 
     branch: str
@@ -42,8 +43,7 @@ class NewTask:
     auto_start: bool = True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tasks:
+class Tasks(Struct, frozen=True, kw_only=True):
     store: Store
     coordinator: Coordinator
     repository: Repository
@@ -177,8 +177,7 @@ WHAT = "the task was not imported"
 _ID = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
 
 
-@dataclass(frozen=True, slots=True)
-class Imports:
+class Imports(Struct, frozen=True):
     tasks: Tasks
     files: TaskFiles
 

@@ -2,8 +2,10 @@
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from posixpath import normpath
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from lockgate.core.config.settings import Settings
 from lockgate.core.config.trust import (
@@ -22,8 +24,7 @@ from lockgate.ports import Granted, Grants, Project, Repository
 SHOWN = 10  # requests that a refusal names
 
 
-@dataclass(frozen=True, slots=True)
-class Trust:
+class Trust(Struct, frozen=True):
     """`said` are the digests that the environment brings: LOCKGATE_TRUST."""
 
     repository: Repository

@@ -1,13 +1,15 @@
 """Read models: what every face shows of a task, a board, a move that is not possible yet."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+
+from msgspec import Struct
 
 from lockgate.core.lifecycle.decision import EvaluateGates, Evidence, PublishChange, SpawnAgent
 from lockgate.core.lifecycle.map import RULES, Rule, unmet
 from lockgate.core.lifecycle.trouble import Trouble
 from lockgate.core.model.event_log import StoredEvent
 from lockgate.core.model.task import Actor, ProjectId, Session, Status, Stuck, Task, TaskId
+from lockgate.core.model.values import as_facts
 from lockgate.core.text.steering import told_of, unseen
 from lockgate.core.text.task_file import (
     BrokenFrontmatter,
@@ -27,22 +29,19 @@ BATCH = 1000
 NO_TROUBLES: Mapping[str, Trouble] = {}
 
 
-@dataclass(frozen=True, slots=True)
-class BoardRow:
+class BoardRow(Struct, frozen=True):
     """A task as a list shows it; `trouble` says what is wrong with its TASK.md, if anything is."""
 
     task: Task
     trouble: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Board:
+class Board(Struct, frozen=True):
     rows: tuple[BoardRow, ...]
     after: TaskId | None
 
 
-@dataclass(frozen=True, slots=True)
-class GateView:
+class GateView(Struct, frozen=True):
     """A gate of the last evaluation; what it said is in `record` where it was run by Lockgate."""
 
     gate: str
@@ -51,8 +50,7 @@ class GateView:
     record: GateRecord | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TaskView:
+class TaskView(Struct, frozen=True, kw_only=True):
     task: Task
     trouble: str | None
     body: str | None
@@ -61,8 +59,7 @@ class TaskView:
     gates: tuple[GateView, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WhyRow:
+class WhyRow(Struct, frozen=True, kw_only=True):
     """One arrow from where the task stands, and what it still wants."""
 
     rule: Rule
@@ -71,8 +68,7 @@ class WhyRow:
     fix: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Overview:
+class Overview(Struct, frozen=True, kw_only=True):
     """The whole home at a glance; `humans` are the tasks that wait for one, and why.
 
     `untrusted` are the projects that ask for what no human has agreed to, and what to do.
@@ -98,8 +94,7 @@ BEGINNINGS = frozenset({"task.created", "task.imported", "GateEvaluationStarted"
 ON_ITS_WAY = (SpawnAgent, EvaluateGates, PublishChange)
 
 
-@dataclass(frozen=True, slots=True)
-class Views:
+class Views(Struct, frozen=True):
     store: Store
     files: TaskFiles
     witness: Witness
@@ -304,7 +299,7 @@ def at_rest(task: Task, pending: Iterable[PendingEffect], *, lands_by_itself: bo
 
 def task_facts(task: Task) -> dict[str, object]:
     """A task as JSON shows it: statuses as people write them."""
-    facts: dict[str, object] = asdict(task)
+    facts: dict[str, object] = as_facts(task)
     facts["phase"] = phase_facts(task)
     facts["spent"] = sorted(task.spent)
     facts["depends_on"] = list(task.depends_on)
@@ -314,7 +309,7 @@ def task_facts(task: Task) -> dict[str, object]:
 def phase_facts(task: Task) -> Mapping[str, object] | None:
     if task.phase is None:
         return None
-    return {"name": type(task.phase).__name__, **asdict(task.phase)}
+    return {"name": type(task.phase).__name__, **as_facts(task.phase)}
 
 
 def may_ask(rule: Rule) -> tuple[Actor, ...]:
@@ -323,11 +318,11 @@ def may_ask(rule: Rule) -> tuple[Actor, ...]:
 
 def session_facts(session: Session) -> dict[str, object]:
     """Without the token's hash, which is nobody's business."""
-    return {key: value for key, value in asdict(session).items() if key != "token_hash"}
+    return {key: value for key, value in as_facts(session).items() if key != "token_hash"}
 
 
 def pending_facts(pending: PendingEffect) -> dict[str, object]:
-    return {"key": pending.key, "effect": type(pending.effect).__name__, **asdict(pending.effect)}
+    return {"key": pending.key, "effect": type(pending.effect).__name__, **as_facts(pending.effect)}
 
 
 def gate_facts(seen: GateView) -> dict[str, object]:

@@ -2,9 +2,10 @@
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from itertools import combinations
 from typing import cast
+
+from msgspec import Struct
 
 from lockgate.core.lifecycle import landing
 from lockgate.core.lifecycle.decision import Decision, Declined, Evidence
@@ -26,8 +27,7 @@ DAMAGED = "its evidence is another commit's, or damaged"
 OF_ANOTHER_TREE = "its evidence is of another tree than the commit's"
 
 
-@dataclass(frozen=True, slots=True)
-class Forecast:
+class Forecast(Struct, frozen=True):
     """A change that this one would not merge with, and where."""
 
     task: TaskId
@@ -35,8 +35,7 @@ class Forecast:
     files: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Clash:
+class Clash(Struct, frozen=True):
     """Two changes of the queue that would not merge with each other, and where."""
 
     one: TaskId
@@ -44,14 +43,12 @@ class Clash:
     files: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(Struct, frozen=True):
     task: Task
     place: Place
 
 
-@dataclass(frozen=True, slots=True)
-class Listing:
+class Listing(Struct, frozen=True):
     """In the order in which they would land; `holds` is why nothing does, if nothing does."""
 
     train: Train
@@ -60,8 +57,7 @@ class Listing:
     clashes: tuple[Clash, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Verified:
+class Verified(Struct, frozen=True):
     """What the note of a commit says; `problem` is why it is not to be believed, if it is not.
 
     `in_log`: the landing is in this home's own log, which does not need the note to know it.
@@ -73,8 +69,7 @@ class Verified:
     problem: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Queueing:
+class Queueing(Struct, frozen=True):
     view: TrainView
     coordinator: Coordinator
     repository: Repository

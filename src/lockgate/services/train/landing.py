@@ -2,13 +2,16 @@
 
 import json
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass, field, replace
 from typing import cast
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from lockgate.core.lifecycle import landing as train_turns
 from lockgate.core.lifecycle.decision import Decision, Declined, Evidence
 from lockgate.core.model.event_log import canonical
 from lockgate.core.model.task import Task, TaskId
+from lockgate.core.model.values import as_facts
 from lockgate.core.train.epochs import Fate, Term, fate
 from lockgate.core.train.model import Built, Commit, Conflict, Drop, Land, SetAside
 from lockgate.errors import TurnDeclined
@@ -21,8 +24,7 @@ RESULTS = 1000
 Decide = Callable[[Evidence], Decision | Declined]
 
 
-@dataclass(frozen=True, slots=True)
-class Lander:
+class Lander(Struct, frozen=True):
     view: TrainView
     coordinator: Coordinator
     now: Callable[[], float]
@@ -182,7 +184,7 @@ class Lander:
             "config_hash": task.pinned.config_hash if task.pinned else "",
             "gates": [{"result": it.result, **it.data} for it in judged],
             "reviewers": list(self._reviewers(task)),
-            "approvals": [asdict(it) for it in task.approvals if it.patch == task.patch],
+            "approvals": [as_facts(it) for it in task.approvals if it.patch == task.patch],
             "usd": task.usd,
             "tokens": task.tokens,
         }

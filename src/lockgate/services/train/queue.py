@@ -4,8 +4,10 @@ All that it knows is on disk or in git, but for which tests run; those of anothe
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field, replace
 from threading import Event
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from lockgate.core.config.settings import Settings
 from lockgate.core.lifecycle.trouble import Trouble
@@ -13,6 +15,7 @@ from lockgate.core.model.event_log import canonical
 from lockgate.core.model.gates import Where
 from lockgate.core.model.results import Passed
 from lockgate.core.model.task import Pinned, ProjectId, Task, TaskId
+from lockgate.core.model.values import as_facts
 from lockgate.core.train.entries import may_land, train_gates, verdict
 from lockgate.core.train.model import (
     Broken,
@@ -44,8 +47,7 @@ from lockgate.services.train.view import Train, TrainView
 IDS = 12  # characters of a project and a tree that name its checkouts
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tested:
+class Tested(Struct, frozen=True, kw_only=True):
     """A commit to test, by the rules of the tip that it would go on."""
 
     project: Project
@@ -54,8 +56,7 @@ class Tested:
     built: Built
 
 
-@dataclass(frozen=True, slots=True)
-class TrainTests:
+class TrainTests(Struct, frozen=True):
     workspaces: Workspaces
     runner: GateRunner
 
@@ -73,7 +74,7 @@ class TrainTests:
             results = self.runner.results(evaluation, cancelled)
         finally:
             self.workspaces.discard(self.runner.home / "runs" / task.id)
-        proofs = [asdict(result) for result in results if isinstance(result, Passed)]
+        proofs = [as_facts(result) for result in results if isinstance(result, Passed)]
         return verdict(results), canonical(proofs)
 
 
@@ -108,8 +109,7 @@ MAY_STILL_PUSH = "the orchestrator before this one may still push what it was ab
 Submit = Callable[[str, Callable[[], float]], bool]  # a lane of the loop, and its work
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MergeQueue:
+class MergeQueue(Struct, frozen=True, kw_only=True):
     view: TrainView
     lander: Lander
     tests: TrainTests

@@ -1,8 +1,10 @@
 """The simulated world of the merge train: what every change is like, and what is true of a tree."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from lockgate.core.model.task import TaskId
 from lockgate.core.train.model import (
@@ -35,8 +37,7 @@ Content = int  # a set of changes, as bits
 PRIORITY = 3
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scenario:
+class Scenario(Struct, frozen=True, kw_only=True):
     """Times are in T, the time of a test; rates are chances, each drawn where it may happen."""
 
     changes: int
@@ -61,8 +62,7 @@ class Scenario:
         return self.backlog or 2 * self.window * self.batch
 
 
-@dataclass(slots=True)
-class World:
+class World(Struct):
     """What nobody in the simulation knows but the tests that run in it."""
 
     scenario: Scenario
@@ -158,13 +158,12 @@ Planner = Callable[[Queue], Sequence[Step]]
 Doable = CancelTest | Drop | SetAside | Land | Build | CheckTip | StartTest
 
 
-@dataclass(slots=True)
-class Run:
+class Run(Struct):
     """A kill leaves all but `running`, which is what dies with the orchestrator."""
 
     world: World
+    tip: Built
     planner: Planner = plan
-    tip: Built = field(init=False)
     entries: tuple[Entry, ...] = ()
     candidates: tuple[Candidate, ...] = ()
     results: dict[Tree, Result] = field(default_factory=dict[Tree, Result])
@@ -183,8 +182,9 @@ class Run:
     kills: int = 0
     broken_promises: list[str] = field(default_factory=list[str])
 
-    def __post_init__(self) -> None:
-        self.tip = self.world.commit(self.world.bit("base"), "base")
+    @staticmethod
+    def begun(world: World, planner: Planner = plan) -> "Run":
+        return Run(world, world.commit(world.bit("base"), "base"), planner)
 
     def play(self) -> None:
         asked = self.world.scenario
@@ -376,8 +376,7 @@ def _doable(steps: Sequence[Step]) -> list[Doable]:
 # A simulation of the merge train: the real planner, a virtual clock, and a world of our making.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Simulated:
+class Simulated(Struct, frozen=True, kw_only=True):
     """What came of it, times in T; a broken promise is a bug in the planner."""
 
     landed: tuple[tuple[float, TaskId], ...]
@@ -409,7 +408,7 @@ def chain_throughput(failure_rate: float, window: int) -> float:
 
 
 def simulate(scenario: Scenario, draw: Draw) -> Simulated:
-    run = Run(World(scenario, draw))
+    run = Run.begun(World(scenario, draw))
     run.play()
     return Simulated(
         landed=tuple(run.landed),

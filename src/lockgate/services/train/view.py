@@ -1,7 +1,8 @@
 """The merge train of one project as it is now; whoever only looks sees the same as who acts."""
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from lockgate.core.config.settings import MergeMode, MergeTarget, Settings
 from lockgate.core.model.task import Pinned, ProjectId, Status, Task, TaskId
@@ -15,8 +16,7 @@ EVER = float("inf")
 REMOTE = "origin"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Train:
+class Train(Struct, frozen=True, kw_only=True):
     """A target, where it is, and the rules that it has there."""
 
     target: Target
@@ -29,8 +29,7 @@ class Train:
         return self.target.name
 
 
-@dataclass(frozen=True, slots=True)
-class TrainView:
+class TrainView(Struct, frozen=True):
     store: Store
     log: TrainLog
     yard: Yard

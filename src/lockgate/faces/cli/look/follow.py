@@ -2,9 +2,9 @@
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import click
+from msgspec import Struct
 
 from lockgate.bootstrap import App
 from lockgate.bootstrap.orchestrator import orchestrator_pid
@@ -42,8 +42,7 @@ def lands_by_itself(it: App, task: Task) -> bool:
     return lands_alone(task, settings.merge.mode)
 
 
-@dataclass(slots=True)
-class Follower:
+class Follower(Struct):
     """Tells a task's events, and sees to it that somebody carries the task on."""
 
     it: App

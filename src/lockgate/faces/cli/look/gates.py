@@ -1,7 +1,6 @@
 """`lockgate gate list`, `check` and `explain`: the gates as they are configured."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
 
 import click
 
@@ -9,6 +8,7 @@ from lockgate.bootstrap.gates import rulebook
 from lockgate.core.config.checks import Coverage, coverage
 from lockgate.core.config.settings import Settings
 from lockgate.core.model.gates import Gate, with_protected
+from lockgate.core.model.values import as_facts
 from lockgate.core.text.steering import asked_of
 from lockgate.errors import Refused
 from lockgate.faces.cli.choices import asked
@@ -67,7 +67,7 @@ def check(*, base: str | None, as_json: bool) -> None:
         "always": [it.name for it in found.always],
         "sometimes": [{"name": it.name, "when": it.place.when} for it in found.sometimes],
         "never": [it.name for it in found.never],
-        "masked": [asdict(it) for it in found.masked],
+        "masked": [as_facts(it) for it in found.masked],
         "hole": found.hole,
     }
     show(facts, "\n".join(_check_lines(found, said)), as_json=as_json)

@@ -3,10 +3,10 @@
 import threading
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import click
+from msgspec import Struct, field
 
 from lockgate.bootstrap.gates import Bench, rulebook, spot_checking
 from lockgate.core.model.gates import Gate
@@ -34,8 +34,7 @@ from lockgate.services.gates.commit_check import Case, Judged, Noted, judged
 # Tells how gates fare while they run.
 
 
-@dataclass(slots=True)
-class Teller:
+class Teller(Struct):
     """One line a gate as it gets its result; on a terminal also which ones are at it now.
 
     Made by whoever runs the command: the threads that it is told from know no terminal.

@@ -3,11 +3,11 @@
 import math
 import random
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 
 import click
+from msgspec import Struct
 
 from lockgate.core.config.settings import MergeSettings
 from lockgate.errors import Refused
@@ -34,8 +34,7 @@ STYLE = "font-family: sans-serif; font-size: 13px; fill: #57606a"
 Point = tuple[float, float]
 
 
-@dataclass(frozen=True, slots=True)
-class Series:
+class Series(Struct, frozen=True):
     name: str
     points: Sequence[Point]
 

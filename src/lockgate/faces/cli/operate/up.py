@@ -5,10 +5,10 @@ import signal
 import time
 from collections.abc import Callable
 from contextlib import closing
-from dataclasses import replace
 from functools import partial
 
 import click
+from msgspec.structs import replace
 
 from lockgate.bootstrap import App
 from lockgate.bootstrap.gates import Benches

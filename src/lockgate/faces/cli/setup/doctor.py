@@ -3,7 +3,6 @@
 import os
 import platform
 import time
-from dataclasses import asdict
 
 import click
 
@@ -16,6 +15,7 @@ from lockgate.bootstrap import (
 )
 from lockgate.bootstrap.orchestrator import orchestrator_pid
 from lockgate.core.config.settings import Settings
+from lockgate.core.model.values import as_facts
 from lockgate.errors import LockgateError
 from lockgate.faces.cli.output import app, echo, here, json_option, note_idle, show
 from lockgate.faces.words import task as words
@@ -58,8 +58,8 @@ def doctor(*, agent: str | None, as_json: bool) -> None:
     outcome = _tried(it, agent, settings) if it and agent and ready else None
     facts = {
         "ready": ready,
-        "parts": [asdict(part) for part in parts],
-        "tried": {"agent": agent, **asdict(outcome)} if outcome else None,
+        "parts": [as_facts(part) for part in parts],
+        "tried": {"agent": agent, **as_facts(outcome)} if outcome else None,
     }
     told = [_text(parts), *([_answer(str(agent), outcome)] if outcome else [])]
     show(facts, "\n".join(told), as_json=as_json)
