@@ -3,13 +3,17 @@
 import json
 import os
 from collections.abc import Generator, Iterable
+from contextlib import suppress
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 
+from lockgate.adapters.store import sqlite
 from lockgate.adapters.store.database import Database
 from lockgate.adapters.store.sql_store import SqlStore
+from lockgate.adapters.store.sqlite import SqliteDatabase, SqliteStore
 from lockgate.core.config.ci import TARGETS
 
 NOWHERE = "/dev/null/no-test-may-use-the-default-data-folder"
@@ -79,6 +83,41 @@ def _stores_are_closed(monkeypatch: pytest.MonkeyPatch) -> Generator[None]:
     yield
     for store in opened:
         store.close()
+
+
+# --- quick databases -----------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="session")
+def migrated(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """An empty SQLite store with every migration, as a file's bytes."""
+    path = tmp_path_factory.mktemp("migrated") / "lockgate.db"
+    SqliteStore(path).close()
+    return path.read_bytes()
+
+
+@pytest.fixture(autouse=True)
+def _databases_are_quick(migrated: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In this process a new database is a copy, and nothing waits for the disk.
+
+    No test cuts the power, so none can see the difference. The tests of the store itself turn this
+    off, and a program that a test starts never has it.
+    """
+    connect = SqliteDatabase._connect
+
+    def make_file(path: Path) -> None:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not path.exists():
+            half = path.with_name(f"{path.name}.{uuid4().hex}")
+            os.close(os.open(half, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+            half.write_bytes(migrated)
+            with suppress(FileExistsError):
+                path.hardlink_to(half)
+            half.unlink()
+
+    monkeypatch.setattr(sqlite, "_make_file", make_file)
+    monkeypatch.setattr(SqliteDatabase, "_connect", lambda self, _synchronous: connect(self, "OFF"))
+    monkeypatch.setattr(os, "fsync", lambda _descriptor: None)
 
 
 # --- in CI nothing real may be missing ----------------------------------------------------------

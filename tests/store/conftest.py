@@ -38,6 +38,11 @@ class Place:
             return cursor.fetchall() if cursor.description else []
 
 
+@pytest.fixture(autouse=True)
+def _databases_are_quick() -> None:
+    """Not here: these tests are about the real file and its migrations."""
+
+
 @pytest.fixture(scope="session")
 def postgres_url() -> Generator[str]:
     why = postgres_cluster.missing()

@@ -1,4 +1,8 @@
-"""Run as a program: open an SQLite store and kill oneself as the nth statement begins."""
+"""Run as a program: open SQLite stores in children that kill themselves as a statement begins.
+
+Each line of its input is the number of that statement and the path; it answers with the child's
+exit code.
+"""
 
 import os
 import signal
@@ -8,7 +12,7 @@ import sys
 from lockgate.adapters.store.sqlite import SqliteStore
 
 _connect = sqlite3.connect
-_left = int(sys.argv[2])
+_left = 0
 
 
 def _step(_statement: str) -> None:
@@ -24,12 +28,26 @@ def _dying_connect(*args, **options):
     return connection
 
 
-def main() -> None:
+def _open_and_die(path: str, killed_at: int) -> None:
+    global _left  # noqa: PLW0603  a countdown for the whole program
+    _left = killed_at
     sqlite3.connect = _dying_connect
+    code = 1
     try:
-        SqliteStore(sys.argv[1])
+        SqliteStore(path)
+        code = 0
     finally:
-        sqlite3.connect = _connect  # what measures coverage has a database too
+        os._exit(code)
+
+
+def main() -> None:
+    for line in sys.stdin:
+        killed_at, _, path = line.rstrip("\n").partition(" ")
+        child = os.fork()
+        if child == 0:
+            _open_and_die(path, int(killed_at))
+        _, status = os.waitpid(child, 0)
+        print(os.waitstatus_to_exitcode(status), flush=True)  # noqa: T201  the test reads it
 
 
 if __name__ == "__main__":

@@ -1,11 +1,12 @@
 """Migrations, tried on a database with rows in it, and killed at every statement."""
 
 import shutil
+import signal
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Generator, Sequence
-from contextlib import closing
+from collections.abc import Callable, Generator, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Protocol
 from uuid import uuid4
@@ -390,25 +391,26 @@ def test_a_kill_at_any_statement_leaves_the_old_schema_or_the_new(tmp_path: Path
     path = tmp_path / "lockgate.db"
     seen: set[int] = set()
 
-    for killed_at in range(1, 200):
-        shutil.copy(tmp_path / "reference.db.1", path)
-        child = open_and_die(path, killed_at)
-        with closing(OldSqlite(path).db) as db:
-            version = sqlite._version(db)
-            found = [
-                row["sql"] for row in db.execute("SELECT sql FROM sqlite_master ORDER BY name")
-            ]
-            tasks = len(db.execute("SELECT id FROM tasks").fetchall())
-        seen.add(version)
-        assert (version, found) in allowed
-        assert tasks == len(EIGHT)
-        if child.returncode == 0:
-            break
-        for rest in ("-wal", "-shm"):
-            path.with_name(path.name + rest).unlink(missing_ok=True)
-
-    else:
-        pytest.fail("the migration never came to its end")
+    with dying_opener() as open_and_die:
+        for killed_at in range(1, 200):
+            shutil.copy(tmp_path / "reference.db.1", path)
+            code = open_and_die(path, killed_at)
+            with closing(OldSqlite(path).db) as db:
+                version = sqlite._version(db)
+                found = [
+                    row["sql"] for row in db.execute("SELECT sql FROM sqlite_master ORDER BY name")
+                ]
+                tasks = len(db.execute("SELECT id FROM tasks").fetchall())
+            seen.add(version)
+            assert (version, found) in allowed
+            assert tasks == len(EIGHT)
+            if code == 0:
+                break
+            assert code == -signal.SIGKILL
+            for rest in ("-wal", "-shm"):
+                path.with_name(path.name + rest).unlink(missing_ok=True)
+        else:
+            pytest.fail("the migration never came to its end")
 
     assert seen == {version for version, _ in allowed}
 
@@ -428,10 +430,26 @@ def sqlite_schemas(path: Path) -> list[tuple[int, list[object]]]:
     return found
 
 
-def open_and_die(path: Path, killed_at: int) -> subprocess.CompletedProcess[bytes]:
-    """Open the store in a child that SIGKILLs itself as its nth statement begins."""
-    script = [sys.executable, "-m", "tests.store.dying_opener", str(path), str(killed_at)]
-    return subprocess.run(script, cwd=ROOT, check=False, timeout=30)
+@contextmanager
+def dying_opener() -> Generator[Callable[[Path, int], int]]:
+    """Opens a store in a process that SIGKILLs itself as its nth statement begins; its exit code.
+
+    The processes are forks of one, which has imported the store once.
+    """
+    script = [sys.executable, "-m", "tests.store.dying_opener"]
+    with subprocess.Popen(
+        script, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as opener:
+        assert opener.stdin
+        assert opener.stdout
+        asked, answered = opener.stdin, opener.stdout
+
+        def open_and_die(path: Path, killed_at: int) -> int:
+            asked.write(f"{killed_at} {path}\n")
+            asked.flush()
+            return int(answered.readline())
+
+        yield open_and_die
 
 
 def test_a_client_that_dies_at_any_statement_leaves_postgres_as_it_was(
