@@ -263,7 +263,7 @@ def no_differential(
     raise AssertionError("these gates compare nothing")
 
 
-async def no_wait(milliseconds: float) -> None:
+def no_wait(milliseconds: float) -> None:
     """Time is the test's own."""
 
 

@@ -29,8 +29,8 @@ class SystemChance:
         return secrets.token_urlsafe(32)
 
 
-async def wait(milliseconds: float) -> None:
-    time.sleep(milliseconds / 1000)  # noqa: ASYNC251 - a gate's thread has nothing else to do
+def wait(milliseconds: float) -> None:
+    time.sleep(milliseconds / 1000)
 
 
 # One orchestrator a home, one step a task: locks that the kernel gives back with their holder.

@@ -4,11 +4,13 @@ import ast
 import asyncio
 import inspect
 import textwrap
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import lockgate
 from lockgate.core.model.retry import (
     Accept,
     Exhausted,
@@ -184,7 +186,7 @@ def test_the_protocol_knows_no_timer_of_its_own() -> None:
         for name in ([node.module or ""] if isinstance(node, ast.ImportFrom) else [])
     }
 
-    assert imported == {"collections", "typing", "lockgate"}
+    assert imported == {"collections", "contextlib", "typing", "lockgate"}
     assert inspect.signature(SandboxRetryProtocol).parameters["delay"].default is inspect._empty
 
 
@@ -264,3 +266,37 @@ def test_a_failure_ends_in_a_wait_or_in_exhaustion_and_only_attempts_decide(
             assert transient == (code in range(124, 129))
         case Accept():
             pytest.fail("a failure is never accepted in GREEN")
+
+
+def test_a_gate_calls_plain_code_and_only_the_protocol_is_asynchronous() -> None:
+    package = Path(lockgate.__file__).parent
+    found = {
+        path.relative_to(package).as_posix()
+        for path in package.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.AsyncFunctionDef | ast.Await)
+        or (isinstance(node, ast.Name) and node.id in {"Coroutine", "Awaitable"})
+    }
+
+    assert found == {"services/gates/retry_protocol.py"}
+
+
+@pytest.mark.parametrize(
+    ("codes", "waits"), [((0,), []), ((1, 0), [500]), ((1, 1, 0), [500, 1000])]
+)
+def test_a_blocking_call_gets_the_protocols_attempts_and_waits(
+    codes: tuple[int, ...], waits: list[float]
+) -> None:
+    left, waited = list(codes), list[float]()
+    call = retry_protocol.Blocking(lambda: ToolResult(left.pop(0)), waited.append)
+
+    retry_protocol.call_with_retry(call, CALL, AgentPhase.VERIFY, RetryOptions())
+
+    assert (left, waited) == ([], waits)
+
+
+def test_a_blocking_call_raises_what_the_protocol_raises() -> None:
+    call = retry_protocol.Blocking(lambda: ToolResult(1), lambda _milliseconds: None)
+
+    with pytest.raises(SandboxRetryExhaustedError):
+        retry_protocol.call_with_retry(call, CALL, AgentPhase.VERIFY, RetryOptions())

@@ -1,6 +1,6 @@
 """A command gate: S1's attempts, each on the same tree, and what the last one's reports say."""
 
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from msgspec import Struct, field
@@ -14,7 +14,7 @@ from lockgate.core.model.retry import RetryOptions, ToolCall, ToolResult
 from lockgate.core.model.task import AgentPhase
 from lockgate.errors import SandboxRetryExhaustedError
 from lockgate.ports import Attempt, Cut, GateRun, GateRuns
-from lockgate.services.gates.retry_protocol import SandboxRetryProtocol, ToolProxy
+from lockgate.services.gates.retry_protocol import Blocking, call_with_retry
 
 TAIL = 4000
 
@@ -22,12 +22,12 @@ TAIL = 4000
 class Patience(Struct, frozen=True):
     """How to wait between attempts, in milliseconds, and whether there is still any use in it."""
 
-    delay: Callable[[float], Coroutine[None, None, None]]
+    delay: Callable[[float], object]
     cancelled: Callable[[], bool]
 
 
 class Tries(Struct):
-    """The executor that S1's protocol calls: the same arguments and the same tree each time."""
+    """The attempts of one gate: the same arguments and the same tree each time."""
 
     gates: GateRuns
     gate: CommandGate
@@ -35,17 +35,14 @@ class Tries(Struct):
     patience: Patience
     made: list[Attempt] = field(default_factory=list[Attempt])
 
-    async def execute(self, tool_call: ToolCall) -> ToolResult:  # noqa: ARG002 - the gate has it
-        """A try that was called off ends the protocol, as our own time-out does."""
+    def attempt(self) -> ToolResult:
+        """A try that was called off ends the attempts, as our own time-out does."""
         if self.made:
             self.gates.read(self.made[-1], self.gate.report)  # what the last one left goes
         attempt = self.gates.attempt(self.gate, self.run, self.patience.cancelled)
         self.made.append(attempt)
         over = attempt.cut in {Cut.DEADLINE, Cut.CANCELLED}
         return ToolResult(attempt.exit_code, attempt.out, timed_out=over)
-
-    def record(self, tool_call: ToolCall, phase: AgentPhase, output: str = "") -> None:
-        """Entropy of a gate is seen in its findings, from one evaluation to the next."""
 
 
 def judge_command(
@@ -64,10 +61,9 @@ def all_tries(
     """S1's protocol to its end: the last attempt is the one that counts."""
     gate, run = tries.gate, tries.run
     options = RetryOptions(gate.attempts, limits.call_base_delay_ms, limits.call_backoff)
-    protocol = SandboxRetryProtocol(tries, tries, options, delay=tries.patience.delay)
     call = ToolCall(f"{run.commit}:{gate.name}", (gate.command,))
     with suppress(SandboxRetryExhaustedError):  # what the last attempt says is the gate's result
-        _to_its_end(ToolProxy(protocol).call(call, phase))
+        call_with_retry(Blocking(tries.attempt, tries.patience.delay), call, phase, options)
     return tuple(tries.made)
 
 
@@ -78,12 +74,6 @@ def unjudged(last: Attempt) -> str | None:
     if last.exit_code in NOT_STARTED:
         return f"its command cannot be started: {tail(last.err)}"
     return None
-
-
-def _to_its_end(coroutine: Coroutine[None, None, ToolResult]) -> None:
-    """In this thread: attempts and waits block, so nothing is ever left to be scheduled."""
-    with suppress(StopIteration):
-        coroutine.send(None)
 
 
 def _result(

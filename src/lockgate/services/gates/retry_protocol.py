@@ -1,6 +1,7 @@
 """S1's retry protocol: a sandboxed call gets its attempts, with waits between them."""
 
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Protocol
 
 from lockgate.core.model.retry import (
@@ -76,3 +77,32 @@ class ToolProxy:
 
     async def call(self, tool_call: ToolCall, phase: AgentPhase) -> ToolResult:
         return await self._protocol.execute_with_retry(tool_call, phase)
+
+
+class Blocking:
+    """Attempts and waits (in milliseconds) that block the thread in which they are called."""
+
+    def __init__(self, attempt: Callable[[], ToolResult], delay: Callable[[float], object]) -> None:
+        self._attempt, self._delay = attempt, delay
+
+    async def execute(self, tool_call: ToolCall) -> ToolResult:  # noqa: ARG002 - it has its own
+        return self._attempt()
+
+    async def wait(self, milliseconds: float) -> None:
+        self._delay(milliseconds)
+
+    def record(self, tool_call: ToolCall, phase: AgentPhase, output: str = "") -> None:
+        """Nothing: the entropy of a gate is seen in its findings, between evaluations."""
+
+
+def call_with_retry(
+    call: Blocking, tool_call: ToolCall, phase: AgentPhase, options: RetryOptions
+) -> None:
+    """The protocol for code that blocks; SandboxRetryExhaustedError when no attempt held.
+
+    The protocol itself is asynchronous because its requirement asks for that signature (R41);
+    here nothing is ever left to be scheduled, so its first step is also its last.
+    """
+    protocol = SandboxRetryProtocol(call, call, options, delay=call.wait)
+    with suppress(StopIteration):
+        ToolProxy(protocol).call(tool_call, phase).send(None)

@@ -1,6 +1,6 @@
 """Runs the gates of a change in their waves: neighbours together, a serial one alone."""
 
-from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
@@ -116,7 +116,7 @@ class GateRunner(Struct, frozen=True, kw_only=True):
     workspaces: Workspaces
     gates: GateRuns
     conditions: Conditions
-    delay: Callable[[float], Coroutine[None, None, None]]
+    delay: Callable[[float], object]
     differential: Callable[[Evaluation, DifferentialGate, Cancelled], SingleGateResult]
     wrapping: Wrapping | None = None  # None: what gates run is not compared with base's
     kept: dict[Path, bytes] | None = None  # what stays for the next, and how it looked

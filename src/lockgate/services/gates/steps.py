@@ -1,6 +1,6 @@
 """The steps of a task: run one, and let its result alone move the run."""
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
 
@@ -39,7 +39,7 @@ class StepSandbox(Struct, frozen=True, kw_only=True):
     workspaces: Workspaces
     gates: GateRuns
     configuration: Configuration
-    delay: Callable[[float], Coroutine[None, None, None]]
+    delay: Callable[[float], object]
 
     def steps_of(self, project: Project, task: Task) -> tuple[Step, ...]:
         """In the order in which they are run."""
