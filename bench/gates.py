@@ -19,9 +19,8 @@ from lockgate.bootstrap.gates import gate_runner
 from lockgate.core.config.settings import SandboxLevel, Settings
 from lockgate.core.model.gates import CommandGate, Placement, Where
 from lockgate.core.model.results import Passed
-from lockgate.core.model.task import Task, TaskId
-from lockgate.ports import Project
-from lockgate.services.gates.commit_check import nobodys_task
+from lockgate.ports import Candidate, Project
+from lockgate.services.gates.commit_check import of_head
 from lockgate.services.gates.runner import Evaluation, GateRunner
 
 GATES = 10
@@ -61,14 +60,12 @@ class Prepared(GitWorkspaces):
 
     _tree = ""
 
-    def checkout(self, project: Project, task: Task, commit: str, directory: Path) -> str:
+    def checkout(self, it: Candidate, directory: Path) -> str:
         if not directory.is_dir():
-            self._tree = super().checkout(project, task, commit, directory)
+            self._tree = super().checkout(it, directory)
         return self._tree
 
-    def set_up(
-        self, project: Project, task: Task, settings: Settings, directory: Path | None = None
-    ) -> None:
+    def set_up(self, it: Candidate, settings: Settings, directory: Path) -> None:
         """There is nothing to set up."""
 
     def discard(self, directory: Path) -> None:
@@ -199,11 +196,15 @@ def _judging(
     listed = tuple(CommandGate(name=f"g{it}", place=place, command=command) for it in range(gates))
     settings = replace(known, gates=listed, sandbox=replace(known.sandbox, level=level))
     rules = replace(pinned, sandboxed=level is SandboxLevel.AUTO)
-    task = nobodys_task(project, settings, pinned.base_commit, rules)
-    task = replace(task, id=TaskId(f"{level}-kept" if kept else f"{level}"))
+    candidate = Candidate(
+        project=project,
+        commit=pinned.base_commit,
+        rules=rules,
+        name=f"{level}-kept" if kept else f"{level}",
+    )
     workspaces = Prepared(app.home) if kept else app.workspaces
     runner = gate_runner(app.home, workspaces, CommandGates(read_reports))
-    return clocked(lambda: _judge(runner, Evaluation(project, task, (), settings)))
+    return clocked(lambda: _judge(runner, of_head(candidate, "HEAD", (), settings)))
 
 
 def _judge(runner: GateRunner, it: Evaluation) -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from lockgate.adapters.workspaces.temporary import PREFIX
 from lockgate.bootstrap.gates import MOST, Benches
+from lockgate.ports import candidate_of
 from tests.adapters.workshop import Workshop
 
 
@@ -25,7 +26,7 @@ def homes(benches: Benches) -> list[Path]:
 
 
 def judged_at(benches: Benches, shop: Workshop) -> Path:
-    with benches.spot_checking(shop.project, shop.task()) as bench:
+    with benches.spot_checking(candidate_of(shop.project, shop.task())) as bench:
         return bench.check.runner.home
 
 
@@ -38,7 +39,7 @@ def test_what_was_set_up_for_one_serves_the_next(benches, shop) -> None:
 
 
 def test_two_at_once_have_each_their_own(benches, shop) -> None:
-    with benches.spot_checking(shop.project, shop.task()) as one:
+    with benches.spot_checking(candidate_of(shop.project, shop.task())) as one:
         other = judged_at(benches, shop)
 
         assert one.check.runner.home != other
@@ -48,7 +49,7 @@ def test_two_at_once_have_each_their_own(benches, shop) -> None:
 def test_after_an_error_nothing_is_kept(benches, shop) -> None:
     with (
         pytest.raises(ValueError, match="oops"),
-        benches.spot_checking(shop.project, shop.task()),
+        benches.spot_checking(candidate_of(shop.project, shop.task())),
     ):
         raise ValueError("oops")
 
@@ -65,7 +66,7 @@ def test_only_so_many_are_kept_and_the_oldest_goes_first(benches, tmp_path) -> N
 
 def test_all_of_them_go_in_the_end_even_one_that_somebody_is_at(benches, shop, tmp_path) -> None:
     judged_at(benches, Workshop.at(tmp_path / "other", sandboxed=False))
-    with benches.spot_checking(shop.project, shop.task()):
+    with benches.spot_checking(candidate_of(shop.project, shop.task())):
         benches.close()
 
         assert len(homes(benches)) == 1

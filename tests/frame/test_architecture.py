@@ -1,5 +1,6 @@
 """The table "Where do I change" of ARCHITECTURE.md, as far as a program can hold it."""
 
+import ast
 import re
 from contextlib import closing
 from importlib import import_module
@@ -60,3 +61,15 @@ def test_every_report_format_has_a_reader() -> None:
     by_words = {report for report, _, _ in read.SPOKEN}
 
     assert by_words | BY_CONTENT == set(Report) - {Report.GENERIC}
+
+
+def test_a_task_is_made_only_where_one_is_created_or_read_from_its_row() -> None:
+    source = ROOT / "src" / "lockgate"
+    makers = {
+        path.relative_to(source).as_posix()
+        for path in source.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "Task"
+    }
+
+    assert makers == {"services/task/tasks.py", "adapters/store/rows.py"}

@@ -20,7 +20,7 @@ from lockgate.core.model.results import SingleGateResult
 from lockgate.core.model.secrets import Secret
 from lockgate.core.model.task import SessionId, Task, TaskId
 from lockgate.errors import Unavailable
-from lockgate.ports import Attempt, Change, Cut, GateRun, Project, Start, Unfit
+from lockgate.ports import Attempt, Candidate, Change, Cut, GateRun, Project, Start, Unfit
 from lockgate.services.agents.monitor import Monitor
 from lockgate.services.agents.spawner import Desks, Spawner
 from lockgate.services.gates.evaluate import Judge
@@ -185,18 +185,18 @@ class FakeWorkspaces:
     def adopt(self, project: Project, task: Task) -> Change | None:
         return None
 
-    def change(self, project: Project, task: Task, commit: str) -> Change:
-        return replace(self.work, commit=commit)
+    def change(self, it: Candidate) -> Change:
+        return replace(self.work, commit=it.commit)
 
-    def changed_files(self, project: Project, task: Task, commit: str) -> tuple[str, ...]:
+    def changed_files(self, it: Candidate) -> tuple[str, ...]:
         return self.work.files
 
     def diff(self, project: Project, task: Task, commit: str) -> str:
         return "diff"
 
-    def checkout(self, project: Project, task: Task, commit: str, directory: Path) -> str:
+    def checkout(self, it: Candidate, directory: Path) -> str:
         directory.mkdir(parents=True)
-        return self.tree(project, commit)
+        return self.tree(it.project, it.commit)
 
     def checkout_for_review(
         self, project: Project, task: Task, commit: str, directory: Path, named: Sequence[str]
@@ -220,9 +220,7 @@ class FakeWorkspaces:
     def release(self, project: Project, task: Task) -> None:
         self.released.append(task.id)
 
-    def set_up(
-        self, project: Project, task: Task, settings: Settings, directory: Path | None = None
-    ) -> None: ...
+    def set_up(self, it: Candidate, settings: Settings, directory: Path) -> None: ...
 
     def keep_within(
         self, limit_bytes: int, idle: Sequence[tuple[Project, Task]]

@@ -8,6 +8,7 @@ import pytest
 from lockgate.bootstrap import App, open_app
 from lockgate.core.model.secrets import Secret
 from lockgate.core.model.task import Role, Status, TaskId
+from lockgate.ports import candidate_of
 from lockgate.services.task.callers import HUMAN, Caller, identify
 from lockgate.services.task.sessions import Place
 from lockgate.services.task.signals import Said
@@ -54,7 +55,9 @@ def _started(app: App, world: World) -> TaskId:
 def test_what_its_agents_log_in_with_what_they_are_passed_and_what_is_copied(world) -> None:
     app, id = world.app, _started(world.app, world)
 
-    found = app.coordinator.witness.secrets.of(world.project(), app.store.load(id))
+    found = app.coordinator.witness.secrets.of(
+        candidate_of(world.project(), app.store.load(id)), app.store.load(id).agent
+    )
 
     assert set(found) == {
         Secret("MY_WORD", GIVEN["MY_WORD"]),
@@ -95,4 +98,7 @@ def test_a_task_that_has_not_started_was_handed_nothing(world) -> None:
 
     task = world.app.store.load(id)
 
-    assert world.app.coordinator.witness.secrets.of(world.project(), task) == ()
+    assert (
+        world.app.coordinator.witness.secrets.of(candidate_of(world.project(), task), task.agent)
+        == ()
+    )

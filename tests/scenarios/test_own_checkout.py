@@ -10,10 +10,10 @@ from msgspec.structs import replace
 from lockgate.core.config.settings import Settings
 from lockgate.core.model.gates import CommandGate, DifferentialGate, Gate, Placement, Where
 from lockgate.core.model.results import Broken, Passed
-from lockgate.core.model.task import Status, Task
+from lockgate.core.model.task import Status
 from lockgate.errors import Unavailable
-from lockgate.ports import Attempt, GateRun, Project, Upkeep
-from lockgate.services.gates.runner import Evaluation, GateRunner
+from lockgate.ports import Attempt, Candidate, GateRun, Upkeep
+from lockgate.services.gates.runner import GateRunner, evaluation_of
 from tests.given import COMMIT, a_task
 from tests.scenarios.gates.test_runner import PROJECT, Gatehouse, Says
 from tests.scenarios.stage import no_wait
@@ -61,7 +61,7 @@ def judged(workspaces: Counting, house: Watching, *listed: Gate) -> tuple[object
     )
     task = a_task(Status.AGENT_REVIEW, candidate=COMMIT)
     settings = Settings(formula="none", gates=listed)
-    return runner.results(Evaluation(PROJECT, task, (), settings), lambda: False)
+    return runner.results(evaluation_of(PROJECT, task, (), settings), lambda: False)
 
 
 def command(name: str, place: Placement) -> CommandGate:
@@ -100,10 +100,10 @@ def test_what_was_changed_is_checked_out_again_and_all_goes_at_the_end(tmp_path:
 def test_a_checkout_that_cannot_be_made_again_breaks_the_gate(tmp_path: Path) -> None:
     @dataclass
     class Once(Tidy):
-        def checkout(self, project: Project, task: Task, commit: str, directory: Path) -> str:
+        def checkout(self, it: Candidate, directory: Path) -> str:
             if self.asked:
                 raise Unavailable("no clone was made", why="the disk is full", fix="make room")
-            return super().checkout(project, task, commit, directory)
+            return super().checkout(it, directory)
 
     results = judged(Once(tmp_path), Watching(), command("a", ALONE), command("b", ALONE))
 

@@ -6,10 +6,10 @@ from pathlib import Path
 from lockgate.core.config.settings import Settings
 from lockgate.core.model.gates import CommandGate, Placement, Where
 from lockgate.core.model.results import Broken, Passed
-from lockgate.core.model.task import Status, Task
+from lockgate.core.model.task import Status
 from lockgate.errors import Unavailable
-from lockgate.ports import Project
-from lockgate.services.gates.runner import Evaluation, GateRunner
+from lockgate.ports import Candidate
+from lockgate.services.gates.runner import GateRunner, evaluation_of
 from tests.given import COMMIT, a_task
 from tests.scenarios.gates.test_runner import PROJECT, Gatehouse, Says
 from tests.scenarios.stage import FakeWorkspaces, no_wait
@@ -24,11 +24,11 @@ class Counting(FakeWorkspaces):
     asked: list[Path] = field(default_factory=list)
     refused: int = 0
 
-    def checkout(self, project: Project, task: Task, commit: str, directory: Path) -> str:
+    def checkout(self, it: Candidate, directory: Path) -> str:
         self.asked.append(directory)
         if len(self.asked) <= self.refused:
             raise Unavailable("no clone was made", why="the disk is full", fix="make room")
-        return super().checkout(project, task, commit, directory)
+        return super().checkout(it, directory)
 
 
 def judged(workspaces: Counting, place: Placement, gates: int = 4) -> tuple[object, ...]:
@@ -43,7 +43,7 @@ def judged(workspaces: Counting, place: Placement, gates: int = 4) -> tuple[obje
     named = tuple(CommandGate(name=f"g{n}", place=place, command="true") for n in range(gates))
     task = a_task(Status.AGENT_REVIEW, candidate=COMMIT)
     settings = Settings(formula="none", gates=named)
-    return runner.results(Evaluation(PROJECT, task, (), settings), lambda: False)
+    return runner.results(evaluation_of(PROJECT, task, (), settings), lambda: False)
 
 
 def test_gates_of_one_evaluation_share_their_checkout(tmp_path: Path) -> None:

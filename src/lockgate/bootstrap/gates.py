@@ -17,8 +17,8 @@ from lockgate.adapters.system import SystemChance, wait
 from lockgate.adapters.workspaces import GitWorkspaces
 from lockgate.adapters.workspaces.temporary import Checkouts, lend, throw_away_home
 from lockgate.bootstrap.app import base_configuration, home_of, repository_of
-from lockgate.core.model.task import ProjectId, Task
-from lockgate.ports import GateRuns, Project
+from lockgate.core.model.task import ProjectId
+from lockgate.ports import Candidate, GateRuns
 from lockgate.services.gates.commit_check import Noted, Rulebook, SpotCheck
 from lockgate.services.gates.runner import GateRunner, Wrapping
 from lockgate.services.task.projects import BaseConfiguration
@@ -85,19 +85,17 @@ class Bench(Struct, frozen=True):
 
 
 @contextmanager
-def spot_checking(
-    project: Project, task: Task, environ: Mapping[str, str] = os.environ
-) -> Generator[Bench]:
+def spot_checking(it: Candidate, environ: Mapping[str, str] = os.environ) -> Generator[Bench]:
     with throw_away_home(home_of(environ)) as home:
-        yield bench_in(GitWorkspaces(home), project, task)
+        yield bench_in(GitWorkspaces(home), it)
 
 
 def bench_in(
-    workspaces: GitWorkspaces, project: Project, task: Task, kept: dict[Path, bytes] | None = None
+    workspaces: GitWorkspaces, it: Candidate, kept: dict[Path, bytes] | None = None
 ) -> Bench:
     """In their home, which has no commit of the project but what it is lent."""
-    if task.pinned:
-        lend(workspaces.home, project, task.pinned)
+    if it.rules:
+        lend(workspaces.home, it.project, it.rules)
     noted = Noted(CommandGates(read_reports, home_of(os.environ)))
     runner = replace(gate_runner(workspaces.home, workspaces, noted), kept=kept)
     return Bench(SpotCheck(workspaces, runner), noted)
@@ -127,12 +125,12 @@ class Benches(Struct):
     _closed: bool = False
 
     @contextmanager
-    def spot_checking(self, project: Project, task: Task) -> Generator[Bench]:
+    def spot_checking(self, it: Candidate) -> Generator[Bench]:
         """What cannot be set up, or ends in an error, is not kept."""
-        kept = self._taken(project.id) or _made(self.home, project.id)
+        kept = self._taken(it.project.id) or _made(self.home, it.project.id)
         with ExitStack() as on_error:
             on_error.callback(kept.goes.close)
-            yield bench_in(kept.workspaces, project, task, kept.seen)
+            yield bench_in(kept.workspaces, it, kept.seen)
             on_error.pop_all()
         self._keep(kept)
 

@@ -30,6 +30,7 @@ from lockgate.ports.train import (
 from lockgate.ports.work import (
     Attempt,
     Call,
+    Candidate,
     Change,
     Conditions,
     Credentials,
@@ -46,12 +47,14 @@ from lockgate.ports.work import (
     Upkeep,
     Watch,
     Workspaces,
+    candidate_of,
 )
 
 __all__ = [
     "Arrived",
     "Attempt",
     "Call",
+    "Candidate",
     "Chance",
     "Change",
     "Clock",
@@ -90,4 +93,5 @@ __all__ = [
     "Watch",
     "Workspaces",
     "Yard",
+    "candidate_of",
 ]

@@ -13,8 +13,8 @@ from lockgate.core.differential.matching import Tests
 from lockgate.core.differential.plan import Mixed
 from lockgate.core.differential.runs import Run
 from lockgate.core.differential.table import ChangedFiles
-from lockgate.core.model.task import Task
 from lockgate.ports.store import Project
+from lockgate.ports.work import Candidate
 
 
 class Blend(Struct, frozen=True, kw_only=True):
@@ -29,11 +29,11 @@ class Blend(Struct, frozen=True, kw_only=True):
 class Trees(Protocol):
     """Both sides of a change out of judge.git, and clones of what is mixed from them."""
 
-    def blend(self, project: Project, task: Task, it: Blend, directory: Path) -> None:
+    def blend(self, candidate: Candidate, it: Blend, directory: Path) -> None:
         """A clean clone, one commit further on, which has exactly that tree."""
         ...
 
-    def fork(self, project: Project, task: Task, commit: str) -> str:
+    def fork(self, candidate: Candidate) -> str:
         """The commit that the change was made on."""
         ...
 

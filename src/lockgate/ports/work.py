@@ -15,7 +15,7 @@ from lockgate.core.model.findings import Finding
 from lockgate.core.model.gates import CommandGate
 from lockgate.core.model.reports import ReportRead, Unreadable
 from lockgate.core.model.secrets import Secret
-from lockgate.core.model.task import SessionId, Size, Task, TaskId
+from lockgate.core.model.task import Pinned, SessionId, Size, Task, TaskId
 from lockgate.ports.store import Project
 
 
@@ -24,6 +24,29 @@ class Desk(Struct, frozen=True, kw_only=True):
 
     directory: Path
     checkout: Path | None = None  # a reviewer's: each entry of it is shown, none can be written
+
+
+class Candidate(Struct, frozen=True, kw_only=True):
+    """A commit that is judged, and by which rules; it need not be a task's.
+
+    `name` is the task's id, or one that no task has: directories and locks are called by it.
+    """
+
+    project: Project
+    commit: str  # empty where a task has none yet
+    rules: Pinned | None
+    name: str
+
+    @property
+    def config_hash(self) -> str:
+        return self.rules.config_hash if self.rules else ""
+
+
+def candidate_of(project: Project, task: Task, commit: str = "") -> Candidate:
+    """The task's commit that is judged, or another one of it."""
+    return Candidate(
+        project=project, commit=commit or task.candidate, rules=task.pinned, name=task.id
+    )
 
 
 class Change(Struct, frozen=True):
@@ -76,13 +99,13 @@ class Workspaces(Protocol):
         """The task's branch as the user's repository has it; None where it has none."""
         ...
 
-    def change(self, project: Project, task: Task, commit: str) -> Change: ...
-    def changed_files(self, project: Project, task: Task, commit: str) -> tuple[str, ...]:
+    def change(self, it: Candidate) -> Change: ...
+    def changed_files(self, it: Candidate) -> tuple[str, ...]:
         """Those of the change alone, which takes less time."""
         ...
 
     def diff(self, project: Project, task: Task, commit: str) -> str: ...
-    def checkout(self, project: Project, task: Task, commit: str, directory: Path) -> str:
+    def checkout(self, it: Candidate, directory: Path) -> str:
         """A clean clone of that commit with its history, which only we have written: its tree."""
         ...
 
@@ -112,10 +135,8 @@ class Workspaces(Protocol):
         """Remove the clone, once all work in it is kept by a ref; one with unfit work stays."""
         ...
 
-    def set_up(
-        self, project: Project, task: Task, settings: Settings, directory: Path | None = None
-    ) -> None:
-        """Give the task's clone, or a checkout of ours, what `[env]` says; safe to repeat."""
+    def set_up(self, it: Candidate, settings: Settings, directory: Path) -> None:
+        """Give a task's clone, or a checkout of ours, what `[env]` says; safe to repeat."""
         ...
 
     def keep_within(
@@ -323,4 +344,6 @@ class Credentials(Protocol):
 class Secrets(Protocol):
     """What a task's agents and gates are given that nobody may keep in writing."""
 
-    def of(self, project: Project, task: Task) -> tuple[Secret, ...]: ...
+    def of(self, it: Candidate, agent: str) -> tuple[Secret, ...]:
+        """`agent` is who works on it."""
+        ...

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from lockgate.core.config.settings import EnvSettings, Settings
+from lockgate.ports import candidate_of
 from tests.adapters.workshop import BARE, BOXED, NEEDS_BOX, Workshop
 
 MANY = "mkdir gen && for i in $(seq 1801); do echo $i > gen/$i.txt; done"
@@ -22,7 +23,9 @@ def _begun(shop: Workshop, id: str = "fix-login-3f9a", **env: object):
     task = shop.task(id, branch=id)
     shop.workspaces.prepare(shop.project, task)
     settings = Settings(formula="none", gates=(), env=EnvSettings(**env))  # type: ignore[arg-type]  # a test's own
-    shop.workspaces.set_up(shop.project, task, settings)
+    shop.workspaces.set_up(
+        candidate_of(shop.project, task), settings, shop.workspaces.place(task.id)
+    )
     return task
 
 
@@ -57,7 +60,9 @@ def test_a_second_set_up_leaves_out_what_the_first_one_made_as_well(shop) -> Non
     settings = Settings(formula="none", gates=(), env=EnvSettings(setup="echo 2 > second"))
     shop.agent(task, "echo n > new")
 
-    shop.workspaces.set_up(shop.project, task, settings)
+    shop.workspaces.set_up(
+        candidate_of(shop.project, task), settings, shop.workspaces.place(task.id)
+    )
 
     assert _taken(shop, task) == ("new",)
 

@@ -16,7 +16,7 @@ from lockgate.adapters.workspaces.files import remove
 from lockgate.core.config.settings import EnvSettings, Settings
 from lockgate.core.model.task import Task, TaskId
 from lockgate.errors import BadConfig, Unavailable
-from lockgate.ports import Change
+from lockgate.ports import Change, candidate_of
 from tests.adapters.workshop import BARE, BOXED, NEEDS_BOX, Workshop, asked, git
 
 
@@ -184,7 +184,7 @@ def test_a_commit_that_nobody_knows_has_no_change(bare) -> None:
     task = bare.task()
 
     with pytest.raises(Unavailable, match="the diff of dddd"):
-        bare.workspaces.change(bare.project, task, "d" * 40)
+        bare.workspaces.change(candidate_of(bare.project, task, "d" * 40))
 
 
 # --- its end ------------------------------------------------------------------------------------
@@ -407,8 +407,12 @@ def test_the_set_up_runs_once_for_its_inputs_and_every_clone_gets_what_it_made(s
     tasks = [shop.task("t-1", branch="b1"), shop.task("t-2", branch="b2")]
     for task in tasks:
         shop.workspaces.prepare(shop.project, task)
-        shop.workspaces.set_up(shop.project, task, settings)
-        shop.workspaces.set_up(shop.project, task, settings)
+        shop.workspaces.set_up(
+            candidate_of(shop.project, task), settings, shop.workspaces.place(task.id)
+        )
+        shop.workspaces.set_up(
+            candidate_of(shop.project, task), settings, shop.workspaces.place(task.id)
+        )
 
     places = [shop.workspaces.place(task.id) for task in tasks]
     where = [(it / ".venv" / "where").read_text().strip() for it in places]
@@ -431,7 +435,9 @@ def _layer(shop: Workshop, settings: Settings) -> Path:
     """The newest there is once a new task was set up."""
     task = shop.task(f"t-{asked(shop.root, 'rev-parse', 'main')[:9]}")
     shop.workspaces.prepare(shop.project, task)
-    shop.workspaces.set_up(shop.project, task, settings)
+    shop.workspaces.set_up(
+        candidate_of(shop.project, task), settings, shop.workspaces.place(task.id)
+    )
     beside = (shop.home / "layers" / shop.project.id).iterdir()
     layers = [it for it in beside if it.is_dir()]
     return max(layers, key=lambda it: it.stat().st_ctime_ns)
@@ -480,7 +486,9 @@ def test_a_set_up_cannot_reach_the_state_or_plant_links_that_hurt(tmp_path) -> N
     setup = f"ls {shop.home} && exit 9; rm -r src; ln -s {outside} src; echo x > out"
 
     with pytest.raises(Unavailable, match="cannot overwrite directory"):
-        shop.workspaces.set_up(shop.project, task, _settings(setup=setup))
+        shop.workspaces.set_up(
+            candidate_of(shop.project, task), _settings(setup=setup), shop.workspaces.place(task.id)
+        )
 
     assert (outside / "victim").read_text() == "safe"
 
@@ -494,7 +502,9 @@ def test_ignored_files_are_copied_and_never_part_of_a_change(shop) -> None:
     place = shop.workspaces.prepare(shop.project, task)
 
     settings = _settings(copy=(".env", "conf", "a.txt", "not-there"))
-    shop.workspaces.set_up(shop.project, task, settings)
+    shop.workspaces.set_up(
+        candidate_of(shop.project, task), settings, shop.workspaces.place(task.id)
+    )
     clean = shop.agent(task, "cat .env conf/local.ini a.txt; git status --porcelain")
     shop.agent(task, "echo n > new; git add -f .env conf; git add -A; git commit -qm all")
     change = shop.workspaces.take(shop.project, task)
@@ -510,14 +520,18 @@ def test_a_file_from_elsewhere_is_not_copied(bare, name) -> None:
     bare.workspaces.prepare(bare.project, task)
 
     with pytest.raises(BadConfig, match="not a file in the project"):
-        bare.workspaces.set_up(bare.project, task, _settings(copy=(name,)))
+        bare.workspaces.set_up(
+            candidate_of(bare.project, task),
+            _settings(copy=(name,)),
+            bare.workspaces.place(task.id),
+        )
 
 
 def test_a_checkout_is_furnished_in_the_same_way(shop) -> None:
     (shop.root / ".env").write_text("SECRET=1\n")
     task = shop.task()
     desk = shop.home / "runs" / task.id / "1"
-    shop.workspaces.checkout(shop.project, task, task.pinned.base_commit, desk)
+    shop.workspaces.checkout(candidate_of(shop.project, task, task.pinned.base_commit), desk)
 
     shop.workspaces.set_up(
         shop.project, task, _settings(setup="echo 1 > made", copy=(".env",)), desk
@@ -542,7 +556,11 @@ def test_links_planted_before_a_second_set_up_lead_nowhere(tmp_path) -> None:
     (place / ".git" / "info" / "exclude").symlink_to(outside / ".env")
 
     with pytest.raises(Unavailable):
-        shop.workspaces.set_up(shop.project, task, _settings(copy=("conf/.env",)))
+        shop.workspaces.set_up(
+            candidate_of(shop.project, task),
+            _settings(copy=("conf/.env",)),
+            shop.workspaces.place(task.id),
+        )
 
     assert (outside / ".env").read_text() == "safe"
 
@@ -557,7 +575,9 @@ def test_two_set_ups_at_once_run_it_once(tmp_path) -> None:
     def work(task):
         place = shop.workspaces.prepare(shop.project, task)
         ready.wait()
-        shop.workspaces.set_up(shop.project, task, settings)
+        shop.workspaces.set_up(
+            candidate_of(shop.project, task), settings, shop.workspaces.place(task.id)
+        )
         return (place / "stamp").read_text()
 
     with ThreadPoolExecutor(2) as pool:

@@ -14,6 +14,7 @@ from lockgate.adapters.workspaces.temporary import lend
 from lockgate.core.config.settings import Settings
 from lockgate.core.model.task import Pinned, Task
 from lockgate.errors import Unavailable
+from lockgate.ports import candidate_of
 from tests.adapters.workshop import BARE, BOXED, Workshop, asked, git
 
 SHM = Path("/dev/shm")  # noqa: S108 - memory, which is never the disk of a test's own directory
@@ -88,7 +89,7 @@ def test_git_finds_nothing_wrong_with_any_of_them(tmp_path, kind) -> None:
     task, commit = with_a_change(shop, "echo y > y; git add y; git commit -qm y; echo z > z")
     desk = shop.home / "runs" / "desk"
 
-    shop.workspaces.checkout(shop.project, task, commit, desk)
+    shop.workspaces.checkout(candidate_of(shop.project, task, commit), desk)
 
     for place in (desk, shop.workspaces.place(task.id)):
         look = "git fsck --strict && git status --porcelain && git log --format=%s origin/main"
@@ -112,7 +113,7 @@ def test_a_base_branch_whose_name_is_a_path_works_too(shop) -> None:
         shop, "git fetch -q && echo two > b.txt", pinned=pinned, branch="a/task/of-mine"
     )
     desk = shop.home / "runs" / "desk"
-    shop.workspaces.checkout(shop.project, task, commit, desk)
+    shop.workspaces.checkout(candidate_of(shop.project, task, commit), desk)
 
     seen = shop.inside(desk, "git rev-parse origin/feature/x && git diff --name-only origin/HEAD")
     assert seen.out.split() == [tip, "b.txt"], seen.err
@@ -125,7 +126,7 @@ def test_a_base_branch_whose_name_is_a_path_works_too(shop) -> None:
 def test_a_checkout_of_the_base_commit_copies_nothing(bare) -> None:
     task, desk = bare.task(), bare.home / "runs" / "desk"
 
-    bare.workspaces.checkout(bare.project, task, task.pinned.base_commit, desk)
+    bare.workspaces.checkout(candidate_of(bare.project, task, task.pinned.base_commit), desk)
 
     objects = desk / ".git" / "objects"
     assert [it.name for it in objects.rglob("*") if it.is_file()] == ["alternates"]
@@ -137,7 +138,7 @@ def test_a_checkout_of_a_change_has_what_base_lacks_and_no_more(bare) -> None:
     task, commit = with_a_change(bare, "echo y > y; git add y; git commit -qm y; echo z > z")
     desk = bare.home / "runs" / "desk"
 
-    bare.workspaces.checkout(bare.project, task, commit, desk)
+    bare.workspaces.checkout(candidate_of(bare.project, task, commit), desk)
 
     (pack,) = packs(desk / ".git")
     listed = asked(desk, "verify-pack", "-v", str(pack))
@@ -155,7 +156,7 @@ def test_a_change_that_merged_a_newer_target_is_whole(shop) -> None:
     commit = shop.workspaces.take(shop.project, task).commit
     desk = shop.home / "runs" / "desk"
 
-    shop.workspaces.checkout(shop.project, task, commit, desk)
+    shop.workspaces.checkout(candidate_of(shop.project, task, commit), desk)
 
     assert (desk / "newer").exists()
     seen = shop.inside(desk, f"git fsck --strict && git merge-base --is-ancestor {newer} HEAD")
@@ -169,7 +170,7 @@ def test_a_change_on_a_history_with_nothing_in_common_is_whole(bare) -> None:
     )  # fmt: skip
     desk = bare.home / "runs" / "desk"
 
-    bare.workspaces.checkout(bare.project, task, commit, desk)
+    bare.workspaces.checkout(candidate_of(bare.project, task, commit), desk)
 
     seen = bare.inside(desk, "git fsck --strict && git log --format=%s && ls")
     assert seen.out.split() == ["z", "z"], seen.err
@@ -189,7 +190,7 @@ def test_a_checkout_of_a_change_where_history_is_cut_off(shop, tmp_path, deepene
         shop.workspaces.prepare(shop.project, shop.task("other-1", branch="other"))
     desk = shop.home / "runs" / "desk"
 
-    shop.workspaces.checkout(shop.project, task, commit, desk)
+    shop.workspaces.checkout(candidate_of(shop.project, task, commit), desk)
 
     look = "git fsck --strict --no-dangling && git log --format=%s && git status --porcelain"
     seen = shop.inside(desk, look)
@@ -203,7 +204,7 @@ def test_a_change_is_copied_to_another_disk_too(bare) -> None:
 
     with tempfile.TemporaryDirectory(dir=SHM) as elsewhere:
         desk = Path(elsewhere) / "desk"
-        bare.workspaces.checkout(bare.project, task, commit, desk)
+        bare.workspaces.checkout(candidate_of(bare.project, task, commit), desk)
 
         assert bare.inside(desk, "git fsck --strict && git status --porcelain").out == ""
         assert (desk / "z").exists()
@@ -216,7 +217,7 @@ def test_what_is_lent_is_not_copied_again(bare) -> None:
     lend(bare.home, bare.project, task.pinned)
     desk = bare.home / "runs" / "desk"
 
-    bare.workspaces.checkout(bare.project, task, head, desk)
+    bare.workspaces.checkout(candidate_of(bare.project, task, head), desk)
 
     assert packs(desk / ".git") == []
     assert bare.inside(desk, "git fsck --strict && git status --porcelain").out == ""
@@ -232,7 +233,7 @@ def test_a_commit_that_is_not_whole_is_told_and_leaves_nothing(bare) -> None:
     desk = bare.home / "runs" / "desk"
 
     with pytest.raises(Unavailable, match="was not taken from"):
-        bare.workspaces.checkout(bare.project, task, commit, desk)
+        bare.workspaces.checkout(candidate_of(bare.project, task, commit), desk)
 
     assert not list(desk.parent.iterdir())
 
@@ -261,20 +262,22 @@ def test_the_same_lines_on_another_base_are_the_same_patch(bare) -> None:
     base = bare.commit("elsewhere")
     other, moved = with_a_change(bare, work, id="other-1", branch="other")
 
-    one = bare.workspaces.change(bare.project, task, commit)
+    one = bare.workspaces.change(candidate_of(bare.project, task, commit))
 
-    assert bare.workspaces.change(bare.project, other, moved).patch == one.patch
-    assert bare.workspaces.change(bare.project, other, base).patch != one.patch
+    assert bare.workspaces.change(candidate_of(bare.project, other, moved)).patch == one.patch
+    assert bare.workspaces.change(candidate_of(bare.project, other, base)).patch != one.patch
 
 
 def test_a_commit_with_the_files_of_its_base_changes_nothing(bare) -> None:
     base = asked(bare.root, "rev-parse", "main")
     task, commit = with_a_change(bare, "git commit -q --allow-empty -m empty")
 
-    empty = bare.workspaces.change(bare.project, task, commit)
+    empty = bare.workspaces.change(candidate_of(bare.project, task, commit))
 
     assert commit != base
-    assert empty == replace(bare.workspaces.change(bare.project, task, base), commit=commit)
+    assert empty == replace(
+        bare.workspaces.change(candidate_of(bare.project, task, base)), commit=commit
+    )
 
 
 # --- how often git is started -------------------------------------------------------------------
@@ -300,7 +303,7 @@ def test_a_checkout_starts_few_programs(bare, started, command, most) -> None:
     project, desk = bare.project, bare.home / "runs" / "desk"
     started.unlink()
 
-    bare.workspaces.checkout(project, task, commit, desk)
+    bare.workspaces.checkout(candidate_of(project, task, commit), desk)
     bare.workspaces.set_up(project, task, Settings(formula="none", gates=()), desk)
 
     assert len(started.read_text().splitlines()) <= most
@@ -313,7 +316,7 @@ def test_lending_starts_no_program_and_a_change_one(bare, started) -> None:
 
     lend(bare.home, project, task.pinned)
     assert not started.exists()
-    change = bare.workspaces.change(project, task, head)
+    change = bare.workspaces.change(candidate_of(project, task, head))
 
     assert change.files == ("z",)
     assert len(started.read_text().splitlines()) == 1

@@ -12,6 +12,7 @@ from lockgate.core.config.settings import EnvSettings, Settings
 from lockgate.core.differential.plan import Mixed
 from lockgate.core.model.task import Task
 from lockgate.errors import Unavailable
+from lockgate.ports import candidate_of
 from lockgate.ports.differential import Blend
 from tests.adapters.workshop import BARE, BOXED, Workshop, asked, git
 
@@ -47,7 +48,7 @@ def blended(shop: Workshop, task: Task, commit: str, **more) -> Path:
     known = {"other": commit, "mixed": Mixed((), ()), "planted": {}}
     place = shop.home / "runs" / task.id / "1-differential-change"
     blend = Blend(**{"commit": commit, **known, **more})
-    trees(shop).blend(shop.project, task, blend, place)
+    trees(shop).blend(candidate_of(shop.project, task), blend, place)
     return place
 
 
@@ -166,7 +167,7 @@ def test_the_fork_is_where_the_change_left_its_base(bare) -> None:
 
     assert moved.pinned is not None
     assert moved.pinned.base_commit == newer
-    assert trees(bare).fork(bare.project, moved, change) == start
+    assert trees(bare).fork(candidate_of(bare.project, moved, change)) == start
 
 
 def test_a_commit_that_is_not_there_is_said(bare) -> None:
@@ -189,8 +190,8 @@ def test_what_replaces_a_checkout_is_set_up_anew(shop) -> None:
 
     for _ in range(2):
         shop.workspaces.discard(place)
-        shop.workspaces.checkout(shop.project, task, change, place)
-        shop.workspaces.set_up(shop.project, task, settings, place)
+        shop.workspaces.checkout(candidate_of(shop.project, task, change), place)
+        shop.workspaces.set_up(candidate_of(shop.project, task), settings, place)
         assert (place / "made.txt").read_text() == "made\n"
     shop.workspaces.discard(place)
 

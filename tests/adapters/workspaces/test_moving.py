@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from lockgate.adapters.workspaces import GitWorkspaces
 from lockgate.adapters.workspaces.temporary import Checkouts, lend
 from lockgate.core.model.task import Task
+from lockgate.ports import candidate_of
 from tests.adapters.workshop import BARE, BOXED, Workshop, asked, git
 
 STEPS = {
@@ -57,7 +58,7 @@ def brought(it: GitWorkspaces, shop: Workshop, task: Task, commit: str) -> Path:
     place = it.home / "runs" / "desk"
     assert task.pinned is not None
     lend(it.home, shop.project, replace(task.pinned, sandboxed=shop.sandboxed))
-    tree = it.checkout(shop.project, task, commit, place)
+    tree = it.checkout(candidate_of(shop.project, task, commit), place)
     assert tree == asked(shop.root, "rev-parse", f"{commit}^{{tree}}")
     return place
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from lockgate.adapters.workspaces import GitWorkspaces
 from lockgate.adapters.workspaces.snapshot import _named
 from lockgate.errors import Unavailable
-from lockgate.ports import Unfit
+from lockgate.ports import Unfit, candidate_of
 from tests.adapters.workshop import BARE, BOXED, Workshop, asked, git
 
 
@@ -198,7 +198,7 @@ def test_a_history_with_nothing_in_common_is_compared_with_the_base(shop) -> Non
     change = shop.workspaces.take(shop.project, task)
 
     assert change.files == ("a.txt", "new")
-    assert shop.workspaces.change(shop.project, task, change.commit) == change
+    assert shop.workspaces.change(candidate_of(shop.project, task, change.commit)) == change
 
 
 def test_only_what_the_task_did_counts_though_the_target_moved_on(shop) -> None:
@@ -345,7 +345,9 @@ def test_nothing_that_a_clone_configures_is_ever_run(shop, tmp_path) -> None:
 
     change = shop.workspaces.take(shop.project, task)
     shop.workspaces.diff(shop.project, task, change.commit)
-    shop.workspaces.checkout(shop.project, task, change.commit, shop.home / "runs" / "1")
+    shop.workspaces.checkout(
+        candidate_of(shop.project, task, change.commit), shop.home / "runs" / "1"
+    )
     shop.workspaces.publish(shop.project, task, change.commit)
     shop.workspaces.release(shop.project, task)
 
@@ -471,7 +473,7 @@ def test_directories_deeper_than_python_recurses_are_taken_and_checked_out(shop)
 
     change = shop.workspaces.take(shop.project, task)
     desk = shop.home / "runs" / "1"
-    shop.workspaces.checkout(shop.project, task, change.commit, desk)
+    shop.workspaces.checkout(candidate_of(shop.project, task, change.commit), desk)
 
     assert change.files == (f"{deep}/n",)
     assert shop.inside(desk, f"cat {deep}/n && git status --porcelain").out == "n\n"

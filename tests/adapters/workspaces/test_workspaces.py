@@ -10,6 +10,7 @@ import pytest
 from lockgate.adapters.sandbox import owner
 from lockgate.core.model.task import TaskId
 from lockgate.errors import Refused, Unavailable
+from lockgate.ports import candidate_of
 from tests.adapters.workshop import BARE, BOXED, Workshop, asked, git
 
 
@@ -445,7 +446,7 @@ def test_a_change_made_one_commit_has_its_tree_and_none_of_its_authors_words(sho
     one = shop.workspaces.squashed(shop.project, task, change.commit)
 
     desk = shop.home / "reviews" / task.id / "s1"
-    shop.workspaces.checkout(shop.project, task, one, desk)
+    shop.workspaces.checkout(candidate_of(shop.project, task, one), desk)
     seen = shop.inside(desk, "git log --format='%an %s' && git diff --name-only origin/HEAD...HEAD")
     assert "trust me" not in seen.out
     assert seen.out.splitlines()[0] == "Lockgate (no summary)"
@@ -466,7 +467,7 @@ def test_a_checkout_is_the_commit_with_its_history_and_none_of_the_judges(shop, 
     secret = shop.workspaces.take(shop.project, other).commit
     desk = shop.home / "reviews" / task.id / "s1"
 
-    shop.workspaces.checkout(shop.project, task, change.commit, desk)
+    shop.workspaces.checkout(candidate_of(shop.project, task, change.commit), desk)
 
     seen = shop.inside(desk, "git log --format=%s && git diff --name-only origin/HEAD...HEAD")
     assert seen.out.splitlines() == [
@@ -475,8 +476,8 @@ def test_a_checkout_is_the_commit_with_its_history_and_none_of_the_judges(shop, 
     assert shop.inside(desk, "git status --porcelain; git fsck").code == 0
     assert shop.inside(desk, f"git cat-file -e {secret}").code != 0
     assert "judge" not in (desk / ".git" / "objects" / "info" / "alternates").read_text()
-    shop.workspaces.checkout(shop.project, task, change.commit, desk)
-    shop.workspaces.checkout(shop.project, task, task.pinned.base_commit, desk)
+    shop.workspaces.checkout(candidate_of(shop.project, task, change.commit), desk)
+    shop.workspaces.checkout(candidate_of(shop.project, task, task.pinned.base_commit), desk)
     assert not (desk / "c.txt").exists()
 
 
@@ -485,7 +486,7 @@ def test_a_checkout_of_a_commit_that_is_nowhere_is_told(tmp_path) -> None:
     desk = shop.home / "runs" / "x"
 
     with pytest.raises(Unavailable, match="was not taken from"):
-        shop.workspaces.checkout(shop.project, shop.task(), "d" * 40, desk)
+        shop.workspaces.checkout(candidate_of(shop.project, shop.task(), "d" * 40), desk)
 
     assert not desk.exists()
     assert not list(desk.parent.iterdir())

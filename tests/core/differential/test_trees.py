@@ -271,3 +271,4 @@ def test_a_yes_answers_what_a_gate_asks_about_the_same_change() -> None:
     assert consented(a_task(Status.AGENT_REVIEW, patch="p2", approvals=yes), asks) == asks
     assert consented(task, Waiting("other", "?")) == Waiting("other", "?")
     assert consented(task, Failed("differential", ())) == Failed("differential", ())
+    assert consented(None, asks) == asks

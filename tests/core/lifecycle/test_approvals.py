@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from lockgate.core.lifecycle.approvals import LONGEST, approved, commented, rejected
+from lockgate.core.lifecycle.approvals import LONGEST, approved, commented, heard, rejected
 from lockgate.core.lifecycle.decision import (
     Decision,
     EvaluateGates,
@@ -33,6 +33,7 @@ from lockgate.core.model.events import (
     type_of,
 )
 from lockgate.core.model.findings import Finding, Location, Priority
+from lockgate.core.model.gates import HumanGate, Placement, Where
 from lockgate.core.model.limits import ESCALATION_THRESHOLD
 from lockgate.core.model.results import Failed, Passed, Waiting
 from lockgate.core.model.task import (
@@ -361,3 +362,9 @@ def test_both_events_leave_the_program_as_s3_tells_them() -> None:
         "HumanReviewCompleted",
         {"task_id": ID, "approved": True, "comment": "ok"},
     )
+
+
+def test_without_a_task_a_human_gate_waits_with_its_own_question() -> None:
+    gate = HumanGate(name="people", place=Placement(serial=True, on=(Where.CHANGE,)), prompt="Ok?")
+
+    assert heard(None, gate) == Waiting("people", "Ok?")

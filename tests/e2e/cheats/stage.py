@@ -35,7 +35,7 @@ from lockgate.core.model.results import Broken, Failed, Passed, SingleGateResult
 from lockgate.core.model.task import Pinned, Status, TaskId
 from lockgate.ports import Project
 from lockgate.services.gates.differential import DifferentialJudge
-from lockgate.services.gates.runner import Evaluation, checked_out
+from lockgate.services.gates.runner import Evaluation, checked_out, evaluation_of
 from tests.adapters.workshop import asked
 from tests.given import PROOF, a_task
 from tests.scenarios.world import git
@@ -121,7 +121,7 @@ class Theatre(Struct):
     def plain_exit(self, case: Case) -> int | None:
         """How the command ends on the change, which is all that most judges look at."""
         it, gate = self._asked(case)
-        place = self.home / "runs" / it.task.id / "plain"
+        place = self.home / "runs" / it.candidate.name / "plain"
         plain = CommandGate(name="plain", place=gate.place, command=gate.command)
         try:
             run = checked_out(self.workspaces, it, place)
@@ -157,7 +157,7 @@ class Theatre(Struct):
             **fields,  # type: ignore[arg-type]  # a test's own
         )
         settings = Settings(formula="none", gates=(gate,), env=case.env)
-        return Evaluation(project, replace(task, candidate=change.commit), (), settings), gate
+        return evaluation_of(project, replace(task, candidate=change.commit), (), settings), gate
 
     def _project(self, case: Case) -> Project:
         key = (case.env, tuple(sorted(case.base.items())))

@@ -14,8 +14,7 @@ from lockgate.core.differential.runs import Run
 from lockgate.core.model import gates
 from lockgate.core.model.gates import CommandGate
 from lockgate.core.model.reports import Outcome, ReportRead, TestResult, Unreadable
-from lockgate.core.model.task import Task
-from lockgate.ports import Attempt, Cut, GateRun, Project
+from lockgate.ports import Attempt, Candidate, Cut, GateRun, Project
 from lockgate.ports.differential import Blend
 from lockgate.services.gates.differential import DifferentialJudge
 from tests.scenarios.stage import FakeWorkspaces
@@ -32,14 +31,14 @@ class FakeTrees:
     candidate: Files
     laid: dict[str, Files] = field(default_factory=dict)
 
-    def blend(self, project: Project, task: Task, it: Blend, directory: Path) -> None:
+    def blend(self, candidate: Candidate, it: Blend, directory: Path) -> None:
         sides = {BASE: self.base, CANDIDATE: self.candidate}
         start, other = sides[it.commit], sides[it.other]
         kept = {path: text for path, text in start.items() if path not in it.mixed.drop}
         taken = {path: other[path] for path in it.mixed.take}
         self.laid[directory.name] = {**kept, **taken, **it.planted}
 
-    def fork(self, project: Project, task: Task, commit: str) -> str:
+    def fork(self, candidate: Candidate) -> str:
         return BASE
 
     def blobs(self, project: Project, commit: str) -> Mapping[str, str]:

@@ -14,7 +14,7 @@ from lockgate.core.model.results import Broken, Failed, Passed, SingleGateResult
 from lockgate.core.model.task import Cause, NeedsFixes, Pinned, ProjectId, Status, TaskId
 from lockgate.errors import Unavailable
 from lockgate.ports import Cut, Project
-from lockgate.services.gates.runner import Evaluation
+from lockgate.services.gates.runner import evaluation_of
 from lockgate.services.task.callers import HUMAN
 from tests.given import HANDOFF, a_task
 from tests.scenarios.gates.comparing import (
@@ -51,7 +51,7 @@ class Table:
         gate = DifferentialGate(name="differential", **{**kept, **fields})  # type: ignore[arg-type]  # a test's own
         task = a_task(Status.AGENT_REVIEW, candidate=CANDIDATE, patch="p", pinned=PINNED)
         settings = settings or Settings(formula="none", gates=(gate,), test_paths=("checks/**",))
-        it = Evaluation(PROJECT, task, (), settings)
+        it = evaluation_of(PROJECT, task, (), settings)
         return a_judge(self.home, self.suite, self.known).result(it, gate, lambda: False)
 
 

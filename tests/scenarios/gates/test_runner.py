@@ -26,7 +26,7 @@ from lockgate.core.model.task import Approval, ProjectId, Status, TaskId
 from lockgate.core.wrappers.edits import Edit, edits
 from lockgate.ports import Attempt, Cut, GateRun, Project
 from lockgate.services.gates.command import Patience
-from lockgate.services.gates.runner import Evaluation, GateRunner, Wrapping
+from lockgate.services.gates.runner import Evaluation, GateRunner, Wrapping, evaluation_of
 from tests.given import COMMIT, a_task
 from tests.scenarios.stage import FakeWorkspaces, no_differential, no_wait
 
@@ -99,7 +99,7 @@ class Bench:
         fields = {"candidate": COMMIT, "patch": "p1", **fields}
         task = a_task(Status.AGENT_REVIEW, **fields)
         settings = Settings(formula="none", gates=listed, limits=NO_WAIT)
-        it = Evaluation(PROJECT, task, ("api/a.py",), settings)
+        it = evaluation_of(PROJECT, task, ("api/a.py",), settings)
         return self.runner.results(it, lambda: False)
 
 

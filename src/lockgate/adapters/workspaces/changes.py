@@ -20,7 +20,7 @@ from lockgate.adapters.workspaces.git import (
 from lockgate.adapters.workspaces.repositories import Repositories, keep, rules_of, writing
 from lockgate.core.model.task import Task
 from lockgate.errors import Unavailable
-from lockgate.ports import Change, Project
+from lockgate.ports import Candidate, Change, Project
 
 LARGEST_DIFF = 32 * 1024 * 1024
 _PUBLISHED = "refs/lockgate/published"  # what we have set a task's branch to
@@ -30,19 +30,19 @@ _WITH_LIST = ("--raw", "--patch", "-z")
 _CHUNK = 1024 * 1024
 
 
-def change_of(repos: Repositories, task: Task, commit: str) -> Change:
+def change_of(repos: Repositories, it: Candidate) -> Change:
     """A file that was renamed counts under both its names."""
-    if commit == rules_of(task).base_commit:
-        return Change(commit, (), hashlib.sha256().hexdigest())
-    with _diff(repos, task, commit, *_WITH_LIST, "--binary", "--full-index", "-U3") as file:
-        return Change(commit, _files(file), *_patch(file))
+    if it.commit == rules_of(it).base_commit:
+        return Change(it.commit, (), hashlib.sha256().hexdigest())
+    with _diff(repos, it, *_WITH_LIST, "--binary", "--full-index", "-U3") as file:
+        return Change(it.commit, _files(file), *_patch(file))
 
 
-def files_of(repos: Repositories, task: Task, commit: str) -> tuple[str, ...]:
-    if commit == rules_of(task).base_commit:
+def files_of(repos: Repositories, it: Candidate) -> tuple[str, ...]:
+    if it.commit == rules_of(it).base_commit:
         return ()
     asked = ("diff", *_PLAIN, "--name-only", "-z", "--no-renames")
-    return tuple(_compared(repos, task, commit, *asked).split("\0")[:-1])
+    return tuple(_compared(repos, it, *asked).split("\0")[:-1])
 
 
 def _files(file: BinaryIO) -> tuple[str, ...]:
@@ -87,23 +87,23 @@ def tree_of(repos: Repositories, commit: str) -> str:
     return told(what, repos.judge, "rev-parse", "--verify", f"{commit}^{{tree}}").strip()
 
 
-def squashed(repos: Repositories, task: Task, commit: str) -> str:
+def squashed(repos: Repositories, it: Candidate, message: str) -> str:
     """The same change as one commit, which tells nothing of how it came about."""
-    what = f"the change {commit} was not made one commit"
-    fork = fork_of(repos, task, commit)
-    return commit_made(what, repos.judge, tree_of(repos, commit), (fork,), task.goal)
+    what = f"the change {it.commit} was not made one commit"
+    fork = fork_of(repos, it)
+    return commit_made(what, repos.judge, tree_of(repos, it.commit), (fork,), message)
 
 
-def diff_of(repos: Repositories, task: Task, commit: str) -> str:
+def diff_of(repos: Repositories, it: Candidate) -> str:
     """It says so where it is cut."""
-    with _diff(repos, task, commit) as file:
+    with _diff(repos, it) as file:
         text = file.read(LARGEST_DIFF).decode("utf-8", "replace")
         left = os.fstat(file.fileno()).st_size - LARGEST_DIFF
     return f"{text}\n… {left} bytes of this diff are left out …\n" if left > 0 else text
 
 
 @contextmanager
-def _diff(repos: Repositories, task: Task, commit: str, *more: str) -> Generator[BinaryIO]:
+def _diff(repos: Repositories, it: Candidate, *more: str) -> Generator[BinaryIO]:
     """By way of a file, so that a diff of any size costs only so much memory.
 
     The file has no name, so that no kill leaves it behind.
@@ -112,18 +112,18 @@ def _diff(repos: Repositories, task: Task, commit: str, *more: str) -> Generator
     with path.open("x+b") as file:
         path.unlink()
         output = f"--output=/proc/{os.getpid()}/fd/{file.fileno()}"
-        _compared(repos, task, commit, "diff", *_PLAIN, *more, output)
+        _compared(repos, it, "diff", *_PLAIN, *more, output)
         yield file
 
 
-def _compared(repos: Repositories, task: Task, commit: str, *asked: str) -> str:
+def _compared(repos: Repositories, it: Candidate, *asked: str) -> str:
     """With where it left the base; where git finds no such place, with what we take for it."""
-    base = rules_of(task).base_commit
-    done = git(repos.judge, *asked, f"{base}...{commit}", "--")
+    base = rules_of(it).base_commit
+    done = git(repos.judge, *asked, f"{base}...{it.commit}", "--")
     if done.code == 0:
         return done.out
-    what, fork = f"the diff of {commit} was not made", fork_of(repos, task, commit)
-    return told(what, repos.judge, *asked, fork, commit, "--")
+    what, fork = f"the diff of {it.commit} was not made", fork_of(repos, it)
+    return told(what, repos.judge, *asked, fork, it.commit, "--")
 
 
 def adopted(repos: Repositories, project: Project, task: Task) -> str | None:
@@ -165,10 +165,10 @@ def published(repos: Repositories, project: Project, task: Task, commit: str) ->
         return None if done.code == 0 else f"{task.branch} was not set: {words_of(done)}"
 
 
-def fork_of(repos: Repositories, task: Task, commit: str) -> str:
+def fork_of(repos: Repositories, it: Candidate) -> str:
     """Where the change left its base; the base itself where they have nothing in common."""
-    base = rules_of(task).base_commit
-    return git(repos.judge, "merge-base", base, commit).out.strip() or base
+    base = rules_of(it).base_commit
+    return git(repos.judge, "merge-base", base, it.commit).out.strip() or base
 
 
 def _copy(theirs: Path, judge: Path, commit: str) -> None:

@@ -26,10 +26,10 @@ from lockgate.adapters.workspaces.repositories import (
     set_ref,
     share_shallow,
 )
-from lockgate.core.model.task import Task
+from lockgate.core.model.task import Pinned, Task
 from lockgate.core.text.steering import Swapped, swapped
 from lockgate.errors import Unavailable
-from lockgate.ports import Project
+from lockgate.ports import Candidate, Project
 
 # A commit out of judge.git into a repository that borrows from base.git.
 
@@ -78,18 +78,30 @@ EXCLUDED = ("/TASK.md", "/task.json", "/.TASK.md.*", "/.task.json.*", ".aider*")
 class Order(Struct, frozen=True, kw_only=True):
     """What is to be cloned for whom."""
 
-    project: Project
-    task: Task
+    candidate: Candidate
     repos: Repositories
     sandboxed: bool
 
     @property
+    def project(self) -> Project:
+        return self.candidate.project
+
+    @property
+    def name(self) -> str:
+        """The task's id, or what stands for it."""
+        return self.candidate.name
+
+    @property
+    def rules(self) -> Pinned:
+        return rules_of(self.candidate)
+
+    @property
     def what(self) -> str:
-        return f"no clone was made for task {self.task.id}"
+        return f"no clone was made for task {self.name}"
 
     @property
     def base_commit(self) -> str:
-        return rules_of(self.task).base_commit
+        return self.rules.base_commit
 
     @property
     def home(self) -> Path:
@@ -104,18 +116,18 @@ class Order(Struct, frozen=True, kw_only=True):
         return BASE if self.sandboxed else str(self.repos.base)
 
 
-def clone_for_work(order: Order, place: Path) -> None:
+def clone_for_work(order: Order, task: Task, place: Path) -> None:
     """On the task's branch: at its change, the user's branch or the base commit."""
 
     def fill(new: Path) -> None:
-        git_dir, branch = new / ".git", f"refs/heads/{order.task.branch}"
-        set_ref(git_dir, branch, _start(order, git_dir))
+        git_dir, branch = new / ".git", f"refs/heads/{task.branch}"
+        set_ref(git_dir, branch, _start(order, task, git_dir))
         set_ref(git_dir, "HEAD", f"ref: {branch}")
         told(order.what, git_dir, "read-tree", "-m", "-u", "HEAD", tree=new)
         exclude(git_dir, dependencies(order.repos.base, order.base_commit))
         _leave_ours_alone(order, new)
 
-    build(order, place, fill, _identity(order))
+    build(order, place, fill, _identity(order, task.agent))
 
 
 def clone_of_commit(order: Order, place: Path, commit: str) -> None:
@@ -230,7 +242,7 @@ def _half_made(new: Path) -> Generator[Path]:
 
 
 def _init(order: Order, new: Path, who: tuple[str, str]) -> None:
-    rules, git_dir = rules_of(order.task), new / ".git"
+    rules, git_dir = order.rules, new / ".git"
     make_repository(git_dir, rules.base_commit, _configuration(order, *who), bare=False)
     borrow(git_dir, str(order.repos.base / "objects"))
     share_shallow(order.repos.base, git_dir)
@@ -248,11 +260,11 @@ def finish(order: Order, new: Path) -> None:
     borrow(git_dir, f"{order.shown_base}/objects")
 
 
-def _start(order: Order, git_dir: Path) -> str:
+def _start(order: Order, task: Task, git_dir: Path) -> str:
     """Nothing is lost: a change that we have is left only for a branch that contains it."""
     theirs = Path(order.project.common_dir)
-    tip = commit_at(theirs, f"refs/heads/{order.task.branch}")
-    change = last_change(order.repos, order.task.id)
+    tip = commit_at(theirs, f"refs/heads/{task.branch}")
+    change = last_change(order.repos, task.id)
     if tip and tip != order.base_commit:
         done = fetched(git_dir, theirs, tip)
         if done.code != 0:
@@ -292,7 +304,7 @@ def exclude(git_dir: Path, more: Iterable[str]) -> None:
 
 
 def _configuration(order: Order, name: str, email: str) -> str:
-    base = rules_of(order.task).base
+    base = order.rules.base
     return (
         '[remote "origin"]\n'
         f"\turl = {_quoted(order.shown_base)}\n"
@@ -302,12 +314,11 @@ def _configuration(order: Order, name: str, email: str) -> str:
     )
 
 
-def _identity(order: Order) -> tuple[str, str]:
+def _identity(order: Order, agent: str) -> tuple[str, str]:
     """The user's, as their own git has it; the agent's name where they have none."""
     asked = ("config", "--null", "--get-regexp", r"^user\.(name|email)$")
     said = run(("git", f"--git-dir={order.project.common_dir}", *asked)).out.split("\0")
     found = {key: value.strip() for key, _, value in (line.partition("\n") for line in said)}
-    agent = order.task.agent
     return found.get("user.name") or agent, found.get("user.email") or f"{agent}@localhost"
 
 

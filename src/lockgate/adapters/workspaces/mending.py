@@ -71,7 +71,7 @@ def findings_of(room: Path, commit: str, faults: Iterable[Fault]) -> tuple[Findi
 
 def made_again(order: Order, room: Path, commit: str, faults: Sequence[Fault]) -> Mended:
     """Its tree and message on the newest commits before it that have no fault."""
-    what = f"the work of task {order.task.id} was not taken"
+    what = f"the work of task {order.name} was not taken"
     new = told(what, room, "rev-list", "--parents", commit, "--not", order.base_commit)
     above = {it.split()[0]: it.split()[1:] for it in new.splitlines()}
     refused = _tainted(above, faults)

@@ -12,9 +12,8 @@ from lockgate.adapters.workspaces.clones import Order, build, copy_commit
 from lockgate.adapters.workspaces.git import told
 from lockgate.adapters.workspaces.listing import blobs_of, texts_of
 from lockgate.adapters.workspaces.repositories import repositories_of, rules_of, set_ref, up_to_date
-from lockgate.core.model.task import Task
 from lockgate.errors import Unavailable
-from lockgate.ports import Project
+from lockgate.ports import Candidate, Project
 from lockgate.ports.differential import Blend
 
 _PLAIN = "100644"
@@ -28,19 +27,19 @@ class GitTrees:
         self.home = home
         self.sandboxed = sandboxed
 
-    def blend(self, project: Project, task: Task, it: Blend, directory: Path) -> None:
+    def blend(self, candidate: Candidate, it: Blend, directory: Path) -> None:
         """Who asks for it has cleared the place."""
-        repos = up_to_date(self.home, project, task)
-        enclosed = self.sandboxed and rules_of(task).sandboxed
-        order = Order(project=project, task=task, repos=repos, sandboxed=enclosed)
+        repos = up_to_date(self.home, candidate)
+        enclosed = self.sandboxed and rules_of(candidate).sandboxed
+        order = Order(candidate=candidate, repos=repos, sandboxed=enclosed)
         try:
             clone_of_blend(order, directory, it)
         except OSError as error:
             fix = "see that the disk has room, then try again"
             raise Unavailable(order.what, why=str(error), fix=fix) from error
 
-    def fork(self, project: Project, task: Task, commit: str) -> str:
-        return fork_of(up_to_date(self.home, project, task), task, commit)
+    def fork(self, candidate: Candidate) -> str:
+        return fork_of(up_to_date(self.home, candidate), candidate)
 
     def blobs(self, project: Project, commit: str) -> Mapping[str, str]:
         return blobs_of(repositories_of(self.home, project).judge, commit)

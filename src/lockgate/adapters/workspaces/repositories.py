@@ -10,9 +10,9 @@ from msgspec import Struct
 
 from lockgate.adapters.workspaces.files import locked, remove
 from lockgate.adapters.workspaces.git import commit_at, fetched, git, told, words_of
-from lockgate.core.model.task import Pinned, Task, TaskId
+from lockgate.core.model.task import Pinned
 from lockgate.errors import Refused, Unavailable
-from lockgate.ports import Project
+from lockgate.ports import Candidate, Project
 
 # A repository of ours, written as the few files that it is: git would start a program for each.
 
@@ -106,24 +106,25 @@ def repositories_of(home: Path, project: Project) -> Repositories:
     return Repositories(home / "repos" / project.id)
 
 
-def task_lock(home: Path, id: TaskId) -> AbstractContextManager[None]:
-    """Whoever holds it has the task's clones to itself."""
-    return locked(home / "locks" / f"task-{id}")
+def task_lock(home: Path, name: str) -> AbstractContextManager[None]:
+    """The one holder has the clones of the task, or of the candidate with this name, to itself."""
+    return locked(home / "locks" / f"task-{name}")
 
 
-def rules_of(task: Task) -> Pinned:
-    if task.pinned is None:
+def rules_of(it: Candidate) -> Pinned:
+    if it.rules is None:
         raise Refused(
-            f"task {task.id} has no workspace",
+            f"task {it.name} has no workspace",
             why="it has not been started, so it has no base commit",
-            fix=f"lockgate task update {task.id} --status working",
+            fix=f"lockgate task update {it.name} --status working",
         )
-    return task.pinned
+    return it.rules
 
 
-def up_to_date(home: Path, project: Project, task: Task) -> Repositories:
-    """The project's two, made where they are missing, with the task's base commit in them."""
-    repos, rules = repositories_of(home, project), rules_of(task)
+def up_to_date(home: Path, it: Candidate) -> Repositories:
+    """The project's two, made where they are missing, with the candidate's base commit in them."""
+    project = it.project
+    repos, rules = repositories_of(home, project), rules_of(it)
     if repos.judge.is_dir() and _lends(repos.base, rules):
         return repos
     with writing(repos):
@@ -152,11 +153,11 @@ def writing(repos: Repositories) -> Generator[None]:
         yield
 
 
-def last_change(repos: Repositories, task: TaskId) -> str | None:
+def last_change(repos: Repositories, task: str) -> str | None:
     return commit_at(repos.judge, f"{_CHANGES}/{task}")
 
 
-def keep(repos: Repositories, task: TaskId, commit: str) -> None:
+def keep(repos: Repositories, task: str, commit: str) -> None:
     """Under `writing`: name it the task's change. No commit that was once one is ever lost."""
     what = f"the work of task {task} was not kept"
     for ref in (f"{_SNAPSHOTS}/{task}/{commit}", f"{_CHANGES}/{task}"):

@@ -35,7 +35,7 @@ def scratch_for(order: Order, place: Path, last: str | None) -> Generator[Path]:
 
 
 def not_taken(order: Order, why: str) -> Unavailable:
-    return Unavailable(f"the work of task {order.task.id} was not taken", why=why, fix=_FIX)
+    return Unavailable(f"the work of task {order.name} was not taken", why=why, fix=_FIX)
 
 
 def _lay_out(order: Order, scratch: Path, last: str | None, made: bytes) -> None:

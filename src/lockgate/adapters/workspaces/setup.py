@@ -160,7 +160,7 @@ shift 2
 
 def furnish(order: Order, place: Path, env: EnvSettings) -> None:
     """Lay the layer and the copied files into it; the same ones are not laid twice."""
-    with locked(order.home / "locks" / f"set-up-{order.task.id}"):
+    with locked(order.home / "locks" / f"set-up-{order.name}"):
         _furnish(order, place, env)
 
 

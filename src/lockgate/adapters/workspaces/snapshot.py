@@ -40,7 +40,7 @@ def take_work(
 
     Work with the value of a secret in it is unfit.
     """
-    last = last_change(order.repos, order.task.id)
+    last = last_change(order.repos, order.name)
     if not place.is_dir() or place.is_symlink():
         return Taken(last or order.base_commit)
     with scratch_for(order, place, last) as scratch:
@@ -64,7 +64,7 @@ def _carry_over(
                 refused = unread or _refused(room, pack)
                 taken = _looked_at(order, room, pack, Candidate(commit, refused, last, secrets))
         if isinstance(taken, Taken):
-            keep(repos, order.task.id, taken.commit)
+            keep(repos, order.name, taken.commit)
         return taken
 
 
@@ -102,14 +102,14 @@ def _looked_at(order: Order, room: Path, pack: Path, it: Candidate) -> Taken | U
 
 def _is_same(order: Order, room: Path, last: str, made: str) -> bool:
     """Whether the last change has the same tree on the same commits, made at another time."""
-    what = f"the work of task {order.task.id} was not taken"
+    what = f"the work of task {order.name} was not taken"
     facts = ("show", "--no-patch", "--format=%T %P")
     return told(what, room, *facts, last) == told(what, room, *facts, made)
 
 
 def _new_in(order: Order, room: Path, commit: str) -> str:
     """The objects of a commit that judge.git lacks; Unavailable where one is nowhere."""
-    what = f"the work of task {order.task.id} was not taken"
+    what = f"the work of task {order.name} was not taken"
     return told(what, room, "rev-list", "--objects", commit, "--not", "--alternate-refs")
 
 

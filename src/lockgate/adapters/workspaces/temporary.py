@@ -22,7 +22,6 @@ from lockgate.adapters.workspaces.repositories import (
     open_to_all,
     ref_at,
     repositories_of,
-    rules_of,
     set_ref,
 )
 from lockgate.core.model.task import Pinned
@@ -195,7 +194,7 @@ def _attributes(seen: bytes) -> dict[bytes, bytes]:
 
 def _moved(order: Order, place: Path, before: str, commit: str) -> bool:
     """Whether it is now as it would be written anew, if the attributes are as they were."""
-    git_dir, rules = place / ".git", rules_of(order.task)
+    git_dir, rules = place / ".git", order.rules
     origin = f"refs/remotes/origin/{rules.base}"
     base = ref_at(git_dir, origin)
     if ready_mark(place).exists() or base is None:

@@ -36,7 +36,7 @@ from lockgate.core.config.settings import Settings
 from lockgate.core.model.secrets import Secret
 from lockgate.core.model.task import Task, TaskId
 from lockgate.errors import Unavailable
-from lockgate.ports import Change, Project, Unfit
+from lockgate.ports import Candidate, Change, Project, Unfit, candidate_of
 
 TAKE_SECONDS = 600.0
 _ID = re.compile(r"[a-z0-9-]{1,40}")
@@ -64,7 +64,7 @@ class GitWorkspaces:
         sandboxed: bool = True,
         take_seconds: float = TAKE_SECONDS,
         check_out: Callable[[Order, Path, str], None] = clone_of_commit,
-        secrets: Callable[[Project, Task], Sequence[Secret]] = lambda _project, _task: (),
+        secrets: Callable[[Candidate, str], Sequence[Secret]] = lambda _candidate, _agent: (),
     ) -> None:
         self.home = home
         self.sandboxed = sandboxed
@@ -76,7 +76,7 @@ class GitWorkspaces:
         place = self.place(task.id)
         with task_lock(self.home, _checked(task.id)):
             if not place.is_dir():
-                clone_for_work(self._order(project, task), place)
+                clone_for_work(self._order(candidate_of(project, task)), task, place)
         return place
 
     def place(self, id: TaskId) -> Path:
@@ -94,36 +94,38 @@ class GitWorkspaces:
             return self._take(project, task)
 
     def adopt(self, project: Project, task: Task) -> Change | None:
-        repos = up_to_date(self.home, project, task)
+        repos = up_to_date(self.home, candidate_of(project, task))
         commit = changes.adopted(repos, project, task)
-        return changes.change_of(repos, task, commit) if commit else None
+        return changes.change_of(repos, candidate_of(project, task, commit)) if commit else None
 
-    def change(self, project: Project, task: Task, commit: str) -> Change:
-        return changes.change_of(up_to_date(self.home, project, task), task, commit)
+    def change(self, it: Candidate) -> Change:
+        return changes.change_of(up_to_date(self.home, it), it)
 
-    def changed_files(self, project: Project, task: Task, commit: str) -> tuple[str, ...]:
-        return changes.files_of(up_to_date(self.home, project, task), task, commit)
+    def changed_files(self, it: Candidate) -> tuple[str, ...]:
+        return changes.files_of(up_to_date(self.home, it), it)
 
     def diff(self, project: Project, task: Task, commit: str) -> str:
-        return changes.diff_of(up_to_date(self.home, project, task), task, commit)
+        it = candidate_of(project, task, commit)
+        return changes.diff_of(up_to_date(self.home, it), it)
 
-    def checkout(self, project: Project, task: Task, commit: str, directory: Path) -> str:
+    def checkout(self, it: Candidate, directory: Path) -> str:
         """What is there already and is no clone of this commit is replaced."""
-        order = self._order(project, task)
-        with task_lock(self.home, _checked(task.id)), ThreadPoolExecutor(1) as pool:
-            tree = pool.submit(self.tree, project, commit)  # while its files are written
-            self.check_out(order, directory, commit)
+        order = self._order(it)
+        with task_lock(self.home, _checked(it.name)), ThreadPoolExecutor(1) as pool:
+            tree = pool.submit(self.tree, it.project, it.commit)  # while its files are written
+            self.check_out(order, directory, it.commit)
         return tree.result()
 
     def checkout_for_review(
         self, project: Project, task: Task, commit: str, directory: Path, named: Sequence[str]
     ) -> None:
-        order = self._order(project, task)
+        order = self._order(candidate_of(project, task))
         with task_lock(self.home, _checked(task.id)):
             clone_for_review(order, directory, commit, named)
 
     def squashed(self, project: Project, task: Task, commit: str) -> str:
-        return changes.squashed(up_to_date(self.home, project, task), task, commit)
+        it = candidate_of(project, task, commit)
+        return changes.squashed(up_to_date(self.home, it), it, task.goal)
 
     def tree(self, project: Project, commit: str) -> str:
         return changes.tree_of(repositories_of(self.home, project), commit)
@@ -132,7 +134,8 @@ class GitWorkspaces:
         discard(directory)
 
     def publish(self, project: Project, task: Task, commit: str) -> str | None:
-        return changes.published(up_to_date(self.home, project, task), project, task, commit)
+        repos = up_to_date(self.home, candidate_of(project, task))
+        return changes.published(repos, project, task, commit)
 
     def release(self, project: Project, task: Task) -> None:
         """Its HOME goes with it, and what its reviewers and gates had."""
@@ -145,14 +148,11 @@ class GitWorkspaces:
             for rest in self._rests(task.id):
                 remove(rest)
 
-    def set_up(
-        self, project: Project, task: Task, settings: Settings, directory: Path | None = None
-    ) -> None:
+    def set_up(self, it: Candidate, settings: Settings, directory: Path) -> None:
         """Give a clone, or a checkout of ours, what `[env]` says; once for the same of it."""
         if not (settings.env.setup or settings.env.copy):
             return
-        order = self._order(project, task)
-        furnish(order, directory or self.place(task.id), settings.env)
+        furnish(self._order(it), directory, settings.env)
 
     def sizes(self) -> Mapping[str, int]:
         return {name: size_of(self.home / place) for name, place in _PLACES.items()}
@@ -179,19 +179,17 @@ class GitWorkspaces:
         return not self.place(task.id).exists()
 
     def _take(self, project: Project, task: Task) -> Change | Unfit:
-        order = self._order(project, task)
-        known = self.secrets(project, task)
+        order = self._order(candidate_of(project, task))
+        known = self.secrets(order.candidate, task.agent)
         taken = take_work(order, self.place(task.id), self.take_seconds, known)
         if isinstance(taken, Unfit):
             return taken
-        return replace(changes.change_of(order.repos, task, taken.commit), mended=taken.mended)
+        change = changes.change_of(order.repos, candidate_of(project, task, taken.commit))
+        return replace(change, mended=taken.mended)
 
-    def _order(self, project: Project, task: Task) -> Order:
-        repos = up_to_date(self.home, project, task)
-        return Order(project=project, task=task, repos=repos, sandboxed=self._encloses(task))
-
-    def _encloses(self, task: Task) -> bool:
-        return self.sandboxed and rules_of(task).sandboxed
+    def _order(self, it: Candidate) -> Order:
+        enclosed = self.sandboxed and rules_of(it).sandboxed
+        return Order(candidate=it, repos=up_to_date(self.home, it), sandboxed=enclosed)
 
     def _rests(self, id: TaskId) -> Iterator[Path]:
         """Beside the rooms, our marks and what a killed one has left."""
@@ -202,7 +200,7 @@ class GitWorkspaces:
             yield from place.parent.glob(f".{part}-{id}-????????")
 
 
-def _checked(id: TaskId) -> TaskId:
-    if not _ID.fullmatch(id):
-        raise ValueError(f"not a task id: {id!r}")
-    return id
+def _checked(name: str) -> str:
+    if not _ID.fullmatch(name):
+        raise ValueError(f"not a task id: {name!r}")
+    return name

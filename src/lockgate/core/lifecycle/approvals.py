@@ -75,8 +75,10 @@ def commented(seen: Evidence, comment: str) -> Decision | Declined:
     return declined or also(stay(seen, seen.task), HumanCommented(comment))
 
 
-def heard(task: Task, gate: HumanGate, edited: str = "") -> Passed | Waiting:
-    """`edited` says what gates run that the change edits."""
+def heard(task: Task | None, gate: HumanGate, edited: str = "") -> Passed | Waiting:
+    """`edited` says what gates run that the change edits; without a task nobody has answered."""
+    if task is None:
+        return Waiting(gate.name, gate.prompt)
     asked = asked_of(task.protected, task.pinned)
     rest = [path for path in steering(task.protected) if path not in asked]
     touched = f" (protected: {', '.join(asked)})" if asked else ""
@@ -85,9 +87,11 @@ def heard(task: Task, gate: HumanGate, edited: str = "") -> Passed | Waiting:
     return _yes_to(task, gate.name) or Waiting(gate.name, f"{gate.prompt}{touched}{steers}{more}")
 
 
-def consented(task: Task, result: SingleGateResult) -> SingleGateResult:
+def consented(task: Task | None, result: SingleGateResult) -> SingleGateResult:
     """What a gate asks has its answer where a human has said yes to this very change."""
-    return _yes_to(task, result.gate) or result if isinstance(result, Waiting) else result
+    if task is None or not isinstance(result, Waiting):
+        return result
+    return _yes_to(task, result.gate) or result
 
 
 def _yes_to(task: Task, gate: str) -> Passed | None:
@@ -100,7 +104,8 @@ def _yes_to(task: Task, gate: str) -> Passed | None:
 
 def said_yes(task: Task, comment: str) -> Proof:
     """What stands for a human's yes where other gates say what ran."""
-    return proof_of(task, f"a human said yes: {comment}" if comment else "a human said yes")
+    words = f"a human said yes: {comment}" if comment else "a human said yes"
+    return proof_of(task.candidate, task.pinned, words)
 
 
 def _without_yes(task: Task) -> Task:

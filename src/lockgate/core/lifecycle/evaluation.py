@@ -110,7 +110,10 @@ def written(decision: Decision, results: Sequence[SingleGateResult]) -> Decision
     verdict = Verdict.PASS if task.status is S.REVIEWING else Verdict.FAIL
     named = {result.gate for result in results}
     before = (it for it in task.passed if it not in named)
-    text = rendered(verdict, (*(Passed(it, proof_of(task, "")) for it in before), *results))
+    text = rendered(
+        verdict,
+        (*(Passed(it, proof_of(task.candidate, task.pinned, "")) for it in before), *results),
+    )
     kept = replace(task, spent=task.spent | {digest(text)})
     return replace(decision, task=kept, review=text)
 

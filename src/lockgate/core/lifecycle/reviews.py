@@ -71,7 +71,7 @@ def result(gate: GateRef, task: Task) -> SingleGateResult:
     """Computed from what was found; nobody's word decides it."""
     said = said_by(task.seats, gate.name)
     who = ", ".join(dimension for dimension, _ in said)
-    proof = proof_of(task, f"reviewed by {gate.agent or task.agent}: {who}")
+    proof = proof_of(task.candidate, task.pinned, f"reviewed by {gate.agent or task.agent}: {who}")
     return judged(gate.name, said, frozenset(gate.advisory), _words(gate, task.seats), proof)
 
 

@@ -3,7 +3,7 @@
 from msgspec import Struct
 
 from lockgate.core.model.findings import Finding, GateFeedback
-from lockgate.core.model.task import Task
+from lockgate.core.model.task import Pinned
 
 
 class Proof(Struct, frozen=True, kw_only=True):
@@ -75,13 +75,13 @@ GateResult = AllPassed | EvaluationFailed
 Evaluation = GateResult | Waiting | GateError
 
 
-def proof_of(task: Task, said: str) -> Proof:
+def proof_of(commit: str, rules: Pinned | None, said: str) -> Proof:
     """Of a gate that runs nothing."""
     return Proof(
         ran=(said,),
-        commit=task.candidate,
+        commit=commit,
         tree="",
-        config_hash=task.pinned.config_hash if task.pinned else "",
+        config_hash=rules.config_hash if rules else "",
         sandbox="",
         seconds=0.0,
     )

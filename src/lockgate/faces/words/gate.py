@@ -57,7 +57,7 @@ def run_end(case: Case, found: Sequence[Judged], protected: Sequence[str]) -> It
 
 def run_facts(case: Case, found: Sequence[Judged], protected: Sequence[str]) -> dict[str, object]:
     return {
-        "commit": case.task.candidate,
+        "commit": case.candidate.commit,
         "rules": case.rules,
         "base_commit": case.pinned.base_commit,
         "config_hash": case.pinned.config_hash,
@@ -145,7 +145,7 @@ def _cut(text: str) -> str:
 
 
 def _short(case: Case) -> str:
-    return f"HEAD ({case.task.candidate[:SHORT]})"
+    return f"HEAD ({case.candidate.commit[:SHORT]})"
 
 
 # What a gate does, in words.

@@ -29,6 +29,7 @@ from lockgate.ports import (
     Store,
     TaskFiles,
     Workspaces,
+    candidate_of,
 )
 from lockgate.services.task.sessions import Attendance, Place
 
@@ -45,7 +46,9 @@ class Desks(Struct, frozen=True):
         blind = sees_no_story(task, spawn.seat)
         if spawn.role is Role.WORKER:
             desk = Desk(directory=self.workspaces.prepare(project, task))
-            self.workspaces.set_up(project, task, settings)
+            self.workspaces.set_up(
+                candidate_of(project, task), settings, self.workspaces.place(task.id)
+            )
         else:
             id = session_id(task.id, spawn.generation, spawn.seat)
             named = programs_in(settings, spawn.agent or task.agent)
@@ -228,7 +231,9 @@ class Spawner(Struct, frozen=True, kw_only=True):
             interactive=spawn.interactive,
             wall_seconds=NO_LIMIT if spawn.interactive else self._seconds_left(task),
             silent_seconds=NO_LIMIT if spawn.interactive else SILENCE,
-            secrets=self.secrets.of(self.store.project(task.project), task),
+            secrets=self.secrets.of(
+                candidate_of(self.store.project(task.project), task), task.agent
+            ),
             memory_mb=settings.sandbox.memory_mb,
             disk_mb=settings.sandbox.session_disk_mb,
         )

@@ -17,14 +17,23 @@ from lockgate.core.model.findings import Finding, by_priority
 from lockgate.core.model.gates import CommandGate, Gate, Placement, Report, Where
 from lockgate.core.model.reports import ReportRead, Unreadable
 from lockgate.core.model.results import Broken, Failed, Passed, SingleGateResult, Waiting
-from lockgate.core.model.task import Pinned, Task, TaskId
+from lockgate.core.model.task import Pinned
 from lockgate.core.text.steering import asked_of, shown_first
 from lockgate.errors import BadConfig, Refused
-from lockgate.ports import Attempt, GateRun, GateRuns, Project, Repository, Standing, Workspaces
-from lockgate.services.gates.runner import Cancelled, Evaluation, GateRunner, Tell
+from lockgate.ports import (
+    Attempt,
+    Candidate,
+    GateRun,
+    GateRuns,
+    Project,
+    Repository,
+    Standing,
+    Workspaces,
+)
+from lockgate.services.gates.runner import Cancelled, Evaluation, Facts, GateRunner, Tell
 from lockgate.services.task.projects import CONFIG, BaseConfiguration
 
-HEAD = TaskId("head")
+HEAD = "head"  # no task has this id
 WHAT = "nothing was judged"
 
 
@@ -51,16 +60,20 @@ class Unjudged(Struct, frozen=True):
 class Case(Struct, frozen=True, kw_only=True):
     """What is judged, by whose rules, and what is left out."""
 
-    project: Project
-    task: Task
+    candidate: Candidate
+    branch: str
     settings: Settings  # with the gates that are judged, and no others
     rules: str  # where they are from, for people
     unjudged: tuple[Unjudged, ...]
     edited: tuple[str, ...]
 
     @property
+    def project(self) -> Project:
+        return self.candidate.project
+
+    @property
     def pinned(self) -> Pinned:
-        return self.task.pinned or Pinned(base_commit="", config_hash="")
+        return self.candidate.rules or Pinned(base_commit="", config_hash="")
 
 
 class Rulebook(Struct, frozen=True):
@@ -90,12 +103,11 @@ class Rulebook(Struct, frozen=True):
         _must_be_there(asked.gates, settings)
         self.configuration.allowed_at(project, commit)
         pinned = self.configuration.rules_at(project, commit, base)
-        task = nobodys_task(project, settings, head, pinned)
         unjudged = tuple(_unjudged(settings, asked, compared=commit != head))
         left_out = {it.gate.name for it in unjudged}
         return Case(
-            project=project,
-            task=replace(task, branch=here.branch or "HEAD"),
+            candidate=Candidate(project=project, commit=head, rules=pinned, name=HEAD),
+            branch=here.branch or "HEAD",
             settings=replace(
                 settings, gates=tuple(it for it in settings.gates if it.name not in left_out)
             ),
@@ -167,21 +179,10 @@ class Rulebook(Struct, frozen=True):
         return written.settings
 
 
-def nobodys_task(project: Project, settings: Settings, commit: str, rules: Pinned) -> Task:
-    """What stands for a task where there is none; it is in no database."""
-    return Task(
-        id=HEAD,
-        project=project.id,
-        summary=f"HEAD of {project.name}",
-        goal=f"HEAD of {project.name}",
-        branch="HEAD",
-        agent=settings.project.agent,
-        created=0.0,
-        updated=0.0,
-        iteration=1,
-        candidate=commit,
-        pinned=rules,
-    )
+def of_head(it: Candidate, branch: str, files: tuple[str, ...], settings: Settings) -> Evaluation:
+    """A commit alone: no task, so no gate has passed on it and no human has answered."""
+    facts = Facts(goal=f"HEAD of {it.project.name}", branch=branch, agent=settings.project.agent)
+    return Evaluation(candidate=it, facts=facts, files=files, settings=settings)
 
 
 def _must_be_there(names: tuple[str, ...], settings: Settings) -> None:
@@ -242,11 +243,11 @@ class SpotCheck(Struct, frozen=True):
         self, case: Case, cancelled: Cancelled, tell: Tell, afterwards: ExitStack
     ) -> tuple[tuple[SingleGateResult, ...], tuple[str, ...]]:
         """The results in order, as far as it came, and the files that a human would be asked of."""
-        files = self.workspaces.changed_files(case.project, case.task, case.task.candidate)
-        evaluation = Evaluation(case.project, case.task, files, case.settings)
+        files = self.workspaces.changed_files(case.candidate)
+        evaluation = of_head(case.candidate, case.branch, files, case.settings)
         results = self.runner.results(evaluation, cancelled, tell, afterwards)
         asked = (file for it in results if isinstance(it, Passed) for file in it.asks)
-        rules = case.task.pinned
+        rules = case.candidate.rules
         protected = asked_of(shown_first(files, rules), rules) if rules else ()
         return results, tuple(dict.fromkeys((*protected, *asked)))
 
@@ -308,7 +309,8 @@ def on_base(
     branch, commit = where
     settings = configuration.load(text, CONFIG)
     pinned = replace(pin(settings, commit, configuration.digest(settings)), base=branch)
-    return Evaluation(project, nobodys_task(project, settings, commit, pinned), (), settings)
+    candidate = Candidate(project=project, commit=commit, rules=pinned, name=HEAD)
+    return of_head(candidate, "HEAD", (), settings)
 
 
 def commands_of(settings: Settings) -> tuple[CommandGate, ...]:

@@ -71,9 +71,9 @@ class SideReader(Struct, frozen=True):
     sources: TestSources
 
     def compared(self, it: Evaluation, gate: DifferentialGate) -> Compared:
-        fork = self.trees.fork(it.project, it.task, it.task.candidate)
+        fork = self.trees.fork(it.candidate)
         base = self.trees.blobs(it.project, fork)
-        candidate = self.trees.blobs(it.project, it.task.candidate)
+        candidate = self.trees.blobs(it.project, it.candidate.commit)
         patterns = it.settings.test_paths
         wanted = _to_read(base, candidate, files_of_tests((*base, *candidate), patterns))
         texts = self.trees.texts(it.project, wanted)
@@ -176,7 +176,7 @@ class Bench(Struct, frozen=True, kw_only=True):
 
     def _lay(self, which: Which, planted: Mapping[str, str], place: Path) -> None:
         tree = tree_of(which, self.plan)
-        ours, theirs = self.compared.base, self.it.task.candidate
+        ours, theirs = self.compared.base, self.it.candidate.commit
         blend = Blend(
             commit=theirs if tree.of_change else ours,
             other=ours if tree.of_change else theirs,
@@ -184,8 +184,8 @@ class Bench(Struct, frozen=True, kw_only=True):
             planted=planted,
         )
         self.workspaces.discard(place)
-        self.trees.blend(self.it.project, self.it.task, blend, place)
-        self.workspaces.set_up(self.it.project, self.it.task, self.it.settings, place)
+        self.trees.blend(self.it.candidate, blend, place)
+        self.workspaces.set_up(self.it.candidate, self.it.settings, place)
 
     def _command(self) -> CommandGate:
         told = (f"{name}={shlex.quote(it)}" for name, it in self.plan.environment)
@@ -200,13 +200,13 @@ class Bench(Struct, frozen=True, kw_only=True):
         )
 
     def _run(self, place: Path) -> GateRun:
-        task = self.it.task
+        candidate = self.it.candidate
         return GateRun(
             checkout=place,
             base=self.workspaces.base(self.it.project),
-            commit=task.candidate,
+            commit=candidate.commit,
             tree="",  # nobody's
-            config_hash=task.pinned.config_hash if task.pinned else "",
+            config_hash=candidate.config_hash,
             sandbox=self.it.settings.sandbox,
             services=self.it.settings.services,
         )
@@ -248,7 +248,7 @@ class DifferentialJudge(Struct, frozen=True, kw_only=True):
         sides, rules = compared.sides, compared.rules
         texts = {**compared.known(sides.candidate), **compared.known(sides.base)}
         return Bench(
-            place=self.home / "runs" / it.task.id / f"{it.task.iteration}-{gate.name}",
+            place=it.place_in(self.home, gate.name),
             workspaces=self.workspaces,
             trees=self.trees,
             gates=self.gates,
@@ -288,12 +288,12 @@ class DifferentialJudge(Struct, frozen=True, kw_only=True):
     def _key(self, bench: Bench) -> tuple[str, ...]:
         """Where the change left base before the task did, the set-up may be another."""
         it, base = bench.it, bench.compared.base
-        pinned = it.task.pinned
-        start = pinned.base_commit if pinned and pinned.base_commit != base else ""
+        rules = it.candidate.rules
+        start = rules.base_commit if rules and rules.base_commit != base else ""
         return (
             it.project.id,
             self.workspaces.tree(it.project, base),
-            pinned.config_hash if pinned else "",
+            it.candidate.config_hash,
             bench.gate.command,
             start,
         )
@@ -308,13 +308,13 @@ def _verdict(bench: Bench, made: Mapping[Which, Measured]) -> Verdict:
 
 
 def _proof(bench: Bench, made: Mapping[Which, Measured]) -> Proof:
-    task = bench.it.task
+    candidate = bench.it.candidate
     change = made.get(Which.CHANGE)
     return Proof(
         ran=tuple(f"{bench.gate.command} ({which})" for which in Which if which in made),
-        commit=task.candidate,
-        tree=bench.workspaces.tree(bench.it.project, task.candidate),
-        config_hash=task.pinned.config_hash if task.pinned else "",
+        commit=candidate.commit,
+        tree=bench.workspaces.tree(candidate.project, candidate.commit),
+        config_hash=candidate.config_hash,
         sandbox=change.level if change else "",
         seconds=sum(it.seconds for it in made.values()),
         tests_passed=passed_in(change.run) if change else None,

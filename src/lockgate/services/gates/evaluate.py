@@ -8,8 +8,16 @@ from msgspec import Struct
 from lockgate.core.lifecycle import evaluation, moves
 from lockgate.core.lifecycle.decision import Decision, Declined, Evidence
 from lockgate.core.model.task import Task, TaskId
-from lockgate.ports import Change, Configuration, Project, Store, Unfit, Workspaces
-from lockgate.services.gates.runner import Evaluation, GateRunner
+from lockgate.ports import (
+    Change,
+    Configuration,
+    Project,
+    Store,
+    Unfit,
+    Workspaces,
+    candidate_of,
+)
+from lockgate.services.gates.runner import GateRunner, evaluation_of
 from lockgate.services.task.coordinator import Coordinator
 from lockgate.services.task.signals import NOTHING, Signals
 
@@ -31,7 +39,7 @@ class Judge(Struct, frozen=True, kw_only=True):
         if task is None:
             return
         files = self._files(project, task)
-        results = self.runner.results(Evaluation(project, task, files, settings), cancelled)
+        results = self.runner.results(evaluation_of(project, task, files, settings), cancelled)
         if not cancelled():
             what = f"the results of the gates of task {id} were not kept"
             self.coordinator.turn(
@@ -65,7 +73,7 @@ class Judge(Struct, frozen=True, kw_only=True):
     def _files(self, project: Project, task: Task) -> tuple[str, ...]:
         if not task.candidate:
             return ()
-        return self.workspaces.change(project, task, task.candidate).files
+        return self.workspaces.change(candidate_of(project, task)).files
 
 
 def _taken(seen: Evidence, change: Change) -> Decision | Declined:

@@ -28,7 +28,17 @@ from lockgate.core.model.task import REVIEWS, Task
 from lockgate.core.text.steering import asked_of
 from lockgate.core.wrappers.edits import Edit, asking, question
 from lockgate.errors import Unavailable
-from lockgate.ports import Conditions, GateRun, GateRuns, Project, Secrets, Upkeep, Workspaces
+from lockgate.ports import (
+    Candidate,
+    Conditions,
+    GateRun,
+    GateRuns,
+    Project,
+    Secrets,
+    Upkeep,
+    Workspaces,
+    candidate_of,
+)
 from lockgate.services.gates.command import Patience, judge_command
 
 Cancelled = Callable[[], bool]
@@ -39,14 +49,59 @@ def silent(_gate: Gate, _result: SingleGateResult | None) -> None:
     pass
 
 
-class Evaluation(Struct, frozen=True):
+class Facts(Struct, frozen=True, kw_only=True):
+    """What a gate's `when` may ask of what is judged, besides its name."""
+
+    goal: str
+    branch: str
+    agent: str
+    priority: int = 3
+    iteration: int = 1
+
+
+class Evaluation(Struct, frozen=True, kw_only=True):
     """What is judged, and by which settings."""
 
-    project: Project
-    task: Task
+    candidate: Candidate
+    facts: Facts
     files: tuple[str, ...]
     settings: Settings
+    task: Task | None = None  # whose passed gates and humans' answers count
     settled: frozenset[str] = frozenset()  # gates whose wrappers were compared with base's before
+
+    @property
+    def project(self) -> Project:
+        return self.candidate.project
+
+    @property
+    def protected(self) -> tuple[str, ...]:
+        return self.task.protected if self.task else ()
+
+    @property
+    def passed(self) -> tuple[str, ...]:
+        return self.task.passed if self.task else ()
+
+    def place_in(self, home: Path, what: str) -> Path:
+        return home / "runs" / self.candidate.name / f"{self.facts.iteration}-{what}"
+
+
+def evaluation_of(
+    project: Project, task: Task, files: tuple[str, ...], settings: Settings
+) -> Evaluation:
+    """Of a task's change."""
+    return Evaluation(
+        candidate=candidate_of(project, task),
+        facts=Facts(
+            goal=task.goal,  # an agent could rewrite the summary and so skip a gate
+            branch=task.branch,
+            agent=task.agent,
+            priority=task.priority,
+            iteration=task.iteration,
+        ),
+        files=files,
+        settings=settings,
+        task=task,
+    )
 
 
 Edited = Mapping[str, tuple[Edit, ...]]  # by gate: what it runs that the change edits
@@ -134,7 +189,7 @@ class GateRunner(Struct, frozen=True, kw_only=True):
 
         It is tidied up at once, or by whoever gives `afterwards`.
         """
-        place = self.home / "runs" / it.task.id / f"{it.task.iteration}-change"
+        place = it.place_in(self.home, "change")
         listed = tuple(waves(_next_gates(it, self._applies)))
         clean = Clean(self.workspaces, it, place, _undisturbed(listed), self.kept, self.wrapping)
 
@@ -147,24 +202,26 @@ class GateRunner(Struct, frozen=True, kw_only=True):
         with ExitStack() as at_once:
             (afterwards or at_once).callback(clean.discard)
             results = _in_waves(listed, judged, cancelled)
-        known = self.secrets.of(it.project, it.task) if self.secrets else ()
+        known = self.secrets.of(it.candidate, it.facts.agent) if self.secrets else ()
         return redacted(results, hiding(known))
 
     def _judged(self, clean: Clean, gate: Gate, cancelled: Cancelled) -> SingleGateResult:
-        it, task = clean.it, clean.it.task
-        if not task.candidate:
-            return Broken(gate.name, f"branch {task.branch} is neither in a workspace nor in git")
+        it, candidate = clean.it, clean.it.candidate
+        if not candidate.commit:
+            branch = it.facts.branch
+            return Broken(gate.name, f"branch {branch} is neither in a workspace nor in git")
         if not self._applies(it, gate):
-            return Passed(gate.name, proof_of(task, f"not asked for: {gate.place.when}"))
+            why = f"not asked for: {gate.place.when}"
+            return Passed(gate.name, proof_of(candidate.commit, candidate.rules, why))
         match gate:
             case HumanGate():
-                said = question(clean.edited) if task.protected else ""
-                return approvals.heard(task, gate, said)
+                said = question(clean.edited) if it.protected else ""
+                return approvals.heard(it.task, gate, said)
             case CommandGate():
                 return self._commanded(clean, gate, cancelled)
             case DifferentialGate():
                 with self._alone(gate):
-                    result = approvals.consented(task, self.differential(it, gate, cancelled))
+                    result = approvals.consented(it.task, self.differential(it, gate, cancelled))
                     return asking(result, clean.edits_for(gate))
             case _:
                 return Broken(gate.name, "a review is its reviewers' to judge")
@@ -172,14 +229,13 @@ class GateRunner(Struct, frozen=True, kw_only=True):
     def _applies(self, it: Evaluation, gate: Gate) -> bool:
         if not gate.place.when:
             return True
-        task = it.task
         facts: dict[str, object] = {
-            "id": task.id,
-            "summary": task.goal,  # an agent could rewrite the summary and so skip a gate
-            "branch": task.branch,
-            "agent": task.agent,
-            "priority": task.priority,
-            "iteration": task.iteration,
+            "id": it.candidate.name,
+            "summary": it.facts.goal,
+            "branch": it.facts.branch,
+            "agent": it.facts.agent,
+            "priority": it.facts.priority,
+            "iteration": it.facts.iteration,
         }
         change: dict[str, object] = {"paths": list(it.files), "files_changed": len(it.files)}
         return self.conditions.hold(gate.place.when, facts, change)
@@ -243,17 +299,17 @@ def checked_out(
     workspaces: Workspaces, it: Evaluation, place: Path, *, kept: bool = False
 ) -> GateRun:
     """The candidate, clean and set up, in a place that the caller discards or keeps."""
-    task = it.task
+    candidate = it.candidate
     if not kept:
         workspaces.discard(place)
-    tree = workspaces.checkout(it.project, task, task.candidate, place)
-    workspaces.set_up(it.project, task, it.settings, place)
+    tree = workspaces.checkout(candidate, place)
+    workspaces.set_up(candidate, it.settings, place)
     return GateRun(
         checkout=place,
         base=workspaces.base(it.project),
-        commit=task.candidate,
+        commit=candidate.commit,
         tree=tree,
-        config_hash=task.pinned.config_hash if task.pinned else "",
+        config_hash=candidate.config_hash,
         sandbox=it.settings.sandbox,
         services=it.settings.services,
     )
@@ -263,8 +319,8 @@ def _next_gates(it: Evaluation, applies: Callable[[Evaluation, Gate], bool]) -> 
     """Those of a change that have not passed on it, up to the first review that is asked for."""
 
     def until_review() -> Iterator[Gate]:
-        for gate in with_protected(it.settings.gates, asked_of(it.task.protected, it.task.pinned)):
-            if Where.CHANGE not in gate.place.on or gate.name in it.task.passed:
+        for gate in with_protected(it.settings.gates, asked_of(it.protected, it.candidate.rules)):
+            if Where.CHANGE not in gate.place.on or gate.name in it.passed:
                 continue
             if kind_of(gate) in REVIEWS and applies(it, gate):
                 return

@@ -18,7 +18,7 @@ from lockgate.core.model.task import Task, TaskId
 from lockgate.errors import Refused, Unavailable
 from lockgate.ports import Attempt, Configuration, GateRuns, Project, Unfit, Workspaces
 from lockgate.services.gates.command import Patience, Tries, all_tries, unjudged
-from lockgate.services.gates.runner import Evaluation, checked_out
+from lockgate.services.gates.runner import Evaluation, checked_out, evaluation_of
 from lockgate.services.task.callers import Caller
 from lockgate.services.task.coordinator import Coordinator
 
@@ -56,7 +56,8 @@ class StepSandbox(Struct, frozen=True, kw_only=True):
         if isinstance(change, Unfit):
             found = "; ".join(it.issue for it in change.findings)
             raise not_run(task.id, found, "mend that, then run it again")
-        it = Evaluation(project, replace(task, candidate=change.commit), change.files, settings)
+        judged = replace(task, candidate=change.commit)
+        it = evaluation_of(project, judged, change.files, settings)
         made = self._attempts(it, step, called_off)
         read = self.gates.read(made[-1], None)
         why = unjudged(made[-1])
@@ -69,7 +70,7 @@ class StepSandbox(Struct, frozen=True, kw_only=True):
     def _attempts(
         self, it: Evaluation, step: Step, called_off: Callable[[], bool]
     ) -> tuple[Attempt, ...]:
-        place = self.home / "runs" / it.task.id / f"step-{step.name}"
+        place = self.home / "runs" / it.candidate.name / f"step-{step.name}"
         limits = it.settings.limits
         try:
             run = checked_out(self.workspaces, it, place)

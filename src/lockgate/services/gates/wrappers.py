@@ -33,19 +33,19 @@ class Sides(Struct):
     @property
     def fork(self) -> str:
         if not self._fork:
-            self._fork = self.trees.fork(self.it.project, self.it.task, self.it.task.candidate)
+            self._fork = self.trees.fork(self.it.candidate)
         return self._fork
 
     def base(self, path: str) -> str | None:
         return self._read(self.fork, path)
 
     def change(self, path: str) -> str | None:
-        return self._read(self.it.task.candidate, path)
+        return self._read(self.it.candidate.commit, path)
 
     def files_in(self, paths: tuple[str, ...]) -> tuple[str, ...]:
         """These files of the change, and those in the directories among them."""
         folders = tuple(it for it in paths if it.endswith("/"))
-        here = self._files(self.it.task.candidate)
+        here = self._files(self.it.candidate.commit)
         return tuple(it for it in here if it in paths or it.startswith(folders))
 
     def _read(self, commit: str, path: str) -> str | None:
@@ -60,7 +60,7 @@ class Sides(Struct):
     def _files(self, commit: str) -> Mapping[str, str]:
         """Path to blob."""
         if not self._listed:
-            both = (self.fork, self.it.task.candidate)
+            both = (self.fork, self.it.candidate.commit)
             self._listed = {it: self.trees.blobs(self.it.project, it) for it in both}
             found = (side.get(it) for side in self._listed.values() for it in self.likely)
             self._take(tuple(sorted({it for it in found if it})))
@@ -80,7 +80,7 @@ class WrappedCommands(Struct, frozen=True, kw_only=True):
 
     def edited(self, it: Evaluation) -> Mapping[str, tuple[Edit, ...]]:
         """By gate, of those that run a command; none where the change has no files."""
-        if not it.files or not it.task.candidate:
+        if not it.files or not it.candidate.commit:
             return {}
         listed = [g for g in it.settings.gates if isinstance(g, CommandGate | DifferentialGate)]
         words = (word.removeprefix("./") for gate in listed for word in gate.command.split())
@@ -97,7 +97,7 @@ class WrappedCommands(Struct, frozen=True, kw_only=True):
         own: Passed,
         patience: Patience,
     ) -> SingleGateResult:
-        place = self.home / "runs" / it.task.id / f"{it.task.iteration}-{gate.name}-of-base"
+        place = it.place_in(self.home, f"{gate.name}-of-base")
         named = replace(gate, name=f"{gate.name}, with base's wrapper")
         try:
             run = self._laid(it, found, place)
@@ -109,23 +109,23 @@ class WrappedCommands(Struct, frozen=True, kw_only=True):
 
     def _laid(self, it: Evaluation, found: tuple[Edit, ...], place: Path) -> GateRun:
         """The change's tree with base's wrappers in it, set up like the change's own."""
-        sides, task = Sides(self.trees, it), it.task
+        sides, candidate = Sides(self.trees, it), it.candidate
         put = laid(found, sides.base, sides.change)
         blend = Blend(
-            commit=task.candidate,
+            commit=candidate.commit,
             other=sides.fork,
             mixed=Mixed(put.take, sides.files_in(put.drop)),
             planted=put.written,
         )
         self.workspaces.discard(place)
-        self.trees.blend(it.project, task, blend, place)
-        self.workspaces.set_up(it.project, task, it.settings, place)
+        self.trees.blend(candidate, blend, place)
+        self.workspaces.set_up(candidate, it.settings, place)
         return GateRun(
             checkout=place,
             base=self.workspaces.base(it.project),
-            commit=task.candidate,
+            commit=candidate.commit,
             tree="",  # nobody's
-            config_hash=task.pinned.config_hash if task.pinned else "",
+            config_hash=candidate.config_hash,
             sandbox=it.settings.sandbox,
             services=it.settings.services,
         )

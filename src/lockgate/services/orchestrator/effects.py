@@ -26,6 +26,7 @@ from lockgate.ports import (
     Store,
     TaskFilter,
     Workspaces,
+    candidate_of,
 )
 from lockgate.services.agents.spawner import GRACE, Spawner
 from lockgate.services.gates.evaluate import Judge
@@ -75,7 +76,9 @@ class Hands(Struct, frozen=True, kw_only=True):
             case PrepareWorkspace():
                 settings = self.configuration.allowed_for(task, project)
                 self.workspaces.prepare(project, task)
-                self.workspaces.set_up(project, task, settings)
+                self.workspaces.set_up(
+                    candidate_of(project, task), settings, self.workspaces.place(task.id)
+                )
             case SpawnAgent():
                 return self._spawn(effect, task)
             case EndSessions():

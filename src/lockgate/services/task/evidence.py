@@ -31,6 +31,7 @@ from lockgate.ports import (
     Secrets,
     Store,
     TaskFiles,
+    candidate_of,
 )
 from lockgate.services.task.callers import Caller
 
@@ -89,7 +90,9 @@ class Witness(Struct, frozen=True, kw_only=True):
 
     def hide(self, task: Task) -> Hide:
         """What takes the values of secrets out of what agents and gates wrote."""
-        return hiding(self.secrets.of(self.store.project(task.project), task))
+        return hiding(
+            self.secrets.of(candidate_of(self.store.project(task.project), task), task.agent)
+        )
 
     def _rules(self, task: Task, project: Project) -> tuple[Pinned, str | None]:
         """The rules the task started with; before that, those of the base commit as it is now."""

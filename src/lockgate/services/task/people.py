@@ -19,7 +19,15 @@ from lockgate.core.text.task_file import (
     replace_section,
 )
 from lockgate.errors import Refused
-from lockgate.ports import Change, Configuration, Project, Store, TaskFiles, Workspaces
+from lockgate.ports import (
+    Change,
+    Configuration,
+    Project,
+    Store,
+    TaskFiles,
+    Workspaces,
+    candidate_of,
+)
 from lockgate.services.task.callers import HUMAN, Caller, must_be_human
 from lockgate.services.task.coordinator import Coordinator
 from lockgate.services.task.sessions import Attendance
@@ -112,7 +120,7 @@ class People(Struct, frozen=True):
                 fix=f"lockgate task start {id}",
             )
         if task.candidate:
-            return task, self.workspaces.change(project, task, task.candidate)
+            return task, self.workspaces.change(candidate_of(project, task))
         if self.workspaces.place(id).is_dir():
             return task, self._taken(project, task)
         change = self.workspaces.adopt(project, task)

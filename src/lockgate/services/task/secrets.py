@@ -7,9 +7,8 @@ from msgspec import Struct
 
 from lockgate.core.config.settings import Settings
 from lockgate.core.model.secrets import Secret, secrets_in
-from lockgate.core.model.task import Task
 from lockgate.errors import LockgateError
-from lockgate.ports import Configuration, Credentials, Harnesses, Project
+from lockgate.ports import Candidate, Configuration, Credentials, Harnesses
 
 
 class HandedOut(Struct, frozen=True):
@@ -19,17 +18,17 @@ class HandedOut(Struct, frozen=True):
     harnesses: Harnesses
     credentials: Credentials
 
-    def of(self, project: Project, task: Task) -> tuple[Secret, ...]:
+    def of(self, it: Candidate, agent: str) -> tuple[Secret, ...]:
         """None before it has started; what cannot be looked up was handed to nobody."""
-        if task.pinned is None:
+        if it.rules is None:
             return ()
         try:
-            settings = self.configuration.settings_at(project, task.pinned.base_commit)
+            settings = self.configuration.settings_at(it.project, it.rules.base_commit)
         except LockgateError:
             return ()
-        agents = dict.fromkeys((task.agent, *(it.agent for it in task.pinned.gates if it.agent)))
-        found = [it for agent in agents for it in self._of_agent(agent, settings)]
-        found += self.credentials.in_files(Path(project.root), settings.env.copy)
+        agents = dict.fromkeys((agent, *(gate.agent for gate in it.rules.gates if gate.agent)))
+        found = [secret for name in agents for secret in self._of_agent(name, settings)]
+        found += self.credentials.in_files(Path(it.project.root), settings.env.copy)
         return tuple({it.value: it for it in found}.values())
 
     def _of_agent(self, agent: str, settings: Settings) -> Iterator[Secret]:

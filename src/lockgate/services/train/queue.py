@@ -9,12 +9,13 @@ from threading import Event
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from lockgate import ports
 from lockgate.core.config.settings import Settings
 from lockgate.core.lifecycle.trouble import Trouble
 from lockgate.core.model.event_log import canonical
 from lockgate.core.model.gates import Where
 from lockgate.core.model.results import Passed
-from lockgate.core.model.task import Pinned, ProjectId, Task, TaskId
+from lockgate.core.model.task import Pinned, ProjectId, Task
 from lockgate.core.model.values import as_facts
 from lockgate.core.train.entries import may_land, train_gates, verdict
 from lockgate.core.train.model import (
@@ -37,7 +38,7 @@ from lockgate.core.train.model import (
 from lockgate.core.train.plan import plan, stale
 from lockgate.errors import LockgateError
 from lockgate.ports import Load, Project, Target, Workspaces
-from lockgate.services.gates.runner import Evaluation, GateRunner
+from lockgate.services.gates.runner import Evaluation, Facts, GateRunner
 from lockgate.services.train.landing import Lander
 from lockgate.services.train.view import Train, TrainView
 
@@ -45,6 +46,7 @@ from lockgate.services.train.view import Train, TrainView
 
 
 IDS = 12  # characters of a project and a tree that name its checkouts
+GOAL = "a candidate of the merge train"
 
 
 class Tested(Struct, frozen=True, kw_only=True):
@@ -66,14 +68,19 @@ class TrainTests(Struct, frozen=True):
             replace(gate, place=replace(gate.place, on=(Where.CHANGE,)))
             for gate in train_gates(it.settings)
         )
-        task = _nobodys(it)
-        files = self.workspaces.change(it.project, task, it.built.commit).files
-        settings = replace(it.settings, gates=gates)
+        candidate = _candidate(it)
+        facts = Facts(goal=GOAL, branch=it.rules.base, agent=it.settings.project.agent)
+        evaluation = Evaluation(
+            candidate=candidate,
+            facts=facts,
+            files=self.workspaces.change(candidate).files,
+            settings=replace(it.settings, gates=gates),
+            settled=_settled(it.settings),
+        )
         try:
-            evaluation = Evaluation(it.project, task, files, settings, _settled(it.settings))
             results = self.runner.results(evaluation, cancelled)
         finally:
-            self.workspaces.discard(self.runner.home / "runs" / task.id)
+            self.workspaces.discard(self.runner.home / "runs" / candidate.name)
         proofs = [as_facts(result) for result in results if isinstance(result, Passed)]
         return verdict(results), canonical(proofs)
 
@@ -83,21 +90,10 @@ def _settled(settings: Settings) -> frozenset[str]:
     return frozenset(gate.name for gate in settings.gates if Where.CHANGE in gate.place.on)
 
 
-def _nobodys(it: Tested) -> Task:
-    """A candidate is nobody's task, and is in no database."""
-    return Task(
-        id=TaskId(f"train-{it.project.id[:IDS]}-{it.built.tree[:IDS]}"),
-        project=it.project.id,
-        summary="a candidate of the merge train",
-        goal="a candidate of the merge train",
-        branch=it.rules.base,
-        agent=it.settings.project.agent,
-        created=0.0,
-        updated=0.0,
-        iteration=1,
-        candidate=it.built.commit,
-        pinned=it.rules,
-    )
+def _candidate(it: Tested) -> ports.Candidate:
+    """No task has its name."""
+    name = f"train-{it.project.id[:IDS]}-{it.built.tree[:IDS]}"
+    return ports.Candidate(project=it.project, commit=it.built.commit, rules=it.rules, name=name)
 
 
 ROUNDS = 200  # plans in one go; whatever is left then is planned at the next

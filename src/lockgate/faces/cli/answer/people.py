@@ -28,6 +28,7 @@ from lockgate.faces.cli.output import (
     wake,
 )
 from lockgate.faces.words import task as words
+from lockgate.ports import candidate_of
 from lockgate.services.task.callers import must_be_human
 from lockgate.services.task.views import files_in_order, task_facts
 
@@ -70,7 +71,7 @@ def open_change(*, name: str | None) -> None:
     it = app()
     task, change = it.people.change(named(it, name))
     place = Path(tempfile.mkdtemp(prefix="lockgate-")) / task.id
-    it.workspaces.checkout(it.store.project(task.project), task, change.commit, place)
+    it.workspaces.checkout(candidate_of(it.store.project(task.project), task, change.commit), place)
     echo(str(place))
     editor = shlex.split(os.environ.get("VISUAL") or os.environ.get("EDITOR") or "")
     if editor and sys.stdout.isatty():
@@ -248,7 +249,7 @@ def _shown(it: App, id: TaskId) -> tuple[Task, Files]:
     task = it.store.load(id)
     if not task.candidate:
         return task, ()
-    change = it.workspaces.change(it.store.project(task.project), task, task.candidate)
+    change = it.workspaces.change(candidate_of(it.store.project(task.project), task))
     return task, files_in_order(task, change.files)
 
 

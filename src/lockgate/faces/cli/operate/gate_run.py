@@ -11,7 +11,6 @@ from msgspec import Struct, field
 from lockgate.bootstrap.gates import Bench, rulebook, spot_checking
 from lockgate.core.model.gates import Gate
 from lockgate.core.model.results import SingleGateResult
-from lockgate.core.model.task import Task
 from lockgate.errors import Refused
 from lockgate.faces.cli.choices import asked
 from lockgate.faces.cli.output import (
@@ -28,7 +27,7 @@ from lockgate.faces.cli.output import (
 )
 from lockgate.faces.words import gate, task
 from lockgate.faces.words import gate as gate_words
-from lockgate.ports import Project
+from lockgate.ports import Candidate
 from lockgate.services.gates.commit_check import Case, Judged, Noted, judged
 
 # Tells how gates fare while they run.
@@ -99,7 +98,7 @@ def run(*, base: str | None, gates: tuple[str, ...], junit: str | None, as_json:
     """
     case = rulebook(known_configuration()).case(here(), asked(base, gates))
     with afterwards() as stack:
-        bench = stack.enter_context(_judging()(case.project, case.task))
+        bench = stack.enter_context(_judging()(case.candidate))
         teller = Teller(case, bench.noted, quiet=as_json)
         results, protected = interruptible(
             lambda cancelled: bench.check.judge(case, cancelled, teller.tell, stack)
@@ -113,7 +112,7 @@ def run(*, base: str | None, gates: tuple[str, ...], junit: str | None, as_json:
         raise click.exceptions.Exit(FAILED)
 
 
-def _judging() -> Callable[[Project, Task], AbstractContextManager[Bench]]:
+def _judging() -> Callable[[Candidate], AbstractContextManager[Bench]]:
     it = terminal()
     return it.benches.spot_checking if it and it.benches else spot_checking
 

@@ -27,7 +27,7 @@ def measured(it: App, project: Project, text: str, base: str, times: int) -> tup
     evaluation = on_base(project, it.configuration, text, (base, commit))
 
     def work(cancelled: Callable[[], bool]) -> tuple[Baseline, ...]:
-        with spot_checking(project, evaluation.task) as bench:
+        with spot_checking(evaluation.candidate) as bench:
             measuring = Measuring(
                 runner=bench.check.runner, noted=bench.noted, cancelled=cancelled, say=_say
             )
