@@ -2,6 +2,7 @@
 
 import ast
 import re
+from collections.abc import Iterator
 from contextlib import closing
 from importlib import import_module
 from pathlib import Path
@@ -17,6 +18,7 @@ from lockgate.core.model.task import GateKind, Status
 from lockgate.faces.words import gate, task
 
 ROOT = Path(__file__).parents[2]
+SOURCE = ROOT / "src" / "lockgate"
 PACKAGE = ROOT / "src" / "lockgate"
 BY_CONTENT = {Report.JUNIT, Report.SARIF}  # known by their first bytes, not by what they print
 
@@ -64,12 +66,60 @@ def test_every_report_format_has_a_reader() -> None:
 
 
 def test_a_task_is_made_only_where_one_is_created_or_read_from_its_row() -> None:
-    source = ROOT / "src" / "lockgate"
     makers = {
-        path.relative_to(source).as_posix()
-        for path in source.rglob("*.py")
+        path.relative_to(SOURCE).as_posix()
+        for path in SOURCE.rglob("*.py")
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.Call) and ast.unparse(node.func) == "Task"
     }
 
     assert makers == {"services/task/tasks.py", "adapters/store/rows.py"}
+
+
+BEHIND_APP = {
+    *("store", "sessions", "workspaces", "coordinator", "harnesses", "credentials"),
+    *("repository", "witness", "database"),
+}
+
+
+def test_no_face_reaches_behind_the_services_of_app() -> None:
+    found = {
+        f"{path.name}: {ast.unparse(node)}"
+        for path, node in _in_faces()
+        if isinstance(node, ast.Attribute)
+        and node.attr in BEHIND_APP
+        and ast.unparse(node.value) != "view"  # a TaskView, whose sessions are rows
+    }
+
+    assert found == set()
+
+
+def test_no_face_builds_a_service() -> None:
+    ports = {
+        node.name
+        for path in (SOURCE / "ports").glob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ClassDef) and "Protocol" in map(ast.unparse, node.bases)
+    }
+    services = {
+        node.name
+        for path in (SOURCE / "services").rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ClassDef)
+        and {ast.unparse(it.annotation) for it in node.body if isinstance(it, ast.AnnAssign)}
+        & {*ports, "Coordinator", "GateRunner", "BaseConfiguration"}
+    }
+    built = {
+        ast.unparse(node.func)
+        for _, node in _in_faces()
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in services
+    }
+
+    assert {"Views", "Repinning", "Trial", "Measuring"} <= services
+    assert built == set()
+
+
+def _in_faces() -> Iterator[tuple[Path, ast.AST]]:
+    for path in (SOURCE / "faces").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            yield path, node

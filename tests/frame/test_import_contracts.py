@@ -54,6 +54,8 @@ PLANTED = [
     Planted("faces", "faces/words/task.py", "import lockgate.faces.cli"),
     Planted("faces", "faces/client.py", "import lockgate.faces.words"),
     Planted("faces", "faces/unplaced.py", "import lockgate.core"),
+    Planted("through-app", "faces/cli/look/tasks.py", "from lockgate.ports import Store"),
+    Planted("through-app", "faces/demo/story.py", "import lockgate.ports.work"),
     Planted("adapters", "adapters/store/planted.py", "import lockgate.adapters.config"),
     Planted("adapters", "adapters/run.py", "import lockgate.adapters.store"),
     Planted("adapters", "adapters/run.py", "import lockgate.adapters.sandbox"),

@@ -69,6 +69,9 @@ class FakeSessions:
     ended: list[SessionId] = field(default_factory=list)
     refuses: str = ""
 
+    def attach_command(self, id: SessionId) -> tuple[str, ...] | None:
+        return None
+
     def note(self, start: Start) -> None:
         self.noted.setdefault(start.session, start)
 
@@ -127,6 +130,9 @@ class FakeHarnesses:
     jobs: list[Job] = field(default_factory=list)
     how: str | None = None
     resumes: bool = True
+
+    def logins(self, agent: str, settings: Settings) -> tuple[str, ...]:
+        return ()
 
     def missing(self, agent: str, settings: Settings) -> str | None:
         return self.how
@@ -271,6 +277,9 @@ class Always:
 
 
 class NoLogins:
+    def store(self, agent: str, name: str, *, value: str = "", variable: str = "") -> Path:
+        raise AssertionError("nobody stores a login here")
+
     def of(self, agent: str, names: Sequence[str]) -> Mapping[str, str]:
         return {}
 

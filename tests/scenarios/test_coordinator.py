@@ -11,7 +11,6 @@ from lockgate.core.lifecycle.moves import Move
 from lockgate.core.model.agents import End, Ending, Exit, Report, Usage
 from lockgate.core.model.task import Role, SessionId, Status
 from lockgate.errors import BadConfig, Refused, StaleTask, TransitionRefused, TurnDeclined
-from lockgate.ports import TaskFilter
 from lockgate.services.task.callers import HUMAN
 from lockgate.services.task.outbox import Effector
 from tests.scenarios.world import REVIEW_ONLY, World, git
@@ -125,7 +124,7 @@ def test_a_task_file_that_cannot_be_read_is_left_alone_and_the_task_goes_on(worl
 
     assert path.read_bytes().startswith(b"\xff\xfe")
     assert world.task(id).status is S.STUCK
-    [row] = world.app.views.board(TaskFilter()).rows
+    [row] = world.app.views.board().rows
     assert "UTF-8" in str(row.trouble)
 
 
@@ -165,7 +164,7 @@ def test_a_move_stands_though_its_mirror_could_not_be_written(world) -> None:
     assert task.status is S.CLARIFICATION
     path.rmdir()
     path.with_name("aside.md").rename(path)
-    [row] = world.app.views.board(TaskFilter()).rows
+    [row] = world.app.views.board().rows
     assert "could not be written" in str(row.trouble)
     world.move(id, S.WORKING)
     assert "status: working" in path.read_text()

@@ -8,28 +8,24 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from lockgate.bootstrap.app import (
         App,
+        checkup,
         config_schema,
         home_of,
         make_demo_repository,
         open_app,
         path_outside_of,
-        program_version,
         run_demo_tests,
-        sandbox_closes_sockets,
-        sandbox_trouble,
     )
 
 __all__ = [
     "App",
+    "checkup",
     "config_schema",
     "home_of",
     "make_demo_repository",
     "open_app",
     "path_outside_of",
-    "program_version",
     "run_demo_tests",
-    "sandbox_closes_sockets",
-    "sandbox_trouble",
 ]
 
 

@@ -4,8 +4,10 @@ import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from lockgate.adapters.credentials import StoredCredentials
 from lockgate.adapters.grants import FileGrants
@@ -15,24 +17,37 @@ from lockgate.adapters.sandbox import sockets_closed, trouble
 from lockgate.adapters.sessions.sessions import ProcessSessions
 from lockgate.adapters.store import open_store
 from lockgate.adapters.store.sql_store import SqlStore
-from lockgate.adapters.system import SystemChance, SystemClock, path_outside, version_of
+from lockgate.adapters.system import (
+    SystemChance,
+    SystemClock,
+    alone,
+    path_outside,
+    version_of,
+    wait,
+)
 from lockgate.adapters.task_file import TaskFiles
 from lockgate.adapters.workspaces import GitWorkspaces
 from lockgate.core.config.settings import Settings
 from lockgate.core.lifecycle.trouble import Trouble
-from lockgate.services.setup.init import Initialiser, Proposal, Wanted
+from lockgate.services.setup.init import Initialiser, Proposal, Readiness, Wanted
 from lockgate.services.task.callers import Caller, identify
 from lockgate.services.task.coordinator import Coordinator
 from lockgate.services.task.evidence import Witness
 from lockgate.services.task.outbox import Effector
-from lockgate.services.task.people import Approvals, People, TaskRunner
+from lockgate.services.task.people import Approvals, People, Repinning, TaskRunner
 from lockgate.services.task.projects import BaseConfiguration, Projects
 from lockgate.services.task.secrets import HandedOut
-from lockgate.services.task.sessions import Attendance
+from lockgate.services.task.sessions import AgentSessions, Attendance
 from lockgate.services.task.signals import Signals
 from lockgate.services.task.tasks import Imports, Tasks
 from lockgate.services.task.trust import Trust
 from lockgate.services.task.views import Views
+
+if TYPE_CHECKING:
+    from lockgate.services.gates.steps import Steps
+    from lockgate.services.setup.doctor import Checkup, Logins, Trial
+    from lockgate.services.train.control import Queueing
+    from lockgate.services.train.view import TrainView
 
 # What reads a repository's rules, and where the home is; it needs no database.
 
@@ -71,12 +86,21 @@ def _config_hash(settings: Settings) -> str:
     return config_hash(settings)
 
 
-program_version, sandbox_trouble, sandbox_closes_sockets = version_of, trouble, sockets_closed
 path_outside_of = path_outside
 
 
+def checkup() -> "Checkup":
+    """What `doctor` looks at, also where no database can be opened."""
+    from lockgate.services.setup.doctor import Checkup
+
+    return Checkup(version_of, trouble, sockets_closed)
+
+
 class App(Struct, frozen=True, kw_only=True):
-    """The services, over one home."""
+    """The services, over one home: all that a face may call.
+
+    The store, the sessions and the other adapters are for bootstrap and for tests.
+    """
 
     home: Path
     store: SqlStore
@@ -98,6 +122,83 @@ class App(Struct, frozen=True, kw_only=True):
     configuration: BaseConfiguration
     caller: Caller
     troubles: dict[str, Trouble] = field(default_factory=dict[str, Trouble])  # of the loop's lanes
+
+    def called_by(self, token: str | None) -> "App":
+        """The same for whoever has this token; a human where there is none."""
+        return replace(self, caller=identify(self.store, token))
+
+    def close(self) -> None:
+        self.store.close()
+
+    def sizes(self) -> Mapping[str, int]:
+        """Bytes on disk by what they are for."""
+        return self.workspaces.sizes()
+
+    # What few commands need is put together, and partly loaded, when one asks for it.
+
+    @property
+    def agents(self) -> AgentSessions:
+        return AgentSessions(self.store, self.sessions)
+
+    @property
+    def repinning(self) -> Repinning:
+        return Repinning(self.coordinator, self.configuration)
+
+    @property
+    def readiness(self) -> Readiness:
+        repository = self.projects.repository
+        return Readiness(self.store, repository, self.configuration, self.harnesses, trouble)
+
+    @property
+    def logins(self) -> "Logins":
+        from lockgate.services.setup.doctor import Logins
+
+        return Logins(self.harnesses, self.credentials)
+
+    @property
+    def trial(self) -> "Trial":
+        from lockgate.services.setup.doctor import Trial
+
+        return Trial(
+            home=self.home,
+            workspaces=self.workspaces,
+            sessions=self.sessions,
+            harnesses=self.harnesses,
+            credentials=self.credentials,
+            chance=self.tasks.chance,
+        )
+
+    @property
+    def train(self) -> "TrainView":
+        """What the orchestrator acts on, and people look at."""
+        from lockgate.adapters.store.train_log import SqlTrainLog
+        from lockgate.adapters.train import GitYard
+        from lockgate.services.train.view import TrainView
+
+        log = SqlTrainLog(self.store.database)
+        return TrainView(self.store, log, GitYard(self.home), self.configuration)
+
+    @property
+    def queue(self) -> "Queueing":
+        """The queue for people, who look at it and steer it."""
+        from lockgate.services.train.control import Queueing
+
+        return Queueing(self.train, self.coordinator, self.projects.repository)
+
+    @property
+    def steps(self) -> "Steps":
+        from lockgate.adapters.gate_commands import CommandGates
+        from lockgate.adapters.reports import read_reports
+        from lockgate.services.gates.steps import Steps, StepSandbox
+
+        sandbox = StepSandbox(
+            home=self.home,
+            workspaces=self.workspaces,
+            gates=CommandGates(read_reports, self.home),
+            configuration=self.configuration,
+            delay=wait,
+        )
+        return Steps(home=self.home, coordinator=self.coordinator, sandbox=sandbox, alone=alone)
 
 
 def open_app(environ: Mapping[str, str] = os.environ) -> App:

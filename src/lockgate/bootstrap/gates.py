@@ -1,8 +1,8 @@
 """Puts together what runs gates and steps, over any home or for a commit alone."""
 
 import os
-from collections.abc import Generator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Generator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING
@@ -16,11 +16,19 @@ from lockgate.adapters.reports import read_reports
 from lockgate.adapters.system import SystemChance, wait
 from lockgate.adapters.workspaces import GitWorkspaces
 from lockgate.adapters.workspaces.temporary import Checkouts, lend, throw_away_home
-from lockgate.bootstrap.app import base_configuration, home_of, repository_of
+from lockgate.bootstrap.app import App, base_configuration, home_of, repository_of
+from lockgate.core.config.baseline import Baseline
 from lockgate.core.model.task import ProjectId
-from lockgate.ports import Candidate, GateRuns
-from lockgate.services.gates.commit_check import Noted, Rulebook, SpotCheck
-from lockgate.services.gates.runner import GateRunner, Wrapping
+from lockgate.ports import Candidate, GateRuns, Project
+from lockgate.services.gates.commit_check import (
+    Measuring,
+    Noted,
+    Rulebook,
+    SpotCheck,
+    commands_of,
+    on_base,
+)
+from lockgate.services.gates.runner import Cancelled, GateRunner, Wrapping
 from lockgate.services.task.projects import BaseConfiguration
 
 if TYPE_CHECKING:
@@ -84,6 +92,9 @@ class Bench(Struct, frozen=True):
     noted: Noted
 
 
+Checking = Callable[[Candidate], AbstractContextManager[Bench]]
+
+
 @contextmanager
 def spot_checking(it: Candidate, environ: Mapping[str, str] = os.environ) -> Generator[Bench]:
     with throw_away_home(home_of(environ)) as home:
@@ -99,6 +110,31 @@ def bench_in(
     noted = Noted(CommandGates(read_reports, home_of(os.environ)))
     runner = replace(gate_runner(workspaces.home, workspaces, noted), kept=kept)
     return Bench(SpotCheck(workspaces, runner), noted)
+
+
+def measurement(
+    it: App, project: Project, where: tuple[str, str], times: int, say: Callable[[str], None]
+) -> Callable[[Cancelled], tuple[Baseline, ...]]:
+    """Runs the commands of a configuration, the first of `where`, on the base branch, the second.
+
+    It finds nothing to run where that has no commit yet, or no command is configured.
+    """
+    text, base = where
+    commit = it.projects.repository.commit_of(project, base)
+
+    def work(cancelled: Cancelled) -> tuple[Baseline, ...]:
+        if commit is None:
+            return ()
+        evaluation = on_base(project, it.configuration, text, (base, commit))
+        if not commands_of(evaluation.settings):
+            return ()
+        with spot_checking(evaluation.candidate) as bench:
+            measuring = Measuring(
+                runner=bench.check.runner, noted=bench.noted, cancelled=cancelled, say=say
+            )
+            return measuring.baselines(evaluation, times)
+
+    return work
 
 
 # Where commits are judged one after the other: what was set up for one serves the next.

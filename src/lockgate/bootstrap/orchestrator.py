@@ -13,9 +13,7 @@ from msgspec.structs import replace
 from lockgate.adapters.run import start_detached
 from lockgate.adapters.sessions.runner.command_socket import Door, Line, Request
 from lockgate.adapters.sessions.watch import Watch
-from lockgate.adapters.store.train_log import SqlTrainLog
 from lockgate.adapters.system import SystemChance, SystemClock, holder, holding, sweep
-from lockgate.adapters.train import GitYard
 from lockgate.bootstrap.app import App
 from lockgate.core.lifecycle.trouble import Trouble
 from lockgate.core.train.epochs import Term
@@ -28,17 +26,10 @@ from lockgate.services.orchestrator.effects import Hands, Housekeeper
 from lockgate.services.orchestrator.loop import Loop
 from lockgate.services.orchestrator.starter import Starter
 from lockgate.services.task.projects import Branches
-from lockgate.services.train.control import Queueing
 from lockgate.services.train.landing import Lander
 from lockgate.services.train.queue import MergeQueue, TrainTests
-from lockgate.services.train.view import TrainView
 
 # Puts the merge train together.
-
-
-def queueing(it: App) -> Queueing:
-    """The queue for people, who look at it and steer it."""
-    return Queueing(_view(it), it.coordinator, it.projects.repository)
 
 
 def merge_queue(
@@ -48,7 +39,7 @@ def merge_queue(
     held: dict[str, Trouble],
 ) -> MergeQueue:
     """The train for the orchestrator, which alone acts."""
-    view, now = _view(it), SystemClock().now
+    view, now = it.train, SystemClock().now
     term = Term(view.log.raise_epoch(), now())
     return MergeQueue(
         view=view,
@@ -58,10 +49,6 @@ def merge_queue(
         stopping=stopping,
         held=held,
     )
-
-
-def _view(it: App) -> TrainView:
-    return TrainView(it.store, SqlTrainLog(it.store.database), GitYard(it.home), it.configuration)
 
 
 LANES = 16  # tasks and evaluations that are attended to at once

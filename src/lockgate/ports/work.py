@@ -201,6 +201,10 @@ class Sessions(Protocol):
         """What its program wrote, head and tail where it was too much."""
         ...
 
+    def attach_command(self, id: SessionId) -> tuple[str, ...] | None:
+        """What a person runs to sit at an interactive session; None where it is not one."""
+        ...
+
     def remove(self, id: SessionId) -> None: ...
 
 
@@ -309,6 +313,10 @@ class Harnesses(Protocol):
         """The variables it takes its login and its model from; it is given no others."""
         ...
 
+    def logins(self, agent: str, settings: Settings) -> tuple[str, ...]:
+        """Those of them that it logs in by and chooses its model with."""
+        ...
+
 
 class GateRuns(Protocol):
     """Runs a gate's command on a clean checkout, where nothing that it does is kept."""
@@ -334,6 +342,10 @@ class Credentials(Protocol):
     def of(self, agent: str, names: Sequence[str]) -> Mapping[str, str]: ...
     def names(self, agent: str) -> tuple[str, ...]:
         """Those that the user has stored for it."""
+        ...
+
+    def store(self, agent: str, name: str, *, value: str = "", variable: str = "") -> Path:
+        """Keep a login, or the name of the variable that has it; the answer is the file."""
         ...
 
     def in_files(self, root: Path, names: Sequence[str]) -> tuple[Secret, ...]:

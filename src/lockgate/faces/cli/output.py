@@ -128,7 +128,7 @@ def open_app() -> "App":
 def named(it: "App", name: str | None) -> "TaskId":
     """The task that is meant: by the beginning of its id, or by where we are."""
     if name is None:
-        return it.store.load(it.projects.task_here(here(), it.caller)).id
+        return it.views.load(it.projects.task_here(here(), it.caller)).id
     return it.tasks.find(name, it.caller)
 
 

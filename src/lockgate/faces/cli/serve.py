@@ -14,7 +14,6 @@ from lockgate.bootstrap.gates import Benches
 from lockgate.errors import LockgateError
 from lockgate.faces.cli import output
 from lockgate.ports import Call
-from lockgate.services.task.callers import identify
 
 # What agents, hooks and people call often, or what only we can tell.
 SERVED = {(it,) for it in ("checkpoint", "gate", "queue", "review", "status", "task")}
@@ -76,7 +75,7 @@ def _ended(it: App, to: output.Terminal, asked: Call) -> int:
     from lockgate.faces.cli.app import run
 
     try:
-        to = replace(to, app=replace(it, caller=identify(it.store, asked.token or None)))
+        to = replace(to, app=it.called_by(asked.token or None))
     except LockgateError as error:
         return output.fail(error, to, as_json="--json" in asked.argv)
     return run(list(asked.argv), to)

@@ -14,7 +14,7 @@ import click
 
 from lockgate.bootstrap import make_demo_repository, open_app
 from lockgate.errors import Unavailable
-from lockgate.faces.demo.story import Story, end_agents
+from lockgate.faces.demo.story import GRACE, Story
 
 THINKING = 1.0  # seconds that each scripted agent takes, so that one can watch
 PATIENCE = 3.0
@@ -58,8 +58,8 @@ def _show(place: Path, thinking: float) -> None:
         Story(app, place / "repository").tell(why_bare)
     finally:
         _ignore_signals()
-        end_agents(app)
-        app.store.close()
+        app.agents.end_all(GRACE)
+        app.close()
 
 
 def _environment(place: Path) -> dict[str, str]:

@@ -12,7 +12,7 @@ import click
 
 from lockgate.bootstrap import App, run_demo_tests
 from lockgate.bootstrap.gates import Benches
-from lockgate.bootstrap.orchestrator import orchestrating, queueing
+from lockgate.bootstrap.orchestrator import orchestrating
 from lockgate.core.model.event_log import StoredEvent
 from lockgate.core.model.task import Status, Task, TaskId
 from lockgate.errors import LockgateError
@@ -54,7 +54,7 @@ def check_log(app: App, ids: Mapping[str, TaskId], table: Mapping[str, Mapping[s
         for type, times in expected.items():
             holds = counts[type] == times
             require(f"{branch} has {times} {type} in its log, not {counts[type]}", holds=holds)
-    broken = app.store.first_broken_event()
+    broken = app.views.first_broken_event()
     require(f"the log's chain holds, also at {broken}", holds=broken is None)
 
 
@@ -62,7 +62,7 @@ def check_evidence(app: App, root: Path, tasks: Iterable[Task]) -> None:
     """Each commit that the target was at came through the queue."""
     project = app.projects.here(root)
     for task in tasks:
-        found = queueing(app).verify(project, task.landed)
+        found = app.queue.verify(project, task.landed)
         proved = found is not None and not found.problem
         require(f"{task.id} landed with its evidence", holds=proved)
 
@@ -128,7 +128,9 @@ class Story:
                 check_log(self.app, self.ids, LANDED)
             finally:
                 self.over = True
-                end_agents(self.app)  # while the door is open: an agent that asks is answered
+                self.app.agents.end_all(
+                    GRACE
+                )  # while the door is open: an agent that asks is answered
 
     def _turn_until(self, turn: Callable[[], None], done: Callable[[], bool]) -> None:
         until = time.monotonic() + PATIENCE
@@ -180,11 +182,11 @@ class Story:
 
     def _settled(self) -> bool:
         """Nobody works on a task, and nothing is left to do for one."""
-        waiting = any(self.app.store.pending_effects(id, 1) for id in self.ids.values())
-        return not waiting and not self.app.store.sessions_alive()
+        waiting = any(self.app.views.pending(id, 1) for id in self.ids.values())
+        return not waiting and not self.app.agents.at_work()
 
     def _tell_news(self) -> None:
-        for event in self.app.store.events(None, self.told, 500):
+        for event in self.app.views.events(None, self.told, 500):
             self.told = event.seq
             story = words.event_story(event)
             if story and event.type != "task.created":
@@ -206,7 +208,7 @@ class Story:
         return "; ".join((f"after {PATIENCE:.0f} s {' and '.join(stand)}", *self.troubles))
 
     def _task(self, branch: str) -> Task:
-        return self.app.store.load(self.ids[branch])
+        return self.app.views.load(self.ids[branch])
 
     def _board(self, text: str) -> None:
         click.echo(f"\n{text}")
@@ -223,11 +225,6 @@ class Story:
         if code == output.INTERRUPTED:
             raise KeyboardInterrupt
         require(f"`{told}` exits 0, not {code}", holds=code == 0)
-
-
-def end_agents(app: App) -> None:
-    for session in app.store.sessions_alive():
-        app.sessions.end(session.id, GRACE)
 
 
 def _sandbox(why_bare: str | None) -> str:

@@ -1,6 +1,6 @@
 """What is there of what Lockgate uses, and what each missing part costs."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from msgspec import Struct
@@ -10,15 +10,14 @@ from lockgate.core.model.agents import Ending, Exit, Job
 from lockgate.core.model.task import Role, SessionId
 from lockgate.ports import (
     Chance,
-    Configuration,
     Credentials,
     Desk,
     Harnesses,
-    Repository,
     Sessions,
     Start,
     Workspaces,
 )
+from lockgate.services.task.projects import BaseConfiguration
 
 OLDEST_GIT = (2, 38)
 BUILT_IN = "scripted"
@@ -35,17 +34,37 @@ class Part(Struct, frozen=True, kw_only=True):
     needed: bool = False
 
 
-def settings_here(repository: Repository, rules: Configuration, directory: Path) -> Settings:
+def settings_here(rules: BaseConfiguration, directory: Path) -> Settings:
     """Those of the project that a directory belongs to; plain ones outside of all projects."""
-    project = repository.project_at(directory)
+    project = rules.repository.project_at(directory)
     return rules.settings_of(project) if project else PLAIN
 
 
-def must_be_trusted(repository: Repository, rules: Configuration, directory: Path) -> None:
+def must_be_trusted(rules: BaseConfiguration, directory: Path) -> None:
     """Untrusted where the project here asks for what no human has agreed to."""
-    project = repository.project_at(directory)
+    project = rules.repository.project_at(directory)
     if project:
         rules.allowed_of(project)
+
+
+class Logins(Struct, frozen=True):
+    """Which variables an agent logs in by, and what the user has given for them."""
+
+    harnesses: Harnesses
+    credentials: Credentials
+
+    def names(self, agent: str, settings: Settings) -> tuple[str, ...]:
+        return self.harnesses.logins(agent, settings)
+
+    def stored(self, agent: str) -> tuple[str, ...]:
+        return self.credentials.names(agent)
+
+    def given(self, agent: str, names: tuple[str, ...]) -> Mapping[str, str]:
+        """Those that have a value now, stored or in the environment."""
+        return self.credentials.of(agent, names)
+
+    def keep(self, agent: str, name: str, *, value: str = "", variable: str = "") -> Path:
+        return self.credentials.store(agent, name, value=value, variable=variable)
 
 
 class Checkup(Struct, frozen=True):
@@ -66,22 +85,16 @@ class Checkup(Struct, frozen=True):
         if not sandbox.costs:
             yield self._sockets()
 
-    def agents(
-        self,
-        harnesses: Harnesses,
-        credentials: Credentials,
-        settings: Settings,
-        logins: Callable[[str], tuple[str, ...]],
-    ) -> Iterator[Part]:
-        """`logins` gives the variables that an agent logs in with."""
+    def agents(self, logins: Logins, settings: Settings) -> Iterator[Part]:
         for agent in known_agents(settings):
-            name, how = f"agent {agent}", harnesses.missing(agent, settings)
+            name, how = f"agent {agent}", logins.harnesses.missing(agent, settings)
+            wanted = logins.names(agent, settings)
             if how:
                 costs = "it can be given no task"
                 yield Part(name=name, found="not installed", costs=costs, fix=how)
             elif agent == BUILT_IN:
                 yield Part(name=name, found="comes with Lockgate")
-            elif credentials.of(agent, logins(agent)) or not logins(agent):
+            elif logins.given(agent, wanted) or not wanted:
                 yield Part(name=name, found=self._installed(agent, settings))
             else:
                 costs = "it has no login: none is stored, and none in the environment"

@@ -1,6 +1,7 @@
 """What people do to a task besides moving it: answer a gate, take over, repin, resume."""
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from msgspec import Struct
 
@@ -141,6 +142,15 @@ class People(Struct, frozen=True):
             why="; ".join(it.issue for it in taken.findings),
             fix=f"see the clone: {self.workspaces.place(task.id)}",
         )
+
+    def judged_files(self, task: Task) -> tuple[str, ...]:
+        """Of the commit that is judged, which there must be."""
+        return self.workspaces.change(candidate_of(self.store.project(task.project), task)).files
+
+    def check_out(self, task: Task, change: Change, directory: Path) -> None:
+        """A copy of the whole checkout of a change."""
+        project = self.store.project(task.project)
+        self.workspaces.checkout(candidate_of(project, task, change.commit), directory)
 
     def diff(self, id: TaskId) -> str:
         task, change = self.change(id)

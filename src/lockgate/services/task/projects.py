@@ -33,6 +33,10 @@ class Projects(Struct, frozen=True):
             )
         return project
 
+    def tip_of(self, task: Task) -> str | None:
+        """The commit that the task's branch is at in the user's repository, if it is there."""
+        return self.repository.commit_of(self.store.project(task.project), task.branch)
+
     def task_here(self, directory: Path, caller: Caller) -> TaskId:
         """The session's own task; without a session, that of the TASK.md that lies here."""
         if caller.session:

@@ -10,6 +10,7 @@ from lockgate.core.lifecycle.decision import Decision, Declined, Evidence, Spawn
 from lockgate.core.model.agents import End
 from lockgate.core.model.task import Actor, Role, Session, SessionId, Task, TaskId
 from lockgate.errors import Refused
+from lockgate.ports import Sessions, Store
 from lockgate.services.task.callers import Caller, hashed
 from lockgate.services.task.coordinator import Coordinator
 
@@ -22,6 +23,35 @@ class Place(Struct, frozen=True):
 
 
 NOWHERE = Place()
+
+
+class AgentSessions(Struct, frozen=True):
+    """The sessions of tasks as people watch them."""
+
+    store: Store
+    sessions: Sessions
+
+    def of(self, id: TaskId) -> tuple[Session, ...]:
+        """Oldest first."""
+        return self.store.sessions(id)
+
+    def at_work(self) -> tuple[Session, ...]:
+        return self.store.sessions_alive()
+
+    def is_over(self, session: Session) -> bool:
+        """Whether its program has ended; its row may not say so yet."""
+        return session.ended is not None or self.sessions.exit_of(session.id) is not None
+
+    def output(self, session: Session) -> list[str]:
+        return self.sessions.output(session.id).splitlines()
+
+    def attach_command(self, session: Session) -> tuple[str, ...] | None:
+        """What a person runs to sit at it; None where it is not interactive, or not yet there."""
+        return self.sessions.attach_command(session.id)
+
+    def end_all(self, grace: float) -> None:
+        for session in self.at_work():
+            self.sessions.end(session.id, grace)
 
 
 class Attendance(Struct, frozen=True):

@@ -99,8 +99,32 @@ class Views(Struct, frozen=True):
     files: TaskFiles
     witness: Witness
 
-    def board(self, which: TaskFilter, after: TaskId | None = None, limit: int = PAGE) -> Board:
-        page = self.store.page(which, after, limit)
+    def load(self, id: TaskId) -> Task:
+        return self.store.load(id)
+
+    def project_of(self, task: Task) -> Project:
+        return self.store.project(task.project)
+
+    def place(self, id: TaskId) -> str:
+        """Where its TASK.md is."""
+        return self.files.place(id)
+
+    def pending(self, id: TaskId, limit: int) -> tuple[PendingEffect, ...]:
+        return self.store.pending_effects(id, limit)
+
+    def first_broken_event(self) -> int | None:
+        """The first event of the log that is not what was written; None where all are."""
+        return self.store.first_broken_event()
+
+    def board(
+        self,
+        project: ProjectId | None = None,
+        statuses: Iterable[Status] = (),
+        after: TaskId | None = None,
+        limit: int = PAGE,
+    ) -> Board:
+        """Of every project where none is named, and of every status."""
+        page = self.store.page(TaskFilter(project, frozenset(statuses)), after, limit)
         rows = tuple(BoardRow(task, self._trouble(task)) for task in page.tasks)
         return Board(rows, page.after)
 

@@ -130,7 +130,7 @@ def checkpoint(
 def _answer_hook(id: TaskId, refusal: LockgateError, *, active: bool) -> None:
     """Once the agent is asked to go on; a second time it may stop, and its exit is judged."""
     it = app()
-    stopped_at = it.store.load(id).status
+    stopped_at = it.views.load(id).status
     if active or stopped_at is not Status.WORKING:
         return
     it.signals.checkpoint(id, it.caller, Said(type=INCREMENTAL))

@@ -3,7 +3,6 @@
 import click
 
 from lockgate.bootstrap import App
-from lockgate.bootstrap.steps import steps_of
 from lockgate.core.lifecycle.gate_orchestrator import Escalate
 from lockgate.core.model.task import TaskId
 from lockgate.errors import NoSuchTask, Refused
@@ -28,7 +27,7 @@ def list_steps(*, name: str | None, as_json: bool) -> None:
     """Show a task's steps in their order: which have passed, which is next."""
     it = app()
     id = named(it, name)
-    rows = steps_of(it).listed(id)
+    rows = it.steps.listed(id)
     facts = [
         {
             "node": step.name,
@@ -62,7 +61,7 @@ def run_step(*, node: str | None, name: str | None, as_json: bool) -> None:
     """
     it = app()
     id, node = _meant(it, node, name)
-    ran = steps_of(it).run(id, node or "", it.caller)
+    ran = it.steps.run(id, node or "", it.caller)
     show(step_facts(ran), step_text(ran), as_json=as_json)
     if isinstance(ran.moved, Escalate):
         wake()

@@ -28,7 +28,6 @@ from lockgate.faces.cli.output import (
     wake,
 )
 from lockgate.faces.words import task as words
-from lockgate.ports import candidate_of
 from lockgate.services.task.callers import must_be_human
 from lockgate.services.task.views import files_in_order, task_facts
 
@@ -71,7 +70,7 @@ def open_change(*, name: str | None) -> None:
     it = app()
     task, change = it.people.change(named(it, name))
     place = Path(tempfile.mkdtemp(prefix="lockgate-")) / task.id
-    it.workspaces.checkout(candidate_of(it.store.project(task.project), task, change.commit), place)
+    it.people.check_out(task, change, place)
     echo(str(place))
     editor = shlex.split(os.environ.get("VISUAL") or os.environ.get("EDITOR") or "")
     if editor and sys.stdout.isatty():
@@ -128,17 +127,17 @@ def _command(it: App, task: Task) -> tuple[str, ...]:
     until = time.monotonic() + PATIENCE
     while time.monotonic() < until:
         session = _mine(it, task.id, task.generation)
-        command = it.sessions.attach_command(session.id) if session else None
+        command = it.agents.attach_command(session) if session else None
         if command:
             return command
-        if session and it.sessions.exit_of(session.id) is not None:
+        if session and it.agents.is_over(session):
             raise _not_begun(task.id, "it ended at once")
         time.sleep(PAUSE)
     raise _not_begun(task.id, f"it did not start in {PATIENCE:.0f} s")
 
 
 def _mine(it: App, id: TaskId, generation: int) -> Session | None:
-    found = [session for session in it.store.sessions(id) if session.generation == generation]
+    found = [session for session in it.agents.of(id) if session.generation == generation]
     return found[-1] if found else None
 
 
@@ -246,11 +245,10 @@ def comment(*, name: str, message: str, as_json: bool) -> None:
 
 def _shown(it: App, id: TaskId) -> tuple[Task, Files]:
     """The task as it is, and the files of the change that is judged."""
-    task = it.store.load(id)
+    task = it.views.load(id)
     if not task.candidate:
         return task, ()
-    change = it.workspaces.change(candidate_of(it.store.project(task.project), task))
-    return task, files_in_order(task, change.files)
+    return task, files_in_order(task, it.people.judged_files(task))
 
 
 def _tell(shown: Task, task: Task, files: Files, *, as_json: bool) -> None:

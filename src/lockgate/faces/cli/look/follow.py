@@ -36,7 +36,7 @@ def follow(it: App, id: TaskId, *, quietly: bool) -> Task:
 def lands_by_itself(it: App, task: Task) -> bool:
     """As its target's configuration has it now, which is what the train goes by."""
     try:
-        settings = it.configuration.settings_of(it.store.project(task.project))
+        settings = it.configuration.settings_of(it.views.project_of(task))
     except LockgateError:
         return False
     return lands_alone(task, settings.merge.mode)
@@ -55,7 +55,7 @@ class Follower(Struct):
     def to_its_end(self) -> Task:
         began = self._looked = news = time.monotonic()
         while True:
-            task = self.it.store.load(self.id)  # before its events, so that all of its are told
+            task = self.it.views.load(self.id)  # before its events, so that all of its are told
             if self._tell_new():
                 news = time.monotonic()
             if self._rests(task, time.monotonic() - news):
@@ -72,7 +72,7 @@ class Follower(Struct):
         return self._seen != before
 
     def _rests(self, task: Task, quiet: float) -> bool:
-        pending = self.it.store.pending_effects(self.id, BATCH)
+        pending = self.it.views.pending(self.id, BATCH)
         if quiet > SETTLES and task.status is not Status.WORKING:
             pending = ()
         return at_rest(task, pending, lands_by_itself=lands_by_itself(self.it, task))
@@ -80,7 +80,7 @@ class Follower(Struct):
     def _look_around(self, task: Task, waited: float) -> None:
         log = self.it.home / "logs" / "orchestrator.log"
         if task.status is Status.PENDING and waited > SLOW_START:
-            at_work = len(self.it.store.sessions_alive())
+            at_work = len(self.it.agents.at_work())
             slot = f"it waits for a free slot; agents at work: {at_work}. See {log}"
             unagreed = [why for _, why in self.it.views.untrusted((task.project,))]
             self._note(words.one_line(next(iter(unagreed), slot)))

@@ -101,7 +101,7 @@ def _of_task(name: str) -> tuple[tuple[Gate, ...], dict[str, GateView], str]:
     """Its gates by the rules that it has, with one that its change has added."""
     it = app()
     view = it.views.task(named(it, name))
-    task, project = view.task, it.store.project(view.task.project)
+    task, project = view.task, it.views.project_of(view.task)
     if task.pinned is None:
         settings, said = it.configuration.settings_of(project), "its base branch, as it is now"
     else:

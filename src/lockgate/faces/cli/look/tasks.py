@@ -14,7 +14,6 @@ from lockgate.faces.cli.choices import StatusChoice
 from lockgate.faces.cli.output import app, here, json_option, named, show
 from lockgate.faces.words import queue
 from lockgate.faces.words import task as words
-from lockgate.ports import TaskFilter
 from lockgate.services.task.views import (
     PAGE,
     Views,
@@ -49,7 +48,7 @@ def list_tasks(
         board = it.views.board_of(it.caller.session.task)
     else:
         project = None if everywhere else it.projects.here(here()).id
-        board = it.views.board(TaskFilter(project, frozenset(statuses)), start, limit)
+        board = it.views.board(project, statuses, start, limit)
     rows = [{**task_facts(row.task), "trouble": row.trouble} for row in board.rows]
     conflicts, lines = _clashes(it, [row.task for row in board.rows if row.task.candidate])
     own = bool(it.caller.session)
@@ -68,10 +67,9 @@ def _clashes(it: App, tasks: Sequence[Task]) -> tuple[list[Mapping[str, object]]
     """Which of these changes would not merge with each other; git is asked only of several."""
     if len(tasks) < 2:  # noqa: PLR2004 - it takes two
         return [], []
-    from lockgate.bootstrap.orchestrator import queueing
     from lockgate.faces.words import queue
 
-    clashes = queueing(it).clashes(tasks)
+    clashes = it.queue.clashes(tasks)
     return queue.clash_facts(clashes), queue.clash_lines(clashes)
 
 
@@ -85,7 +83,7 @@ def show_task(*, name: str | None, as_json: bool) -> None:
     if it.caller.actor is Actor.REVIEWER:
         _show_little(view.task, as_json=as_json)
         return
-    where = it.views.files.place(view.task.id)
+    where = it.views.place(view.task.id)
     forecast = _forecast(it, view.task)
     facts = {
         **task_facts(view.task),
@@ -104,9 +102,7 @@ def _forecast(it: App, task: Task) -> tuple[Forecast, ...]:
     """An agent has nothing to do with the changes of others."""
     if not task.candidate or it.caller.actor is not Actor.HUMAN:
         return ()
-    from lockgate.bootstrap.orchestrator import queueing
-
-    return queueing(it).forecast(task)
+    return it.queue.forecast(task)
 
 
 def _show_little(task: Task, *, as_json: bool) -> None:

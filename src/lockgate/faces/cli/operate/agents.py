@@ -16,7 +16,6 @@ from lockgate.errors import Refused
 from lockgate.faces.cli.output import app, echo, json_option, named, show, show_moved, terminal
 from lockgate.faces.words import task as words
 from lockgate.services.task.callers import must_be_human
-from lockgate.services.task.people import Repinning
 from lockgate.services.task.views import session_facts
 
 # An agent's output for people: what it said and which tools it used.
@@ -122,8 +121,7 @@ def repin(*, name: str, as_json: bool) -> None:
     What is judged, or has passed, is judged again from the first gate. Its change stays what it is.
     """
     it = app()
-    rules = Repinning(it.coordinator, it.configuration)
-    show_moved(it, rules.repin(named(it, name), it.caller), as_json=as_json)
+    show_moved(it, it.repinning.repin(named(it, name), it.caller), as_json=as_json)
 
 
 @click.command()
@@ -143,8 +141,8 @@ def peek(*, name: str, follow: bool, lines: int, as_json: bool) -> None:
     if follow:
         _follow(it, session, lines)
         return
-    newest = "\n".join(list(readable(_output(it, session)))[-lines:])
-    facts = {**session_facts(session), "alive": _alive(it, session), "output": newest}
+    newest = "\n".join(list(readable(it.agents.output(session)))[-lines:])
+    facts = {**session_facts(session), "alive": not it.agents.is_over(session), "output": newest}
     show(facts, newest or _silent(session), as_json=as_json)
 
 
@@ -158,10 +156,10 @@ def attach(*, name: str) -> None:
     it = app()
     id = named(it, name)
     session = _newest(it, id)
-    if not _alive(it, session):
+    if it.agents.is_over(session):
         why, fix = f"session {session.id} has ended", f"lockgate task respawn {id}"
         raise Refused("nothing was attached", why=why, fix=fix)
-    command = it.sessions.attach_command(session.id)
+    command = it.agents.attach_command(session)
     if command:
         sit_at(command)
     told = f"{session.id} is not interactive; this is its output. To sit down at it: "
@@ -183,19 +181,11 @@ def must_be_at_terminal(fix: str) -> None:
 def _newest(it: App, id: TaskId) -> Session:
     """A reviewer must not read the author's story, nor a worker that of its judge."""
     must_be_human(it.caller, f"nothing of task {id} was shown")
-    found = it.store.sessions(id)
+    found = it.agents.of(id)
     if not found:
         why, fix = "no agent has worked on it yet", f"lockgate task show {id}"
         raise Refused(f"nothing of task {id} was shown", why=why, fix=fix)
     return found[-1]
-
-
-def _alive(it: App, session: Session) -> bool:
-    return session.ended is None and it.sessions.exit_of(session.id) is None
-
-
-def _output(it: App, session: Session) -> list[str]:
-    return it.sessions.output(session.id).splitlines()
 
 
 def _silent(session: Session) -> str:
@@ -220,10 +210,10 @@ def _growing(it: App, session: Session) -> Iterator[list[str]]:
     """The lines that have come since; what it writes to stderr lies below its stdout."""
     before: list[str] = []
     while True:
-        alive = _alive(it, session)
-        now = _output(it, session)
+        over = it.agents.is_over(session)
+        now = it.agents.output(session)
         yield _added(before, now)
-        if not alive:
+        if over:
             return
         before = now
         time.sleep(PAUSE)

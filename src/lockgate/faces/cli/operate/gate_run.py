@@ -1,14 +1,12 @@
 """`lockgate gate run`: the gates on HEAD, with no task and no database."""
 
 import threading
-from collections.abc import Callable
-from contextlib import AbstractContextManager
 from pathlib import Path
 
 import click
 from msgspec import Struct, field
 
-from lockgate.bootstrap.gates import Bench, rulebook, spot_checking
+from lockgate.bootstrap.gates import Checking, rulebook, spot_checking
 from lockgate.core.model.gates import Gate
 from lockgate.core.model.results import SingleGateResult
 from lockgate.errors import Refused
@@ -27,7 +25,6 @@ from lockgate.faces.cli.output import (
 )
 from lockgate.faces.words import gate, task
 from lockgate.faces.words import gate as gate_words
-from lockgate.ports import Candidate
 from lockgate.services.gates.commit_check import Case, Judged, Noted, judged
 
 # Tells how gates fare while they run.
@@ -112,7 +109,7 @@ def run(*, base: str | None, gates: tuple[str, ...], junit: str | None, as_json:
         raise click.exceptions.Exit(FAILED)
 
 
-def _judging() -> Callable[[Candidate], AbstractContextManager[Bench]]:
+def _judging() -> Checking:
     it = terminal()
     return it.benches.spot_checking if it and it.benches else spot_checking
 

@@ -3,12 +3,11 @@
 import click
 
 from lockgate.bootstrap import App
-from lockgate.bootstrap.orchestrator import orchestrator_pid, queueing
+from lockgate.bootstrap.orchestrator import orchestrator_pid
 from lockgate.core.model.task import Task
 from lockgate.errors import Refused
 from lockgate.faces.cli.output import app, here, json_option, named, show
 from lockgate.faces.words import queue
-from lockgate.ports import Project
 from lockgate.services.task.callers import must_be_human
 from lockgate.services.task.views import task_facts
 
@@ -20,8 +19,8 @@ def list_queue(*, as_json: bool) -> None:
     it = app()
     must_be_human(it.caller, "the queue was not shown")
     project = it.projects.here(here())
-    seen = queueing(it).listed(project, acting=orchestrator_pid(it.home) is not None)
-    holds = _told(it, project) or seen.holds
+    seen = it.queue.listed(project, acting=orchestrator_pid(it.home) is not None)
+    holds = _told(it, project.name) or seen.holds
     facts = queue.queue_facts(seen, holds)
     show(facts, queue.queue_text(seen, holds), as_json=as_json)
 
@@ -38,7 +37,7 @@ def verify(*, commit: str, as_json: bool) -> None:
     """
     it = app()
     must_be_human(it.caller, "nothing was verified")
-    found = queueing(it).verify(it.projects.here(here()), commit)
+    found = it.queue.verify(it.projects.here(here()), commit)
     if found is None:
         raise Refused(
             "nothing was verified",
@@ -55,9 +54,9 @@ def verify(*, commit: str, as_json: bool) -> None:
     show(facts, queue.evidence_text(found), as_json=as_json)
 
 
-def _told(it: App, project: Project) -> tuple[str, ...]:
+def _told(it: App, project: str) -> tuple[str, ...]:
     """Why nothing lands, as the orchestrator itself has it, where it is the one that answers."""
-    trouble = it.troubles.get(f"queue of {project.name}")
+    trouble = it.troubles.get(f"queue of {project}")
     return (trouble.why,) if trouble else ()
 
 
@@ -86,7 +85,7 @@ def approve(*, name: str, patch: str, as_json: bool) -> None:
     """
     it = app()
     id = named(it, name)
-    task = queueing(it).approve(id, patch or it.store.load(id).patch, it.caller)
+    task = it.queue.approve(id, patch or it.views.load(id).patch, it.caller)
     _tell(task, as_json=as_json)
 
 
@@ -97,7 +96,7 @@ def approve(*, name: str, patch: str, as_json: bool) -> None:
 def hold(*, name: str, message: str, as_json: bool) -> None:
     """Keep a change from landing, until it is approved again."""
     it = app()
-    _tell(queueing(it).hold(named(it, name), message, it.caller), as_json=as_json)
+    _tell(it.queue.hold(named(it, name), message, it.caller), as_json=as_json)
 
 
 @click.command()
@@ -110,7 +109,7 @@ def drop(*, name: str, message: str, as_json: bool) -> None:
     It counts one failed attempt, as lockgate reject does.
     """
     it = app()
-    _tell(queueing(it).drop(named(it, name), message, it.caller), as_json=as_json)
+    _tell(it.queue.drop(named(it, name), message, it.caller), as_json=as_json)
 
 
 def _tell(task: Task, *, as_json: bool) -> None:

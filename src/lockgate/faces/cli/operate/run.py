@@ -2,7 +2,7 @@
 
 import click
 
-from lockgate.bootstrap import App, sandbox_trouble
+from lockgate.bootstrap import App
 from lockgate.core.model.task import Status, Task
 from lockgate.core.text.markdown import sections
 from lockgate.core.text.steering import told_of, unseen
@@ -10,7 +10,6 @@ from lockgate.faces.cli.look.follow import follow
 from lockgate.faces.cli.operate.tasks import read_context
 from lockgate.faces.cli.output import app, echo, here, json_option, note_idle, show, wake
 from lockgate.faces.words import task as words
-from lockgate.services.setup.init import Readiness
 from lockgate.services.task.tasks import NewTask
 from lockgate.services.task.views import large_change, needs_human, task_facts
 
@@ -34,7 +33,7 @@ def ending_text(it: App, task: Task) -> str:
 
 
 def _to_land(it: App, task: Task) -> list[str]:
-    branch, project = words.one_line(task.branch), it.store.project(task.project)
+    branch = words.one_line(task.branch)
     lines = [f"{task.id} has passed all its gates; the rest is yours:"]
     lines += [
         f"  look first: {words.one_line(told_of(files))}" for files in (unseen(task),) if files
@@ -42,7 +41,7 @@ def _to_land(it: App, task: Task) -> list[str]:
     lines += [f"  {it}" for it in (large_change(task),) if it]
     lines += [f"  read it:   lockgate diff {task.id}"]
     lines += [f"  land it:   lockgate queue approve {task.id}"]
-    if it.projects.repository.commit_of(project, task.branch) != task.candidate:
+    if it.projects.tip_of(task) != task.candidate:
         lines += [f"  branch {branch} in your repository is another commit and was left alone"]
     return lines
 
@@ -83,9 +82,7 @@ def run(
     """
     it = app()
     project = it.projects.here(here())
-    ready = Readiness(
-        it.store, it.projects.repository, it.configuration, it.harnesses, sandbox_trouble
-    )
+    ready = it.readiness
     note_idle(ready.check(project, agent))
     asked = NewTask(
         branch=branch or ready.branch_for(project, summary),

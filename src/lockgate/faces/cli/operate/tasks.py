@@ -85,7 +85,7 @@ def update(
         it.signals.move(id, Move(status, reason, directive, force), it.caller)
     if summary is not None:
         it.tasks.rename(id, summary, it.caller)
-    show_moved(it, it.store.load(id), as_json=as_json)
+    show_moved(it, it.views.load(id), as_json=as_json)
 
 
 @click.command()

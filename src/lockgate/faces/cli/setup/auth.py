@@ -40,29 +40,29 @@ def auth(
     """
     it = app()
     must_be_human(it.caller, f"no login of {agent} was stored")
-    names = it.harnesses.logins(agent, _settings(it))
+    names = it.logins.names(agent, _settings(it))
     if only_show:
         _show(it, agent, names, as_json=as_json)
         return
     name = _target(agent, names, target)
     if variable is not None:
-        path = it.credentials.store(agent, name, variable=_variable(agent, variable))
+        path = it.logins.keep(agent, name, variable=_variable(agent, variable))
         told = f"{agent} gets {name} from the variable {variable}"
     else:
         token = _token(agent, name, from_stdin=token_stdin)
-        path = it.credentials.store(agent, name, value=token)
+        path = it.logins.keep(agent, name, value=token)
         told = f"{agent} gets {name} from what you gave"
     facts = {"agent": agent, "name": name, "variable": variable, "path": str(path)}
     show(facts, f"{told}; stored in {path}", as_json=as_json)
 
 
 def _settings(it: App) -> Settings:
-    return settings_here(it.projects.repository, it.configuration, here())
+    return settings_here(it.configuration, here())
 
 
 def _show(it: App, agent: str, names: tuple[str, ...], *, as_json: bool) -> None:
-    stored = it.credentials.names(agent)
-    given = it.credentials.of(agent, names)
+    stored = it.logins.stored(agent)
+    given = it.logins.given(agent, names)
     facts = {
         "agent": agent,
         "names": {name: {"stored": name in stored, "set": name in given} for name in names},

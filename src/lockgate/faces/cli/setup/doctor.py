@@ -6,13 +6,7 @@ import time
 
 import click
 
-from lockgate.bootstrap import (
-    App,
-    path_outside_of,
-    program_version,
-    sandbox_closes_sockets,
-    sandbox_trouble,
-)
+from lockgate.bootstrap import App, checkup, path_outside_of
 from lockgate.bootstrap.orchestrator import orchestrator_pid
 from lockgate.core.config.settings import Settings
 from lockgate.core.model.values import as_facts
@@ -21,7 +15,6 @@ from lockgate.faces.cli.output import app, echo, here, json_option, note_idle, s
 from lockgate.faces.words import task as words
 from lockgate.services.setup.doctor import (
     PLAIN,
-    Checkup,
     Outcome,
     Part,
     Trial,
@@ -43,16 +36,14 @@ def doctor(*, agent: str | None, as_json: bool) -> None:
     Exits 1 if no task could be worked on here, or if the agent that was tried did not answer.
     """
     os.environ["PATH"] = path_outside_of(here())  # this repository's programs are not started
-    check = Checkup(program_version, sandbox_trouble, sandbox_closes_sockets)
+    check = checkup()
     it, database = _database()
     settings, configured = _settings(it)
     note_idle(settings)
     parts = [Part(name="python", found=platform.python_version()), *check.machine(settings)]
     parts += [*configured, database]
     if it:
-        parts += check.agents(
-            it.harnesses, it.credentials, settings, lambda name: it.harnesses.logins(name, settings)
-        )
+        parts += check.agents(it.logins, settings)
         parts += [_home(it), _orchestrator(it)]
     ready = not any(part.needed and part.costs for part in parts)
     outcome = _tried(it, agent, settings) if it and agent and ready else None
@@ -71,7 +62,7 @@ def _database() -> tuple[App | None, Part]:
     try:
         it = app()
         must_be_human(it.caller, "nothing was looked at")
-        broken = it.store.first_broken_event()
+        broken = it.views.first_broken_event()
     except LockgateError as error:
         costs, fix = str(error), error.fix
         return None, Part(name="database", found="not usable", costs=costs, fix=fix, needed=True)
@@ -86,14 +77,14 @@ def _settings(it: App | None) -> tuple[Settings, list[Part]]:
     if it is None:
         return PLAIN, []
     try:
-        return settings_here(it.projects.repository, it.configuration, here()), []
+        return settings_here(it.configuration, here()), []
     except LockgateError as error:
         found = "cannot be read"
         return PLAIN, [Part(name="configuration", found=found, costs=str(error), fix=error.fix)]
 
 
 def _home(it: App) -> Part:
-    sizes = it.workspaces.sizes().items()
+    sizes = it.sizes().items()
     told = ", ".join(f"{name} {size / MIB:.0f} MiB" for name, size in sizes)
     return Part(name="home", found=f"{it.home}: {told}")
 
@@ -104,18 +95,10 @@ def _orchestrator(it: App) -> Part:
 
 
 def _tried(it: App, agent: str, settings: Settings) -> Outcome:
-    trial = Trial(
-        home=it.home,
-        workspaces=it.workspaces,
-        sessions=it.sessions,
-        harnesses=it.harnesses,
-        credentials=it.credentials,
-        chance=it.tasks.chance,
-    )
     echo(f"asking {words.one_line(agent)} from where it would work", err=True)
     try:
-        must_be_trusted(it.projects.repository, it.configuration, here())
-        return _outcome(trial, agent, settings)
+        must_be_trusted(it.configuration, here())
+        return _outcome(it.trial, agent, settings)
     except LockgateError as error:
         return Outcome("", f"{error} ({error.fix})", 0.0)
 

@@ -6,35 +6,21 @@ from collections.abc import Callable
 
 import click
 
-from lockgate.bootstrap import App, config_schema
-from lockgate.bootstrap.gates import spot_checking
+from lockgate.bootstrap import config_schema
+from lockgate.bootstrap.gates import measurement
 from lockgate.core.config.baseline import Baseline
 from lockgate.errors import LockgateError
 from lockgate.faces.cli.output import app, echo, here, interruptible, json_option, note_idle, show
 from lockgate.faces.words import setup, task
-from lockgate.ports import Project
-from lockgate.services.gates.commit_check import Measuring, commands_of, on_base
 from lockgate.services.setup.init import Wanted
 
 # The commands of a repository on its base, as `init` has them run.
 
 
-def measured(it: App, project: Project, text: str, base: str, times: int) -> tuple[Baseline, ...]:
-    """What the commands come to on base; none where it has no commit, or they cannot be run."""
-    commit = it.projects.repository.commit_of(project, base)
-    if commit is None:
-        return ()
-    evaluation = on_base(project, it.configuration, text, (base, commit))
-
-    def work(cancelled: Callable[[], bool]) -> tuple[Baseline, ...]:
-        with spot_checking(evaluation.candidate) as bench:
-            measuring = Measuring(
-                runner=bench.check.runner, noted=bench.noted, cancelled=cancelled, say=_say
-            )
-            return measuring.baselines(evaluation, times)
-
-    if not commands_of(evaluation.settings):
-        return ()
+def measured(
+    work: Callable[[Callable[[], bool]], tuple[Baseline, ...]], base: str
+) -> tuple[Baseline, ...]:
+    """What the commands come to on base; none where they cannot be run."""
     try:
         return interruptible(work)
     except LockgateError as error:
@@ -91,7 +77,7 @@ def init(
     wanted = Wanted(formula=formula or "", agent=agent, force=force, commit=not no_commit)
 
     def measure(text: str, base: str) -> tuple[Baseline, ...]:
-        return measured(it, project, text, base, baseline)
+        return measured(measurement(it, project, (text, base), baseline, _say), base)
 
     made = it.initialiser.init(project, wanted, it.caller, measure if baseline else None)
     note_idle(made.settings)
