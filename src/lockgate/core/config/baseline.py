@@ -60,15 +60,9 @@ def measured(name: str, command: str, runs: tuple[Timed, ...]) -> Baseline:
 
 
 def _colour(passed: bool, failed: bool) -> Colour:  # noqa: FBT001 - the two sides of a table
-    match passed, failed:
-        case True, False:
-            return Colour.GREEN
-        case False, True:
-            return Colour.RED
-        case True, True:
-            return Colour.FLAKY
-        case _:
-            return Colour.BROKEN
+    if passed:
+        return Colour.FLAKY if failed else Colour.GREEN
+    return Colour.RED if failed else Colour.BROKEN
 
 
 def _why(result: SingleGateResult) -> str:

@@ -7,7 +7,16 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from lockgate.core.model.dag import TaskDAG
-from lockgate.core.model.gates import Gate, MultipassReviewGate, ParallelReviewGate, Where, kind_of
+from lockgate.core.model.gates import (
+    CommandGate,
+    DifferentialGate,
+    Gate,
+    HumanGate,
+    MultipassReviewGate,
+    ParallelReviewGate,
+    Where,
+    kind_of,
+)
 from lockgate.core.model.limits import Limits, RetryConfig
 from lockgate.core.model.task import AgentPhase, Budget, GateRef, Pinned
 
@@ -205,5 +214,5 @@ def reference(gate: Gate) -> GateRef:
             )
         case MultipassReviewGate():
             return replace(ref, agent=gate.reviewer)
-        case _:
+        case CommandGate() | DifferentialGate() | HumanGate():
             return ref

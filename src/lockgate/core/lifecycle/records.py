@@ -201,14 +201,12 @@ def repinned(seen: Evidence, rules: Pinned) -> Decision | Declined:
         config_hash=rules.config_hash,
         before=old.config_hash,
     )
-    match task.status:
-        case S.REVIEWING:
-            return also(_back_from_the_queue(seen, given), said)
-        case S.AGENT_REVIEW:
-            reached = _reached_review(seen)
-            return also(_judged_anew(seen, given, task.review_round - reached), said)
-        case _:
-            return also(stay(seen, given), said)
+    if task.status is S.REVIEWING:
+        return also(_back_from_the_queue(seen, given), said)
+    if task.status is S.AGENT_REVIEW:
+        reached = _reached_review(seen)
+        return also(_judged_anew(seen, given, task.review_round - reached), said)
+    return also(stay(seen, given), said)
 
 
 def _why_not(seen: Evidence) -> str:

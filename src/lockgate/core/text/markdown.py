@@ -153,16 +153,13 @@ class Blocks:
         if kind is None and self.leaf is Leaf.PARAGRAPH:
             return Kind.MORE  # perhaps lazily: then the containers it is not in stay open too
         self._leave(depth)
-        match kind:
-            case None:
-                self.leaf = Leaf.PARAGRAPH
-                return Kind.TEXT
-            case Kind.CODE if fence := _fence(rest):
-                self.leaf, self.closer = Leaf.FENCE, fence
-            case Kind.HTML:
-                self._begin_html(text)
-            case _:
-                pass
+        if kind is None:
+            self.leaf = Leaf.PARAGRAPH
+            return Kind.TEXT
+        if kind is Kind.CODE and (fence := _fence(rest)):
+            self.leaf, self.closer = Leaf.FENCE, fence
+        elif kind is Kind.HTML:
+            self._begin_html(text)
         return kind
 
     def _begins(self, text: str, *, running: bool) -> Kind | None:

@@ -16,6 +16,8 @@ from lockgate.core.model.gates import (
     DifferentialGate,
     Gate,
     HumanGate,
+    MultipassReviewGate,
+    ParallelReviewGate,
     Where,
     kind_of,
     waves,
@@ -223,7 +225,7 @@ class GateRunner(Struct, frozen=True, kw_only=True):
                 with self._alone(gate):
                     result = approvals.consented(it.task, self.differential(it, gate, cancelled))
                     return asking(result, clean.edits_for(gate))
-            case _:
+            case ParallelReviewGate() | MultipassReviewGate():
                 return Broken(gate.name, "a review is its reviewers' to judge")
 
     def _applies(self, it: Evaluation, gate: Gate) -> bool:

@@ -5,7 +5,19 @@ What has no hands yet stays in the outbox, for an orchestrator that has them.
 
 from msgspec import Struct
 
-from lockgate.core.lifecycle.decision import DiscardTask, Effect, MirrorTask, overtaken
+from lockgate.core.lifecycle.decision import (
+    DiscardTask,
+    Effect,
+    EndSessions,
+    EvaluateGates,
+    MirrorTask,
+    NotifyHuman,
+    PrepareWorkspace,
+    PublishChange,
+    ReleaseWorkspace,
+    SpawnAgent,
+    overtaken,
+)
 from lockgate.core.model.event_log import event_line
 from lockgate.core.model.task import Task, TaskId
 from lockgate.core.text.task_file import Readable, TaskText, Unreadable, frontmatter
@@ -34,15 +46,17 @@ class Effector(Struct, frozen=True):
             return False
 
     def _did(self, effect: Effect, id: TaskId, task: Task | None) -> bool:
+        if isinstance(effect, DiscardTask):
+            self.files.discard(id)
+            return True
+        if task is None:
+            return True
         match effect:
-            case DiscardTask():
-                self.files.discard(id)
-                return True
-            case _ if task is None:
-                return True
             case MirrorTask(accepted):
                 return self._mirror(task, accepted=accepted)
-            case _:
+            case PrepareWorkspace() | SpawnAgent() | EvaluateGates() | NotifyHuman():
+                return overtaken(effect, task)
+            case EndSessions() | PublishChange() | ReleaseWorkspace():
                 return overtaken(effect, task)
 
     def _mirror(self, task: Task, *, accepted: bool) -> bool:

@@ -278,20 +278,31 @@ def _by_its_status(task: Task) -> str:
             return f"{task.failed_attempts} failed attempts; lockgate resume {task.id}"
         case Status.CLARIFICATION:
             return f"asks a question; lockgate answer {task.id} -m TEXT"
-        case Status.REVIEWING if task.held:
-            return _noting_size(task, f"held: {task.held}; lockgate queue approve {task.id}")
-        case Status.REVIEWING if not (task.to_land or task.landed):
-            steers = f"{told_of(files)}; " if (files := unseen(task)) else ""
-            told = f"all gates passed; {steers}lockgate queue approve {task.id}"
-            return _noting_size(task, told)
-        case Status.AGENT_REVIEW if task.waiting:
-            yes, no = f"lockgate approve {task.id}", f"lockgate reject {task.id} -m TEXT"
-            told = f"gate {task.waiting} waits; lockgate task show {task.id}, then {yes} or {no}"
-            return _noting_size(task, told)
+        case Status.REVIEWING:
+            return _about_its_landing(task)
+        case Status.AGENT_REVIEW:
+            return _about_its_gate(task)
         case Status.WORKING:
             return _about_its_worker(task)
-        case _:
+        case Status.PENDING | Status.DONE | Status.CANCELLED:
             return ""
+
+
+def _about_its_landing(task: Task) -> str:
+    if task.held:
+        return _noting_size(task, f"held: {task.held}; lockgate queue approve {task.id}")
+    if task.to_land or task.landed:
+        return ""
+    steers = f"{told_of(files)}; " if (files := unseen(task)) else ""
+    return _noting_size(task, f"all gates passed; {steers}lockgate queue approve {task.id}")
+
+
+def _about_its_gate(task: Task) -> str:
+    if not task.waiting:
+        return ""
+    yes, no = f"lockgate approve {task.id}", f"lockgate reject {task.id} -m TEXT"
+    told = f"gate {task.waiting} waits; lockgate task show {task.id}, then {yes} or {no}"
+    return _noting_size(task, told)
 
 
 def _about_its_worker(task: Task) -> str:

@@ -26,10 +26,16 @@ def ending_text(it: App, task: Task) -> str:
             return "\n".join(_to_land(it, task))
         case Status.CLARIFICATION:
             return "\n".join(_to_answer(it, task))
-        case _:
-            why = needs_human(task)
-            told = words.moved_text(task) + (f": {words.one_line(why)}" if why else "")
-            return f"{told}\n  why: lockgate task why {task.id}"
+        case Status.REVIEWING | Status.AGENT_REVIEW | Status.PENDING | Status.WORKING:
+            return _resting_text(task)
+        case Status.STUCK | Status.PAUSED_FOR_INTERVENTION | Status.CANCELLED:
+            return _resting_text(task)
+
+
+def _resting_text(task: Task) -> str:
+    why = needs_human(task)
+    told = words.moved_text(task) + (f": {words.one_line(why)}" if why else "")
+    return f"{told}\n  why: lockgate task why {task.id}"
 
 
 def _to_land(it: App, task: Task) -> list[str]:
