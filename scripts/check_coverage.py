@@ -13,7 +13,6 @@ MODULES = (
     "lifecycle/binary_gate",
     "lifecycle/gate_orchestrator",
     "model/retry",
-    "model/exits",
     "model/escalation",
 )
 

@@ -10,9 +10,15 @@ from lockgate.core.lifecycle import binary_gate, gate_orchestrator
 from lockgate.core.lifecycle.binary_gate import evaluate
 from lockgate.core.lifecycle.gate_orchestrator import Advance, Complete, Escalate
 from lockgate.core.model.escalation import ESCALATION_THRESHOLD
-from lockgate.core.model.exits import TRANSIENT_EXITS
 from lockgate.core.model.limits import MAX_CONSECUTIVE_FAILURES
-from lockgate.core.model.retry import RETRYABLE, RetryAfter, RetryOptions, ToolResult, after_attempt
+from lockgate.core.model.retry import (
+    RETRYABLE,
+    TRANSIENT_EXITS,
+    RetryAfter,
+    RetryOptions,
+    ToolResult,
+    after_attempt,
+)
 from lockgate.core.model.task import Status
 
 ROOT = Path(__file__).parents[2]

@@ -21,9 +21,9 @@ from lockgate.adapters.sandbox import (
 )
 from lockgate.adapters.sandbox.unsandboxed import bare
 from lockgate.core.config.settings import SandboxLevel, SandboxSettings
-from lockgate.core.model.exits import EXIT_DOCKER_DAEMON_UNAVAILABLE as NOT_ENCLOSED
 from lockgate.core.model.gates import CommandGate, Report
 from lockgate.core.model.reports import ReportRead, Unreadable
+from lockgate.core.model.retry import EXIT_DOCKER_DAEMON_UNAVAILABLE as NOT_ENCLOSED
 from lockgate.errors import Unavailable
 from lockgate.ports import Attempt, Cut, GateRun
 

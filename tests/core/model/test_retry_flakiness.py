@@ -8,13 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockgate.core.model.exits import (
+from lockgate.core.model.retry import (
     EXIT_COMPILATION_ERROR,
     EXIT_DOCKER_DAEMON_UNAVAILABLE,
     EXIT_NETWORK_TIMEOUT,
     ErrorClassifier,
+    ToolCall,
+    ToolResult,
 )
-from lockgate.core.model.retry import ToolCall, ToolResult
 from lockgate.core.model.task import AgentPhase
 from lockgate.errors import SandboxRetryExhaustedError
 from lockgate.services.gates.retry_protocol import SandboxRetryProtocol

@@ -11,7 +11,6 @@ from pathlib import Path
 from msgspec import Struct
 
 from lockgate.adapters.sandbox.launch import OPEN, SCOPED, scoping
-from lockgate.adapters.sandbox.private import private_places
 from lockgate.adapters.sandbox.process import Boxed
 from lockgate.adapters.sandbox.seccomp import our_program
 from lockgate.adapters.sandbox.toolchain import (
@@ -19,6 +18,7 @@ from lockgate.adapters.sandbox.toolchain import (
     is_there,
     outermost,
     path_entries,
+    private_places,
     roots,
     system,
     toolchain,

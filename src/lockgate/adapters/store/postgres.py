@@ -4,14 +4,15 @@ from collections import deque
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 
-from lockgate.adapters.store.database import Answer, Work
-from lockgate.adapters.store.fields import Row
-from lockgate.adapters.store.migrating import (
+from lockgate.adapters.store.database import (
+    Answer,
     Migration,
+    Work,
     migrations_after,
     newest_version,
     refuse_newer,
 )
+from lockgate.adapters.store.fields import Row
 from lockgate.adapters.store.rows import Values
 from lockgate.adapters.store.sql import for_psycopg
 from lockgate.adapters.store.sql_store import SqlStore

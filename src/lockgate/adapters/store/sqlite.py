@@ -11,14 +11,14 @@ from threading import Lock
 
 from msgspec import Struct
 
-from lockgate.adapters.store.database import Work
-from lockgate.adapters.store.fields import Row
-from lockgate.adapters.store.migrating import (
+from lockgate.adapters.store.database import (
     Migration,
+    Work,
     migrations_after,
     newest_version,
     refuse_newer,
 )
+from lockgate.adapters.store.fields import Row
 from lockgate.adapters.store.rows import Values
 from lockgate.adapters.store.sql_store import SqlStore
 from lockgate.errors import Refused, Unavailable

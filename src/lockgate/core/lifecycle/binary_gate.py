@@ -4,7 +4,7 @@ from typing import ClassVar, Literal
 
 from msgspec import Struct
 
-from lockgate.core.model.exits import TRANSIENT_EXITS
+from lockgate.core.model.retry import TRANSIENT_EXITS
 
 _PASSED, _FAILED = 0, 1
 

@@ -3,11 +3,11 @@
 from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
 from types import MappingProxyType
+from typing import Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lockgate.core.model.exits import ErrorClassifier
 from lockgate.core.model.findings import GateFeedback, Identity, identity, normalise
 from lockgate.core.model.limits import (
     BACKOFF_MULTIPLIER,
@@ -17,6 +17,28 @@ from lockgate.core.model.limits import (
     Strategy,
 )
 from lockgate.core.model.task import AgentPhase, IterationOutcome, IterationRecord, TaskId
+
+# What an exit code says about a failure: the surroundings' fault, or the work's own.
+
+
+EXIT_COMPILATION_ERROR = 1
+EXIT_NETWORK_TIMEOUT = 124
+EXIT_DOCKER_DAEMON_UNAVAILABLE = 125
+TRANSIENT_EXITS = frozenset({EXIT_NETWORK_TIMEOUT, EXIT_DOCKER_DAEMON_UNAVAILABLE, 126, 127, 128})
+
+ErrorClass = Literal["TransientError", "PersistentError"]
+
+
+class ErrorClassifier:
+    """Asked about failures only; a process that was killed (None) counts against the work."""
+
+    @staticmethod
+    def classify(exit_code: int | None) -> ErrorClass:
+        return "TransientError" if exit_code in TRANSIENT_EXITS else "PersistentError"
+
+
+# What follows one attempt.
+
 
 RETRYABLE = frozenset({AgentPhase.GREEN, AgentPhase.VERIFY})
 

@@ -1,8 +1,15 @@
-"""A value as plain dictionaries, as the store, the events and `--json` write it."""
+"""What holds for every value: its facts as plain dictionaries, and it without secrets."""
 
-from typing import cast
+from collections.abc import Callable, Collection, Iterable
+from enum import Enum
+from typing import TypeVar, cast
 
 from msgspec import Struct
+from msgspec.structs import replace
+
+from lockgate.core.model.secrets import Hide
+
+# A value as the store, the events and `--json` write it.
 
 
 def as_facts(it: Struct) -> dict[str, object]:
@@ -20,3 +27,38 @@ def _plain(it: object) -> object:
         pairs = cast("dict[object, object]", it)
         return {key: _plain(value) for key, value in pairs.items()}
     return it
+
+
+# A value without the secrets in it, however deep they lie.
+
+
+T = TypeVar("T")
+_SEVERAL: tuple[type[Collection[object]], ...] = (tuple, list, frozenset, set)
+
+
+def redacted(it: T, hide: Hide) -> T:
+    """The same value with every text in it hidden."""
+    return _redacted(it, hide)  # type: ignore[return-value]  # of the type that it was given
+
+
+def _redacted(it: object, hide: Hide) -> object:
+    if isinstance(it, str):
+        return it if isinstance(it, Enum) else hide(it)
+    if isinstance(it, dict):
+        pairs = cast("dict[object, object]", it)
+        return {key: _redacted(value, hide) for key, value in pairs.items()}
+    for kind in _SEVERAL:
+        if isinstance(it, kind):
+            make = cast("Callable[[Iterable[object]], object]", kind)
+            return make(_redacted(part, hide) for part in cast("Iterable[object]", it))
+    if isinstance(it, Struct):
+        return _redacted_fields(it, hide)
+    return it
+
+
+def _redacted_fields(it: Struct, hide: Hide) -> Struct:
+    """The very object where nothing in it changes."""
+    before = {name: getattr(it, name) for name in it.__struct_fields__}
+    after = {name: _redacted(value, hide) for name, value in before.items()}
+    changed = {name: value for name, value in after.items() if value != before[name]}
+    return replace(it, **changed) if changed else it

@@ -23,10 +23,10 @@ from lockgate.core.model.gates import (
     waves,
     with_protected,
 )
-from lockgate.core.model.redaction import redacted
 from lockgate.core.model.results import Broken, Passed, SingleGateResult, proof_of
 from lockgate.core.model.secrets import hiding
 from lockgate.core.model.task import REVIEWS, Task
+from lockgate.core.model.values import redacted
 from lockgate.core.text.steering import asked_of
 from lockgate.core.wrappers.edits import Edit, asking, question
 from lockgate.errors import Unavailable
