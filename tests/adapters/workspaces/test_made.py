@@ -9,7 +9,6 @@ import pytest
 from msgspec.structs import replace
 
 from lockgate.adapters.run import run
-from lockgate.adapters.workspaces.repositories import SHARED, make_repository, set_ref
 from lockgate.adapters.workspaces.temporary import lend
 from lockgate.core.config.settings import Settings
 from lockgate.core.model.task import Pinned, Task
@@ -45,38 +44,6 @@ def packs(git_dir: Path) -> list[Path]:
 
 
 # --- as git makes them --------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("kind", ["sha1", "sha256"])
-@pytest.mark.parametrize("bare", [True, False])
-def test_a_new_repository_is_configured_as_git_would_have_it(tmp_path, kind, bare) -> None:
-    how = ("--bare", "--shared=0644") if bare else ()
-    git(tmp_path, "init", "--template=", f"--object-format={kind}", *how, "theirs")
-    commit = "d" * (64 if kind == "sha256" else 40)
-
-    make_repository(tmp_path / "ours", commit, SHARED if bare else "", bare=bare)
-
-    theirs, ours = (
-        dict(line.split("=") for line in asked(tmp_path / it, "config", "--list").splitlines())
-        for it in ("theirs", "ours")
-    )
-    assert theirs.items() <= ours.items()
-    assert set(ours) - set(theirs) <= {"core.ignorecase", "core.logallrefupdates"}
-    assert (ours["core.ignorecase"], ours["core.logallrefupdates"]) == (
-        "false",
-        "false" if bare else "true",
-    )
-
-
-@pytest.mark.parametrize("name", ["refs/heads/../../config", "refs/heads//x", "refs/heads/.", ""])
-def test_a_ref_whose_name_leads_elsewhere_is_not_written(tmp_path, name) -> None:
-    make_repository(tmp_path / "it", "d" * 40, "", bare=True)
-    before = sorted(tmp_path.rglob("*"))
-
-    with pytest.raises(ValueError, match="not the name of a ref"):
-        set_ref(tmp_path / "it", name, "d" * 40)
-
-    assert sorted(tmp_path.rglob("*")) == before
 
 
 @pytest.mark.parametrize("kind", ["sha1", "sha256"])

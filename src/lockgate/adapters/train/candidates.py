@@ -7,7 +7,6 @@ adds nothing.
 
 import hashlib
 import secrets
-import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from msgspec import Struct
 
 from lockgate.adapters.train.git import EMAIL, NAME, answered, asked, failed, scripted
 from lockgate.adapters.workspaces.git import git, told
+from lockgate.adapters.workspaces.git_files import write_commit
 from lockgate.adapters.workspaces.repositories import Repositories, writing
 from lockgate.core.config.settings import MergeStrategy
 from lockgate.core.train.model import Commit, Conflict, Tree
@@ -87,38 +87,6 @@ def _told(said: str) -> Iterator[str]:
         kind, _ = next(fields, ""), next(fields, "")
         if kind.startswith("CONFLICT"):
             yield from paths
-
-
-# Commits written into a repository as git writes them: each in a file of its own.
-#
-# A candidate is one small commit; a program to write it would cost more than all the rest of it.
-
-
-_LONG_NAME = 64  # of a repository whose objects are named by SHA-256
-
-
-def written_commit(repos: Repositories, text: str) -> Commit:
-    """The same text has the same name; what is there already is left alone."""
-    body = text.encode("utf-8", "surrogateescape")
-    whole = b"commit %d\0%s" % (len(body), body)
-    named = hashlib.sha256 if _names_are_long(text) else hashlib.sha1
-    name = named(whole).hexdigest()
-    place = repos.judge / "objects" / name[:2] / name[2:]
-    beside = place.with_name(f"tmp_obj_{secrets.token_hex(4)}")
-    try:
-        if not place.exists():
-            place.parent.mkdir(exist_ok=True)
-            beside.write_bytes(zlib.compress(whole))
-            beside.chmod(0o444)
-            beside.rename(place)
-    except OSError as error:
-        what, fix = f"commit {name} was not written", "see that the disk has room"
-        raise Unavailable(what, why=str(error), fix=fix) from error
-    return Commit(name)
-
-
-def _names_are_long(text: str) -> bool:
-    return len(text.partition("\n")[0].partition(" ")[2]) == _LONG_NAME
 
 
 # What judge.git is known to have whole: tips of targets and candidates, each kept by a ref.
@@ -316,4 +284,4 @@ def _committed(
     lines = (f"tree {facts.tree}", *(f"parent {it}" for it in parents), author)
     ours = f"committer {_US} {facts.seconds} +0000"
     text = "\n".join((*lines, ours, *encoding, "", message))
-    return Front(written_commit(repos, text), facts)
+    return Front(Commit(write_commit(repos.judge, text)), facts)

@@ -6,12 +6,8 @@ from lockgate.adapters.run import Finished
 from lockgate.adapters.train.candidates import Facts, facts_of, mark, marked, name_of
 from lockgate.adapters.train.git import alone, asked, commit_named, with_remote
 from lockgate.adapters.workspaces.git import COMMIT, fetched, git, words_of
-from lockgate.adapters.workspaces.repositories import (
-    Repositories,
-    make_both,
-    share_shallow,
-    writing,
-)
+from lockgate.adapters.workspaces.git_files import share_shallow
+from lockgate.adapters.workspaces.repositories import Repositories, make_both, writing
 from lockgate.core.train.model import Commit
 from lockgate.errors import Unavailable
 from lockgate.ports.train import Target

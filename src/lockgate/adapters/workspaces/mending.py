@@ -14,7 +14,7 @@ from msgspec import Struct
 from lockgate.adapters.workspaces.clones import Order
 from lockgate.adapters.workspaces.files import remove
 from lockgate.adapters.workspaces.git import commit_made, git, told
-from lockgate.adapters.workspaces.repositories import borrow, make_repository, share_shallow
+from lockgate.adapters.workspaces.git_files import borrow, make_repository, share_shallow
 from lockgate.core.model.findings import Finding, Location, Priority
 
 MOST = 20  # faults that are told

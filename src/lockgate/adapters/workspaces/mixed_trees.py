@@ -10,8 +10,9 @@ from pathlib import Path
 from lockgate.adapters.workspaces.changes import fork_of
 from lockgate.adapters.workspaces.clones import Order, build, copy_commit
 from lockgate.adapters.workspaces.git import told
+from lockgate.adapters.workspaces.git_files import set_ref
 from lockgate.adapters.workspaces.listing import blobs_of, texts_of
-from lockgate.adapters.workspaces.repositories import repositories_of, rules_of, set_ref, up_to_date
+from lockgate.adapters.workspaces.repositories import repositories_of, rules_of, up_to_date
 from lockgate.errors import Unavailable
 from lockgate.ports import Candidate, Project
 from lockgate.ports.differential import Blend

@@ -8,13 +8,8 @@ from pathlib import Path
 
 from lockgate.adapters.workspaces.clones import Order, copied, exclude
 from lockgate.adapters.workspaces.files import hand_over, made_mark, remove
+from lockgate.adapters.workspaces.git_files import borrow, make_repository, set_ref, share_shallow
 from lockgate.adapters.workspaces.leaving_out import dependencies
-from lockgate.adapters.workspaces.repositories import (
-    borrow,
-    make_repository,
-    set_ref,
-    share_shallow,
-)
 from lockgate.errors import Unavailable
 
 _FIX = "look at the workspace, mend that, then try again; nothing was removed"

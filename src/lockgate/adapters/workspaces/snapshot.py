@@ -12,14 +12,10 @@ from lockgate.adapters.run import Finished
 from lockgate.adapters.workspaces import mending
 from lockgate.adapters.workspaces.clones import OURS, Order
 from lockgate.adapters.workspaces.git import COMMIT, commit_at, git, told, words_of
+from lockgate.adapters.workspaces.git_files import share_shallow
 from lockgate.adapters.workspaces.leaks import leaks_in
 from lockgate.adapters.workspaces.reading import opened, read_clone
-from lockgate.adapters.workspaces.repositories import (
-    keep,
-    last_change,
-    share_shallow,
-    writing,
-)
+from lockgate.adapters.workspaces.repositories import keep, last_change, writing
 from lockgate.adapters.workspaces.scratch import not_taken, scratch_for
 from lockgate.adapters.workspaces.setup import copied_into
 from lockgate.core.model.secrets import Secret

@@ -5,7 +5,7 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Generator, Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -15,15 +15,16 @@ from lockgate.adapters.sandbox import look
 from lockgate.adapters.workspaces.clones import Order, clone_of_commit, copy_commit, finish
 from lockgate.adapters.workspaces.files import discard, ready_mark, remove
 from lockgate.adapters.workspaces.git import git
-from lockgate.adapters.workspaces.repositories import (
+from lockgate.adapters.workspaces.git_files import (
     SHARED,
     borrow,
+    link_objects,
     make_repository,
     open_to_all,
     ref_at,
-    repositories_of,
     set_ref,
 )
+from lockgate.adapters.workspaces.repositories import repositories_of
 from lockgate.core.model.task import Pinned
 from lockgate.errors import Unavailable
 from lockgate.ports import Project
@@ -86,9 +87,6 @@ def _is_left(handle: int) -> bool:
 # nothing is enclosed they can be seen where they are.
 
 
-DEEPEST = 5  # stores that borrow from stores
-
-
 def lend(home: Path, project: Project, rules: Pinned) -> None:
     """With the base branch at its commit, for whoever asks where the change comes from.
 
@@ -112,49 +110,10 @@ def lend(home: Path, project: Project, rules: Pinned) -> None:
             return
         (repos.base / "objects" / "info" / "alternates").unlink(missing_ok=True)
         open_to_all(repos.base / "refs")
-        for store in _stores(source / "objects", DEEPEST):
-            _link(store, repos.base / "objects")
+        link_objects(source / "objects", repos.base / "objects")
     except OSError as error:
         fix = "see that the repository can be read and the disk has room, then try again"
         raise Unavailable(what, why=str(error), fix=fix) from error
-
-
-def _stores(objects: Path, depth: int) -> Iterator[Path]:
-    """The store, and those that it borrows from."""
-    yield objects
-    alternates = objects / "info" / "alternates"
-    if depth and alternates.is_file():
-        for line in alternates.read_bytes().splitlines():
-            if line and not line.startswith(b"#"):
-                yield from _stores(objects / os.fsdecode(line), depth - 1)
-
-
-def _link(source: Path, target: Path) -> None:
-    """Every object and pack; what git is just writing is no part of any commit yet."""
-    for name in _folders(source):
-        there = target / name
-        there.mkdir(exist_ok=True)
-        there.chmod(0o755)
-        with os.scandir(source / name) as entries:
-            for entry in entries:
-                if entry.is_file(follow_symlinks=False) and not entry.name.startswith("tmp_"):
-                    _name_again(entry.path, there / entry.name)
-
-
-def _folders(objects: Path) -> list[str]:
-    """The packs last: what is packed meanwhile is in one of them before it is gone elsewhere."""
-    with os.scandir(objects) as entries:
-        names = [it.name for it in entries if it.is_dir()]
-    return sorted((it for it in names if it == "pack" or len(it) == len("ab")), key="pack".__eq__)
-
-
-def _name_again(source: str, target: Path) -> None:
-    try:
-        os.link(source, target)
-    except (FileExistsError, FileNotFoundError):  # it is there, or was packed a moment ago
-        pass
-    except OSError:
-        shutil.copyfile(source, target)
 
 
 # A checkout that nobody has touched, brought to another commit: only what differs is written.
