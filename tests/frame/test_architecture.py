@@ -2,6 +2,8 @@
 
 import ast
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import closing
 from importlib import import_module
@@ -149,3 +151,31 @@ def test_a_default_arm_stands_only_over_what_has_no_closed_list_of_kinds() -> No
     }
 
     assert found == OPEN
+
+
+ALONE = (
+    "adapters/harnesses/claude_live.py",
+    "adapters/harnesses/scripted_player.py",
+    "adapters/sandbox/launch.py",
+    "adapters/sandbox/port_proxy.py",
+    "adapters/sessions/runner/main.py",
+    "faces/client.py",
+)
+
+
+@pytest.mark.parametrize("program", ALONE)
+def test_a_program_that_is_started_by_its_path_loads_only_the_standard_library(program) -> None:
+    """Without site-packages, as it is started: fast, and from wherever its sandbox shows it."""
+    script = (
+        "import runpy, sys; runpy.run_path(sys.argv[1], run_name='loaded'); print(*sys.modules)"
+    )
+
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", script, str(SOURCE / program)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert done.returncode == 0, done.stderr
+    assert not {"msgspec", "pydantic", "click"} & {*done.stdout.split()}

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lockgate.adapters.sandbox import Box, boxed, cgroup, run_boxed, trouble, watchdog
+from lockgate.adapters.sandbox import Box, boxed, cgroup, run_boxed, trouble, usage
 from lockgate.adapters.sandbox.scratch import MOUNTING
 from lockgate.adapters.sandbox.seccomp import MACHINES, program_for
 
@@ -150,16 +150,16 @@ def test_a_room_enters_its_group_before_it_is_made() -> None:
 
 
 def test_the_processes_of_a_namespace_are_found_with_what_they_use() -> None:
-    mine = watchdog.processes_in(watchdog.namespace_of(os.getpid()))
+    mine = usage.processes_in(usage.namespace_of(os.getpid()))
 
     assert os.getpid() in mine
-    assert watchdog.threads_of((os.getpid(),)) >= 1
-    assert watchdog.memory_of((os.getpid(),), 1 << 60) > 1 << 20
-    assert 1 << 20 < watchdog.memory_of((os.getpid(),), 0) < 1 << 40
+    assert usage.threads_of((os.getpid(),)) >= 1
+    assert usage.memory_of((os.getpid(),), 1 << 60) > 1 << 20
+    assert 1 << 20 < usage.memory_of((os.getpid(),), 0) < 1 << 40
 
 
 def test_a_process_that_is_gone_uses_nothing() -> None:
     gone = (1 << 22) + 1
 
-    assert (watchdog.namespace_of(gone), watchdog.threads_of((gone,))) == (0, 0)
-    assert watchdog.memory_of((gone,), 0) == 0
+    assert (usage.namespace_of(gone), usage.threads_of((gone,))) == (0, 0)
+    assert usage.memory_of((gone,), 0) == 0

@@ -7,7 +7,7 @@ import stat
 import time
 from collections.abc import Callable, Generator, Iterator
 
-from lockgate.adapters.sandbox import watchdog
+from lockgate.adapters.sandbox import usage
 from lockgate.adapters.sessions.runner.spec import Spec
 
 MEBIBYTE = 1 << 20
@@ -62,9 +62,9 @@ class Memory:
         begun = time.monotonic()
         if not self._allowed or begun < self._next:
             return False
-        self._namespace = self._namespace or watchdog.namespace_of(self._first() or 0)
-        inside = watchdog.processes_in(self._namespace) if self._namespace else ()
-        over = watchdog.memory_of(inside, self._allowed) > self._allowed
+        self._namespace = self._namespace or usage.namespace_of(self._first() or 0)
+        inside = usage.processes_in(self._namespace) if self._namespace else ()
+        over = usage.memory_of(inside, self._allowed) > self._allowed
         now = time.monotonic()
         self._next = now + max(LOOK_EVERY, AT_MOST * (now - begun))
         return over
@@ -112,9 +112,9 @@ class Disk:
                 yield os.lstat(place)
 
     def _open_without_name(self) -> Iterator[os.stat_result]:
-        namespace = watchdog.namespace_of(self._first() or 0)
+        namespace = usage.namespace_of(self._first() or 0)
         devices = {it.st_dev for it in self._places_found()}
-        for _, found in watchdog.held_by(watchdog.processes_in(namespace) if namespace else ()):
+        for _, found in usage.held_by(usage.processes_in(namespace) if namespace else ()):
             if found.st_dev in devices and stat.S_ISREG(found.st_mode):
                 yield found
 
