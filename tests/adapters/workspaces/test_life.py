@@ -466,7 +466,9 @@ def test_a_set_up_that_fails_says_how_it_ended(shop) -> None:
 
     with pytest.raises(Unavailable, match=r"exited 3.*no such package") as error:
         shop.workspaces.set_up(
-            shop.project, task, _settings(setup="echo no such package >&2; exit 3")
+            candidate_of(shop.project, task),
+            _settings(setup="echo no such package >&2; exit 3"),
+            shop.workspaces.place(task.id),
         )
 
     assert "[env] setup" in error.value.fix
@@ -533,9 +535,8 @@ def test_a_checkout_is_furnished_in_the_same_way(shop) -> None:
     desk = shop.home / "runs" / task.id / "1"
     shop.workspaces.checkout(candidate_of(shop.project, task, task.pinned.base_commit), desk)
 
-    shop.workspaces.set_up(
-        shop.project, task, _settings(setup="echo 1 > made", copy=(".env",)), desk
-    )
+    settings = _settings(setup="echo 1 > made", copy=(".env",))
+    shop.workspaces.set_up(candidate_of(shop.project, task), settings, desk)
 
     assert (desk / "made").read_text() == "1\n"
     assert (desk / ".env").read_text() == "SECRET=1\n"

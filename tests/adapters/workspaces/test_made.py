@@ -271,7 +271,8 @@ def test_a_checkout_starts_few_programs(bare, started, command, most) -> None:
     started.unlink()
 
     bare.workspaces.checkout(candidate_of(project, task, commit), desk)
-    bare.workspaces.set_up(project, task, Settings(formula="none", gates=()), desk)
+    settings = Settings(formula="none", gates=())
+    bare.workspaces.set_up(candidate_of(project, task), settings, desk)
 
     assert len(started.read_text().splitlines()) <= most
 
