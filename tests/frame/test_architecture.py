@@ -14,6 +14,7 @@ import pytest
 from lockgate.adapters.harnesses.registry import MODULES
 from lockgate.adapters.reports import read
 from lockgate.adapters.store.sqlite import SqliteStore
+from lockgate.core.config.settings import HARNESSES
 from lockgate.core.lifecycle.map import RULES
 from lockgate.core.model.gates import Report
 from lockgate.core.model.task import GateKind, Status
@@ -59,6 +60,10 @@ def test_every_kind_of_gate_has_its_words(table) -> None:
 @pytest.mark.parametrize("module", MODULES.values())
 def test_every_agent_of_the_registry_has_a_harness(module) -> None:
     assert import_module(f"lockgate.adapters.harnesses.{module}").HARNESS.install
+
+
+def test_the_registry_has_the_agents_that_a_configuration_may_name_and_no_others() -> None:
+    assert set(MODULES) == set(HARNESSES)
 
 
 def test_every_report_format_has_a_reader() -> None:
