@@ -3,6 +3,7 @@
 import os
 import sys
 
+from lockgate import __version__
 from lockgate.core.config.ci import TARGETS
 from lockgate.faces import client
 
@@ -19,6 +20,9 @@ INTERRUPTED = 130
 
 def main() -> None:
     argv = sys.argv[1:] or BOARD
+    if argv == ["--version"]:  # as click says it, which takes long to load
+        sys.stdout.write(f"lockgate, version {__version__}\n")
+        return
     try:
         code = client.call(argv) if _is_hot(argv) else None
     except KeyboardInterrupt:

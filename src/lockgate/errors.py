@@ -1,6 +1,9 @@
 """Every error a person must act on, in three parts: what did not happen, why, what to do."""
 
-from lockgate.core.model.task import AgentPhase
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # the shortest commands load this, and need none of the model
+    from lockgate.core.model.task import AgentPhase
 
 
 class LockgateError(Exception):
@@ -84,7 +87,7 @@ class SandboxRetryExhaustedError(LockgateError):
     """A sandboxed call failed in every attempt it was given (S1)."""
 
     def __init__(
-        self, *, exit_code: int | None, attempt_count: int, phase: AgentPhase, tool_call_id: str
+        self, *, exit_code: int | None, attempt_count: int, phase: "AgentPhase", tool_call_id: str
     ) -> None:
         ended = "was killed" if exit_code is None else f"exited {exit_code}"
         super().__init__(

@@ -28,11 +28,7 @@ from lockgate.services.gates.runner import Evaluation, GateRunner
 from lockgate.services.orchestrator.effects import Hands, Housekeeper
 from lockgate.services.orchestrator.loop import Loop
 from lockgate.services.orchestrator.starter import Starter
-from lockgate.services.task.coordinator import Coordinator
-from lockgate.services.task.evidence import Witness
-from lockgate.services.task.outbox import Effector
 from lockgate.services.task.projects import Branches
-from lockgate.services.task.sessions import Attendance
 from lockgate.services.task.signals import Signals
 from lockgate.services.train.landing import Lander
 from lockgate.services.train.queue import MergeQueue, TrainTests
@@ -305,12 +301,8 @@ class Stage:
     def restart(self) -> None:
         self.watch = FakeWatch()
         app = open_app({"LOCKGATE_HOME": str(self.world.home)})
-        witness = replace(app.coordinator.witness, harnesses=self.harnesses, clock=self.time)
-        coordinator = _coordinator(app.store, witness)
-        app = replace(app, coordinator=coordinator, attendance=Attendance(coordinator))
-        self.world.app = self.app = replace(
-            app, tasks=replace(app.tasks, coordinator=app.coordinator)
-        )
+        witness = replace(app.witness, harnesses=self.harnesses, clock=self.time)
+        app = self.world.app = self.app = replace(app, witness=witness)
         self.spawner = Spawner(
             home=self.world.home,
             store=app.store,
@@ -413,7 +405,3 @@ class Stage:
         """The kernel says that the session's runner has ended."""
         self.watch.ready.append(id)
         self.loop.wait(0)
-
-
-def _coordinator(store: Any, witness: Witness) -> Coordinator:
-    return Coordinator(store, witness, Effector(store, witness.files))

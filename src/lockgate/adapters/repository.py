@@ -6,7 +6,6 @@ Which branch `init` took for its base is kept in a file of the home, by the proj
 import hashlib
 import os
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from msgspec import Struct
@@ -117,6 +116,8 @@ class GitRepository(Struct, frozen=True):
 
     def standing(self, directory: Path, *, fetched_first: bool = False) -> Standing | None:
         """Git is asked three things at once: people wait for it."""
+        from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - few commands need it
+
         with ThreadPoolExecutor(2) as pool:
             refs = pool.submit(self._refs, directory)
             status = pool.submit(self._git, directory, "status", *_STATUS)

@@ -3,10 +3,7 @@
 import fcntl
 import os
 import re
-import secrets
-import shutil
 import signal
-import tempfile
 import time
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager, suppress
@@ -23,9 +20,11 @@ class SystemClock:
 
 class SystemChance:
     def suffix(self) -> str:
-        return secrets.token_hex(2)
+        return os.urandom(2).hex()
 
     def token(self) -> str:
+        import secrets  # noqa: PLC0415 - only a session's start needs it
+
         return secrets.token_urlsafe(32)
 
 
@@ -95,6 +94,9 @@ _VERSION = re.compile(r"\d+(?:\.\d+)+[\w.-]*")
 
 def version_of(program: str) -> str | None:
     """None where it is not there, empty where it does not say or is not to be started."""
+    import shutil  # noqa: PLC0415 - slow to load, and only the doctor asks
+    import tempfile  # noqa: PLC0415 - as above
+
     by_path = "/" in program
     search = os.pathsep.join(it for it in _path() if not _in_repository(Path(it)))
     at = shutil.which(program, path=None if by_path else search)

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
         home_of,
         make_demo_repository,
         open_app,
+        orchestrator_pid,
         path_outside_of,
         run_demo_tests,
     )
@@ -24,6 +25,7 @@ __all__ = [
     "home_of",
     "make_demo_repository",
     "open_app",
+    "orchestrator_pid",
     "path_outside_of",
     "run_demo_tests",
 ]

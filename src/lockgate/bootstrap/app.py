@@ -1,4 +1,7 @@
-"""The services over one home, as every command uses them."""
+"""The services over one home, as every command uses them.
+
+What only some commands need is made, and imported, when it is asked for.
+"""
 
 import os
 import sys
@@ -13,39 +16,38 @@ from lockgate.adapters.credentials import StoredCredentials
 from lockgate.adapters.grants import FileGrants
 from lockgate.adapters.harnesses import Registry
 from lockgate.adapters.repository import GitRepository
-from lockgate.adapters.sandbox import sockets_closed, trouble
-from lockgate.adapters.sessions.sessions import ProcessSessions
 from lockgate.adapters.store import open_store
 from lockgate.adapters.store.sql_store import SqlStore
 from lockgate.adapters.system import (
     SystemChance,
     SystemClock,
     alone,
+    holder,
     path_outside,
     version_of,
     wait,
 )
 from lockgate.adapters.task_file import TaskFiles
-from lockgate.adapters.workspaces import GitWorkspaces
 from lockgate.core.config.settings import Settings
 from lockgate.core.lifecycle.trouble import Trouble
-from lockgate.services.setup.init import Initialiser, Proposal, Readiness, Wanted
 from lockgate.services.task.callers import Caller, identify
-from lockgate.services.task.coordinator import Coordinator
 from lockgate.services.task.evidence import Witness
-from lockgate.services.task.outbox import Effector
-from lockgate.services.task.people import Approvals, People, Repinning, TaskRunner
 from lockgate.services.task.projects import BaseConfiguration, Projects
 from lockgate.services.task.secrets import HandedOut
-from lockgate.services.task.sessions import AgentSessions, Attendance
-from lockgate.services.task.signals import Signals
-from lockgate.services.task.tasks import Imports, Tasks
 from lockgate.services.task.trust import Trust
 from lockgate.services.task.views import Views
 
 if TYPE_CHECKING:
+    from lockgate.adapters.sessions.sessions import ProcessSessions
+    from lockgate.adapters.workspaces import GitWorkspaces
     from lockgate.services.gates.steps import Steps
     from lockgate.services.setup.doctor import Checkup, Logins, Trial
+    from lockgate.services.setup.init import Initialiser, Proposal, Readiness, Wanted
+    from lockgate.services.task.coordinator import Coordinator
+    from lockgate.services.task.people import Approvals, People, Repinning, TaskRunner
+    from lockgate.services.task.sessions import AgentSessions, Attendance
+    from lockgate.services.task.signals import Signals
+    from lockgate.services.task.tasks import Imports, Tasks
     from lockgate.services.train.control import Queueing
     from lockgate.services.train.view import TrainView
 
@@ -86,11 +88,12 @@ def _config_hash(settings: Settings) -> str:
     return config_hash(settings)
 
 
-path_outside_of = path_outside
+path_outside_of, orchestrator_pid = path_outside, holder
 
 
 def checkup() -> "Checkup":
     """What `doctor` looks at, also where no database can be opened."""
+    from lockgate.adapters.sandbox import sockets_closed, trouble
     from lockgate.services.setup.doctor import Checkup
 
     return Checkup(version_of, trouble, sockets_closed)
@@ -104,19 +107,9 @@ class App(Struct, frozen=True, kw_only=True):
 
     home: Path
     store: SqlStore
-    coordinator: Coordinator
-    attendance: Attendance
-    tasks: Tasks
-    imports: Imports
-    initialiser: Initialiser
+    witness: Witness
     projects: Projects
-    runner: TaskRunner
     views: Views
-    signals: Signals
-    people: People
-    approvals: Approvals
-    workspaces: GitWorkspaces
-    sessions: ProcessSessions
     harnesses: Registry
     credentials: StoredCredentials
     configuration: BaseConfiguration
@@ -134,18 +127,106 @@ class App(Struct, frozen=True, kw_only=True):
         """Bytes on disk by what they are for."""
         return self.workspaces.sizes()
 
-    # What few commands need is put together, and partly loaded, when one asks for it.
+    # What a command that only looks does without is loaded, and put together, when one asks for
+    # it. None of it keeps anything between two calls.
 
     @property
-    def agents(self) -> AgentSessions:
+    def coordinator(self) -> "Coordinator":
+        from lockgate.services.task.coordinator import Coordinator
+        from lockgate.services.task.outbox import Effector
+
+        return Coordinator(self.store, self.witness, Effector(self.store, self.witness.files))
+
+    @property
+    def attendance(self) -> "Attendance":
+        from lockgate.services.task.sessions import Attendance
+
+        return Attendance(self.coordinator)
+
+    @property
+    def tasks(self) -> "Tasks":
+        from lockgate.services.task.tasks import Tasks
+
+        return Tasks(
+            store=self.store,
+            coordinator=self.coordinator,
+            repository=self.projects.repository,
+            configuration=self.configuration,
+            clock=SystemClock(),
+            chance=SystemChance(),
+        )
+
+    @property
+    def imports(self) -> "Imports":
+        from lockgate.services.task.tasks import Imports
+
+        return Imports(self.tasks, self.witness.files)
+
+    @property
+    def initialiser(self) -> "Initialiser":
+        from lockgate.services.setup.init import Initialiser
+
+        return Initialiser(self.projects.repository, _propose, self.configuration)
+
+    @property
+    def runner(self) -> "TaskRunner":
+        from lockgate.services.task.people import TaskRunner
+
+        return TaskRunner(self.coordinator)
+
+    @property
+    def signals(self) -> "Signals":
+        from lockgate.services.task.signals import Signals
+
+        return Signals(
+            store=self.store,
+            coordinator=self.coordinator,
+            workspaces=self.workspaces,
+            files=self.witness.files,
+            clock=SystemClock(),
+        )
+
+    @property
+    def people(self) -> "People":
+        from lockgate.services.task.people import People
+
+        return People(self.store, self.attendance, self.workspaces, self.witness.files)
+
+    @property
+    def approvals(self) -> "Approvals":
+        from lockgate.services.task.people import Approvals
+
+        return Approvals(self.coordinator)
+
+    @property
+    def workspaces(self) -> "GitWorkspaces":
+        from lockgate.adapters.workspaces import GitWorkspaces
+
+        return GitWorkspaces(self.home, secrets=self.witness.secrets.of)
+
+    @property
+    def sessions(self) -> "ProcessSessions":
+        from lockgate.adapters.sessions.sessions import ProcessSessions
+
+        return ProcessSessions(self.home)
+
+    @property
+    def agents(self) -> "AgentSessions":
+        from lockgate.services.task.sessions import AgentSessions
+
         return AgentSessions(self.store, self.sessions)
 
     @property
-    def repinning(self) -> Repinning:
+    def repinning(self) -> "Repinning":
+        from lockgate.services.task.people import Repinning
+
         return Repinning(self.coordinator, self.configuration)
 
     @property
-    def readiness(self) -> Readiness:
+    def readiness(self) -> "Readiness":
+        from lockgate.adapters.sandbox import trouble
+        from lockgate.services.setup.init import Readiness
+
         repository = self.projects.repository
         return Readiness(self.store, repository, self.configuration, self.harnesses, trouble)
 
@@ -205,57 +286,28 @@ def open_app(environ: Mapping[str, str] = os.environ) -> App:
     """LOCKGATE_DATABASE names a Postgres URL; without it the database is a file in the home."""
     home = home_of(environ)
     store = open_store(environ.get("LOCKGATE_DATABASE") or str(home / "lockgate.db"))
-    files, clock, repository = TaskFiles(home), SystemClock(), repository_of(home)
+    files, repository = TaskFiles(home), repository_of(home)
     configuration = base_configuration(repository, environ)
     harnesses, credentials = Registry(), StoredCredentials(home, environ)
-    secrets = HandedOut(configuration, harnesses, credentials)
     witness = Witness(
         store=store,
         files=files,
         repository=repository,
         configuration=configuration,
         harnesses=harnesses,
-        clock=clock,
-        secrets=secrets,
+        clock=SystemClock(),
+        secrets=HandedOut(configuration, harnesses, credentials),
     )
-    coordinator = Coordinator(store, witness, Effector(store, files))
-    tasks = _tasks(coordinator, repository, configuration)
-    workspaces, attendance = GitWorkspaces(home, secrets=secrets.of), Attendance(coordinator)
     return App(
         home=home,
         store=store,
-        coordinator=coordinator,
-        attendance=attendance,
-        tasks=tasks,
-        imports=Imports(tasks, files),
-        initialiser=Initialiser(repository, _propose, configuration),
+        witness=witness,
         projects=Projects(store, repository, files),
-        runner=TaskRunner(coordinator),
         views=Views(store, files, witness),
-        signals=Signals(
-            store=store, coordinator=coordinator, workspaces=workspaces, files=files, clock=clock
-        ),
-        approvals=Approvals(coordinator),
-        people=People(store, attendance, workspaces, files),
-        workspaces=workspaces,
-        sessions=ProcessSessions(home),
         harnesses=harnesses,
         credentials=credentials,
         configuration=configuration,
         caller=identify(store, environ.get("LOCKGATE_TOKEN")),
-    )
-
-
-def _tasks(
-    coordinator: Coordinator, repository: GitRepository, configuration: BaseConfiguration
-) -> Tasks:
-    return Tasks(
-        store=coordinator.store,
-        coordinator=coordinator,
-        repository=repository,
-        configuration=configuration,
-        clock=SystemClock(),
-        chance=SystemChance(),
     )
 
 
@@ -266,9 +318,10 @@ def config_schema() -> dict[str, object]:
     return json_schema()
 
 
-def _propose(root: Path, wanted: Wanted, base: str) -> Proposal:
+def _propose(root: Path, wanted: "Wanted", base: str) -> "Proposal":
     from lockgate.adapters.config.detect import detect, told
     from lockgate.adapters.config.write import render_config
+    from lockgate.services.setup.init import Proposal
 
     seen = detect(root)
     text = render_config(seen, formula=wanted.formula, agent=wanted.agent, base=base)

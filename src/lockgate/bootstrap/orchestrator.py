@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from lockgate.adapters.run import start_detached
 from lockgate.adapters.sessions.runner.command_socket import Door, Line, Request
 from lockgate.adapters.sessions.watch import Watch
-from lockgate.adapters.system import SystemChance, SystemClock, holder, holding, sweep
+from lockgate.adapters.system import SystemChance, SystemClock, holding, sweep
 from lockgate.bootstrap.app import App
 from lockgate.core.lifecycle.trouble import Trouble
 from lockgate.core.train.epochs import Term
@@ -186,13 +186,6 @@ def _spawner(it: App) -> Spawner:
 def number_said(environ: Mapping[str, str], name: str, otherwise: float) -> float:
     said = environ.get(name, "")
     return float(said) if said.replace(".", "", 1).isdecimal() else otherwise
-
-
-# The orchestrator seen from outside: whether one runs, and how to start one.
-
-
-def orchestrator_pid(home: Path) -> int | None:
-    return holder(home)
 
 
 def start_orchestrator(home: Path, idle_seconds: float | None) -> None:

@@ -3,12 +3,10 @@
 import time
 from collections.abc import Callable
 from importlib import import_module
-from importlib.metadata import entry_points
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lockgate.adapters.harnesses.command import command_harness
 from lockgate.adapters.harnesses.harness import Found, Harness
 from lockgate.core.config.settings import HARNESSES, Settings
 from lockgate.core.model.agents import Exit, Job, Launch, Report
@@ -73,7 +71,9 @@ def _harness(agent: str, settings: Settings) -> Harness:
         return _checked(agent, import_module(f"{__package__}.{MODULES[agent]}").HARNESS)
     for own in settings.agents:
         if own.name == agent:
-            return command_harness(own)
+            return _checked(agent, import_module(f"{__package__}.command").command_harness(own))
+    from importlib.metadata import entry_points  # noqa: PLC0415 - slow to load, and seldom needed
+
     for entry in entry_points(group=THIRD_PARTIES, name=agent):
         return _checked(agent, entry.load())
     raise BadConfig(

@@ -2,20 +2,24 @@
 
 import sys
 from importlib import import_module
+from typing import TYPE_CHECKING
 
 import click
 
 from lockgate import __version__
 from lockgate.errors import LockgateError
-from lockgate.faces.cli import output
+
+if TYPE_CHECKING:
+    from lockgate.faces.cli.output import Terminal
 
 # A click group that imports a command's module only when that command is called.
 
 
 class Lazy(click.Group):
-    """`places` names each command's function as `module:function`."""
+    """`places` names each command's function as `module:function`; `says` is its line of help."""
 
     places: dict[str, str]
+    says: dict[str, str]
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted({*super().list_commands(ctx), *self.places})
@@ -28,9 +32,17 @@ class Lazy(click.Group):
         command: click.Command = getattr(import_module(module), name)
         return command
 
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """As click does it, but from `says`: the commands themselves take long to import."""
+        names = self.list_commands(ctx)
+        width = formatter.width - 6 - max(map(len, names))
+        listed = (click.Command(name, help=self.says[name]) for name in names)
+        with formatter.section("Commands"):
+            formatter.write_dl([(str(it.name), it.get_short_help_str(width)) for it in listed])
 
-def lazy_group(places: dict[str, str]) -> type[Lazy]:
-    return type("LazyGroup", (Lazy,), {"places": places})
+
+def lazy_group(places: dict[str, str], says: dict[str, str]) -> type[Lazy]:
+    return type("LazyGroup", (Lazy,), {"places": places, "says": says})
 
 
 COMMANDS = {
@@ -58,14 +70,51 @@ COMMANDS = {
     "trust": "lockgate.faces.cli.setup.trust:trust",
     "up": "lockgate.faces.cli.operate.up:up",
     "down": "lockgate.faces.cli.operate.up:down",
-    "status": "lockgate.faces.cli.operate.up:status",
+    "status": "lockgate.faces.cli.look.status:status",
     "verify": "lockgate.faces.cli.operate.queue:verify",
+}
+SAYS = {
+    "answer": "Answer what a task's agent asked; it goes on with your answer.",
+    "approve": "Say yes to the gate of a task that waits for a human; it goes on.",
+    "auth": (
+        "Store how AGENT logs in: a long-lived token or key, or the name of a variable "
+        "that has one."
+    ),
+    "checkpoint": "Keep where the work stands, with a snapshot of it; --done also hands it on.",
+    "comment": "Say something of a change that waits for a human, and leave it waiting.",
+    "demo": "Show three agents at work, what their gates find, and how their changes land.",
+    "diff": "Show what a task would change: as it is judged, or as it lies in its workspace now.",
+    "doctor": "Say what is there, what each missing part costs and how to install it.",
+    "gate": "Look at the gates that judge every change, and run them on what you have committed.",
+    "handback": "Give a task back that you took over: your work is judged like any other.",
+    "init": "Write .lockgate/config.toml from what the repository shows, and commit that one file.",
+    "open": (
+        "Open a task's change in your editor ($VISUAL or $EDITOR): a copy of the whole checkout."
+    ),
+    "queue": "The changes that wait to land, and the train that tests them together.",
+    "review": "A reviewer's own commands.",
+    "run": "Create a task, start it and follow it to its end.",
+    "step": "Take a task through its steps, such as a failing test first, then the code.",
+    "takeover": "Sit down at a task yourself: its agent's session, interactive, in its workspace.",
+    "task": "Create tasks, look at them, move them along the map.",
+    "reject": "Say no to the gate of a task that waits for a human; its agent gets what you say.",
+    "resume": (
+        "Take a task out of paused-for-intervention; its failed attempts are counted from nought."
+    ),
+    "events": "Show events, oldest first: one JSON object a line with --json.",
+    "trust": "Say what this repository asks for beyond the sandbox, and agree to it.",
+    "up": "Run the orchestrator: it starts agents, judges their work and moves the tasks on.",
+    "down": "Stop the orchestrator.",
+    "status": (
+        "Show whether an orchestrator runs, which agents are at work, and what needs a human."
+    ),
+    "verify": "Show which gates judged a landed commit, on which tree, by which rules.",
 }
 
 
-@click.group(cls=lazy_group(COMMANDS), invoke_without_command=True)
+@click.group(cls=lazy_group(COMMANDS, SAYS), invoke_without_command=True)
 @click.version_option(__version__, prog_name="lockgate")
-@output.json_option
+@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 @click.pass_context
 def root(ctx: click.Context, *, as_json: bool) -> None:
     """Run coding agents on a repository; nothing lands that has not passed its gates.
@@ -92,25 +141,33 @@ def main(argv: list[str] | None = None) -> None:
     words = sys.argv[1:] if argv is None else argv
     code = run(words)
     if code == 0 and not ACTING.isdisjoint({words[0], " ".join(words[:2])} if words else ()):
-        output.wake()
+        from lockgate.faces.cli.output import wake
+
+        wake()
     sys.exit(code)
 
 
-def run(argv: list[str], to: output.Terminal | None = None) -> int:
+def run(argv: list[str], to: "Terminal | None" = None) -> int:
     """The command's exit code: 0 done, 1 refused or failed, 2 usage, 3 our bug, 130 interrupted."""
     as_json = "--json" in argv
     try:
         code = root.main(argv, prog_name="lockgate", standalone_mode=False, obj=to)
-    except LockgateError as error:
-        return output.fail(error, to, as_json=as_json)
-    except click.Abort:
-        return output.INTERRUPTED
-    except click.ClickException as error:
-        return output.fail_usage(error, to, as_json=as_json)
-    except KeyboardInterrupt:
-        return output.INTERRUPTED
     except SystemExit:  # click's way out where whoever read our output has gone
         return 0
-    except Exception as error:  # noqa: BLE001 - the last resort: our bug, told as one
-        return output.fail_bug(error, to, as_json=as_json)
+    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - the last resort: told as our bug
+        return _failed(error, to, as_json=as_json)
     return code if isinstance(code, int) else 0
+
+
+def _failed(error: BaseException, to: "Terminal | None", *, as_json: bool) -> int:
+    from lockgate.faces.cli import output
+
+    match error:
+        case LockgateError():
+            return output.fail(error, to, as_json=as_json)
+        case click.ClickException():
+            return output.fail_usage(error, to, as_json=as_json)
+        case click.Abort() | KeyboardInterrupt():
+            return output.INTERRUPTED
+        case _:
+            return output.fail_bug(error, to, as_json=as_json)

@@ -24,9 +24,34 @@ TASK = {
     "delete": f"{TASK_WRITE}:delete",
     "import": f"{TASK_WRITE}:import_task",
 }
+TASK_SAYS = {
+    "start": "Start a task now: the same as update --status working.",
+    "respawn": "Ask for the agent anew, in the same workspace, where it has died.",
+    "repin": (
+        "Give a task the configuration that its base branch has now; it keeps the one it "
+        "started with."
+    ),
+    "peek": (
+        "Show the newest output of a task's newest session: what the agent said, which "
+        "tools it used."
+    ),
+    "attach": "Sit down at a session that is interactive; follow the output of one that is not.",
+    "list": "Show the board: newest first, one page at a time.",
+    "show": (
+        "Show a task: status, phase, counters, gates, sessions, what is still to be done for it."
+    ),
+    "log": "Show what happened to a task, oldest first.",
+    "why": "Say why a task is where it is, and what would move it.",
+    "create": "Create a task for BRANCH and print its id.",
+    "update": "Move a task along the map, or change its summary.",
+    "complete": "Hand the work on: the same as update --status agent-review.",
+    "cancel": "Give a task up.",
+    "delete": "Take a task off the board.",
+    "import": "Make a task of a TASK.md (or a directory that has one), and print its id.",
+}
 
 
-@click.group(cls=lazy_group(TASK))
+@click.group(cls=lazy_group(TASK, TASK_SAYS))
 def task() -> None:
     """Create tasks, look at them, move them along the map.
 
@@ -45,9 +70,18 @@ GATE = {
     "explain": f"{GATE_READ}:explain",
     "run": "lockgate.faces.cli.operate.gate_run:run",
 }
+GATE_SAYS = {
+    "list": "List the gates in the order in which they judge; of a task, with their last results.",
+    "check": "Say which gates judge every change and which only some.",
+    "explain": "Say what a gate does, when it judges, and what makes it pass, fail, wait or break.",
+    "run": (
+        "Judge the commit you stand on, as a task's change would be: no task, no agent, "
+        "no database."
+    ),
+}
 
 
-@click.group(cls=lazy_group(GATE))
+@click.group(cls=lazy_group(GATE, GATE_SAYS))
 def gate() -> None:
     """Look at the gates that judge every change, and run them on what you have committed."""
 
@@ -64,8 +98,17 @@ QUEUE = {
     "drop": f"{QUEUE_WRITE}:drop",
     "simulate": "lockgate.faces.cli.operate.simulate:simulate_queue",
 }
+QUEUE_SAYS = {
+    "list": "Show the queue of the project you stand in, in the order in which changes would land.",
+    "approve": "Let a change land that has passed its gates: in manual mode, or one that was held.",
+    "hold": "Keep a change from landing, until it is approved again.",
+    "drop": "Take a change out of the queue; its agent gets what you say, and works on.",
+    "simulate": (
+        "Let the train's planner run on made-up changes, and compare it with simpler queues."
+    ),
+}
 
 
-@click.group(cls=lazy_group(QUEUE))
+@click.group(cls=lazy_group(QUEUE, QUEUE_SAYS))
 def queue() -> None:
     """The changes that wait to land, and the train that tests them together."""

@@ -129,7 +129,7 @@ def named(it: "App", name: str | None) -> "TaskId":
     """The task that is meant: by the beginning of its id, or by where we are."""
     if name is None:
         return it.views.load(it.projects.task_here(here(), it.caller)).id
-    return it.tasks.find(name, it.caller)
+    return it.projects.task_named(name, it.caller)
 
 
 def wake() -> None:

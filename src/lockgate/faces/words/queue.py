@@ -2,13 +2,15 @@
 
 import textwrap
 from collections.abc import Mapping, Sequence
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from lockgate.core.model.task import Status, Task
 from lockgate.core.text.steering import steering, told_of
 from lockgate.faces.words.task import SHORT, one_line, queued, table
 from lockgate.services.task.views import large_change
-from lockgate.services.train.control import Clash, Forecast, Listing, Row, Verified
+
+if TYPE_CHECKING:  # a task is shown without loading the train
+    from lockgate.services.train.control import Clash, Forecast, Listing, Row, Verified
 
 LANDING = "landing"
 RAN = 90  # characters of what a gate ran
@@ -18,7 +20,7 @@ NOT_IN_LOG = "not in this home's log; the note alone says so"
 Facts = Mapping[str, object]
 
 
-def queue_text(seen: Listing, holds: Sequence[str]) -> str:
+def queue_text(seen: "Listing", holds: Sequence[str]) -> str:
     target, merge = seen.train.target, seen.train.settings.merge
     name = f"{target.remote}/{target.branch}" if target.remote else target.branch
     told = f"{one_line(name)} at {seen.train.tip.commit[:SHORT]}"
@@ -32,7 +34,7 @@ def queue_text(seen: Listing, holds: Sequence[str]) -> str:
     return "\n".join([*lines, *clash_lines(seen.clashes)])
 
 
-def queue_facts(seen: Listing, holds: Sequence[str]) -> Facts:
+def queue_facts(seen: "Listing", holds: Sequence[str]) -> Facts:
     train, merge = seen.train, seen.train.settings.merge
     return {
         "target": {
@@ -52,11 +54,11 @@ def queue_facts(seen: Listing, holds: Sequence[str]) -> Facts:
     }
 
 
-def clash_lines(clashes: Sequence[Clash]) -> list[str]:
+def clash_lines(clashes: "Sequence[Clash]") -> list[str]:
     return [_clash(it) for it in clashes]
 
 
-def clash_facts(clashes: Sequence[Clash]) -> list[Facts]:
+def clash_facts(clashes: "Sequence[Clash]") -> list[Facts]:
     return [{"tasks": [it.one, it.other], "files": list(it.files)} for it in clashes]
 
 
@@ -72,7 +74,7 @@ def steered_text(task: Task) -> str:
     return f"{task.id} is in the queue, {change}; see: lockgate queue list{steers}"
 
 
-def queue_facts_of(task: Task, forecast: Sequence[Forecast]) -> Facts:
+def queue_facts_of(task: Task, forecast: "Sequence[Forecast]") -> Facts:
     return {
         "queue": queued(task) or None,
         "conflicts": [
@@ -81,7 +83,7 @@ def queue_facts_of(task: Task, forecast: Sequence[Forecast]) -> Facts:
     }
 
 
-def queue_lines_of(task: Task, forecast: Sequence[Forecast]) -> list[tuple[str, str]]:
+def queue_lines_of(task: Task, forecast: "Sequence[Forecast]") -> list[tuple[str, str]]:
     """What a task's page says of the queue."""
     told = queued(task)
     why = f": {one_line(task.held)}" if told == "held" else ""
@@ -96,7 +98,7 @@ def queue_lines_of(task: Task, forecast: Sequence[Forecast]) -> list[tuple[str, 
     ]
 
 
-def evidence_text(found: Verified) -> str:
+def evidence_text(found: "Verified") -> str:
     evidence = found.evidence
     rows = [
         ("commit", found.commit),
@@ -138,14 +140,14 @@ def _approval(yes: Facts) -> str:
     return f"{_said(yes, 'gate')}: a human said yes" + (f", {comment}" if comment else "")
 
 
-def _cells(number: int, row: Row) -> tuple[str, ...]:
+def _cells(number: int, row: "Row") -> tuple[str, ...]:
     task, place = row.task, row.place
     word = LANDING if task.landed else str(place.standing)
     why = f"  [{one_line(place.why)}]" if place.why else ""
     return str(number), task.id, word, str(task.priority), one_line(task.summary) + why
 
 
-def _row_facts(number: int, row: Row) -> Facts:
+def _row_facts(number: int, row: "Row") -> Facts:
     task, place = row.task, row.place
     return {
         "position": number,
@@ -161,7 +163,7 @@ def _row_facts(number: int, row: Row) -> Facts:
     }
 
 
-def _clash(it: Clash) -> str:
+def _clash(it: "Clash") -> str:
     return f"{it.one} and {it.other} would conflict in {_files(it.files)}"
 
 

@@ -12,9 +12,9 @@ from lockgate.core.config.trust import CONFIG, Request, agreed
 from lockgate.core.lifecycle.records import Unacceptable, check_branch
 from lockgate.core.model.task import Pinned, ProjectId, Task, TaskId
 from lockgate.core.text.task_file import Readable
-from lockgate.errors import BadConfig, Refused
+from lockgate.errors import BadConfig, NoSuchTask, Refused
 from lockgate.ports import Configuration, Project, Repository, Store, TaskFiles
-from lockgate.services.task.callers import Caller
+from lockgate.services.task.callers import HUMAN, Caller, not_its_own
 from lockgate.services.task.trust import Trust
 
 
@@ -51,6 +51,25 @@ class Projects(Struct, frozen=True):
                 fix="name one: lockgate task list",
             )
         return TaskId(id)
+
+    def task_named(self, name: str, caller: Caller) -> TaskId:
+        return task_named(self.store, name, caller)
+
+
+def task_named(store: Store, name: str, caller: Caller = HUMAN) -> TaskId:
+    """The one task whose id begins so; for a session no other task than its own has a name."""
+    if caller.session:
+        if not name or not caller.session.task.startswith(name):
+            raise not_its_own(caller.session)
+        return store.load(caller.session.task).id
+    match store.named(name) if name else ():
+        case (id,):
+            return id
+        case ():
+            raise NoSuchTask(name)
+        case several:
+            ids = ", ".join(several)
+            raise NoSuchTask(name, why=f"several ids begin so: {ids}, ...")
 
 
 class Branches(Struct, frozen=True):

@@ -15,7 +15,7 @@ from lockgate.core.lifecycle.records import Unacceptable
 from lockgate.core.model.task import Actor, Status, Task, TaskId
 from lockgate.core.text.markdown import closer
 from lockgate.core.text.task_file import BrokenFrontmatter, Missing, Readable, Unreadable, count_in
-from lockgate.errors import NoSuchTask, Refused
+from lockgate.errors import Refused
 from lockgate.ports import Chance, Clock, Configuration, Project, Repository, Store, TaskFiles
 from lockgate.services.task.callers import (
     HUMAN,
@@ -23,10 +23,9 @@ from lockgate.services.task.callers import (
     must_be_heard,
     must_be_human,
     must_own,
-    not_its_own,
 )
 from lockgate.services.task.coordinator import Coordinator
-from lockgate.services.task.projects import Branches
+from lockgate.services.task.projects import Branches, task_named
 
 TRIES = 100
 
@@ -52,19 +51,7 @@ class Tasks(Struct, frozen=True, kw_only=True):
     chance: Chance
 
     def find(self, name: str, caller: Caller = HUMAN) -> TaskId:
-        """The one task whose id begins so; for a session no other task than its own has a name."""
-        if caller.session:
-            if not name or not caller.session.task.startswith(name):
-                raise not_its_own(caller.session)
-            return self.store.load(caller.session.task).id
-        match self.store.named(name) if name else ():
-            case (id,):
-                return id
-            case ():
-                raise NoSuchTask(name)
-            case several:
-                ids = ", ".join(several)
-                raise NoSuchTask(name, why=f"several ids begin so: {ids}, ...")
+        return task_named(self.store, name, caller)
 
     def create(self, project: Project, asked: NewTask, caller: Caller) -> Task:
         must_be_human(caller, "the task was not created")

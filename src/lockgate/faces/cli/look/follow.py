@@ -6,8 +6,7 @@ from collections.abc import Callable
 import click
 from msgspec import Struct
 
-from lockgate.bootstrap import App
-from lockgate.bootstrap.orchestrator import orchestrator_pid
+from lockgate.bootstrap import App, orchestrator_pid
 from lockgate.core.model.event_log import StoredEvent
 from lockgate.core.model.task import Status, Task, TaskId
 from lockgate.core.train.entries import lands_alone

@@ -3,6 +3,7 @@
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import click
 
@@ -24,7 +25,9 @@ from lockgate.services.task.views import (
     task_facts,
     why_facts,
 )
-from lockgate.services.train.control import Forecast
+
+if TYPE_CHECKING:  # a task is shown without loading the train
+    from lockgate.services.train.control import Forecast
 
 
 @click.command("list")
@@ -98,7 +101,7 @@ def show_task(*, name: str | None, as_json: bool) -> None:
     show(facts, words.task_text(view, where, told), as_json=as_json)
 
 
-def _forecast(it: App, task: Task) -> tuple[Forecast, ...]:
+def _forecast(it: App, task: Task) -> "tuple[Forecast, ...]":
     """An agent has nothing to do with the changes of others."""
     if not task.candidate or it.caller.actor is not Actor.HUMAN:
         return ()

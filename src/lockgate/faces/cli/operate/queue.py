@@ -2,8 +2,7 @@
 
 import click
 
-from lockgate.bootstrap import App
-from lockgate.bootstrap.orchestrator import orchestrator_pid
+from lockgate.bootstrap import App, orchestrator_pid
 from lockgate.core.model.task import Task
 from lockgate.errors import Refused
 from lockgate.faces.cli.output import app, here, json_option, named, show

@@ -1,4 +1,4 @@
-"""`lockgate up`, `down` and `status`: the orchestrator, and what needs a human."""
+"""`lockgate up` and `down`: the orchestrator."""
 
 import os
 import signal
@@ -10,18 +10,14 @@ from functools import partial
 import click
 from msgspec.structs import replace
 
-from lockgate.bootstrap import App
+from lockgate.bootstrap import App, orchestrator_pid
 from lockgate.bootstrap.gates import Benches
-from lockgate.bootstrap.orchestrator import orchestrating, orchestrator_pid, start_orchestrator
-from lockgate.core.model.task import Status
+from lockgate.bootstrap.orchestrator import orchestrating, start_orchestrator
 from lockgate.errors import Refused, Unavailable
-from lockgate.faces.cli.look.follow import lands_by_itself
 from lockgate.faces.cli.output import app, json_option, show
 from lockgate.faces.cli.serve import answer
 from lockgate.faces.words import task as words
 from lockgate.services.orchestrator.loop import Loop
-from lockgate.services.task.callers import must_be_human
-from lockgate.services.task.views import session_facts
 
 PATIENCE = 10.0
 STOPS = 60.0
@@ -95,31 +91,3 @@ def _wait(done: Callable[[], bool], what: str, patience: float = PATIENCE) -> No
             why, fix = f"{patience:.0f} s were not enough", "see logs/orchestrator.log in its home"
             raise Unavailable(what, why=why, fix=fix)
         time.sleep(0.02)
-
-
-# `lockgate status`: who is at work, what waits for a human.
-
-
-@click.command()
-@json_option
-def status(*, as_json: bool) -> None:
-    """Show whether an orchestrator runs, which agents are at work, and what needs a human."""
-    it = app()
-    must_be_human(it.caller, "nothing was shown")
-    seen = it.views.overview(partial(lands_by_itself, it), it.troubles)
-    pid = orchestrator_pid(it.home)
-    facts = {
-        "orchestrator": pid,
-        "tasks": {status.value: seen.counts[status] for status in Status if seen.counts[status]},
-        "troubles": {lane: trouble.why for lane, trouble in it.troubles.items()},
-        "agents": [session_facts(session) for session in seen.alive],
-        "needs_human": [
-            *({"task": task.id, "status": task.status, "why": why} for task, why in seen.humans),
-            *(
-                {"project": it.root, "status": "untrusted", "why": why}
-                for it, why in seen.untrusted
-            ),
-            *({"lane": lane, "why": why} for lane, why in seen.lanes),
-        ],
-    }
-    show(facts, words.status_text(pid, seen, it.troubles), as_json=as_json)

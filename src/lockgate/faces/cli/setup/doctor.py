@@ -6,8 +6,7 @@ import time
 
 import click
 
-from lockgate.bootstrap import App, checkup, path_outside_of
-from lockgate.bootstrap.orchestrator import orchestrator_pid
+from lockgate.bootstrap import App, checkup, orchestrator_pid, path_outside_of
 from lockgate.core.config.settings import Settings
 from lockgate.core.model.values import as_facts
 from lockgate.errors import LockgateError

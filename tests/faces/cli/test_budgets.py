@@ -1,0 +1,80 @@
+"""How many modules a command may load when no orchestrator answers it; what was won stays won."""
+
+import subprocess
+import sys
+
+import click
+import pytest
+
+from lockgate.core.model.task import Status
+from lockgate.faces.cli import app, groups
+from tests.faces.shell import HANDOFF
+
+# Modules beyond those of a Python that does nothing. A new one must be worth its milliseconds.
+BUDGETS = {
+    ("--version",): 30,
+    ("--help",): 100,
+    ("task", "--help"): 100,
+    ("task", "list"): 205,
+    ("task", "show", "ID"): 205,
+    ("task", "why", "ID"): 205,
+    ("task", "log", "ID"): 205,
+    ("status",): 210,
+    ("events", "--json"): 205,
+}
+# What only writes or runs; a command that looks does without.
+ACTING = (
+    "lockgate.adapters.sandbox",
+    "lockgate.adapters.sessions",
+    "lockgate.adapters.train",
+    "lockgate.adapters.workspaces",
+    "lockgate.bootstrap.orchestrator",
+    "lockgate.services.orchestrator",
+    "lockgate.services.task.coordinator",
+    "importlib.metadata",
+    "concurrent.futures",
+)
+GROUPS = {"": app.root, "task": groups.task, "gate": groups.gate, "queue": groups.queue}
+
+
+def imported(shell, *argv: str) -> set[str]:
+    """What the program imports, by the interpreter's own account."""
+    environment = shell.environment()
+    done = subprocess.run(
+        [sys.executable, "-X", "importtime", *argv],
+        cwd=shell.repo,
+        env={name: value for name, value in environment.items() if "COV" not in name},
+        capture_output=True,
+        check=True,
+        text=True,
+    )
+    told = (line.split("|") for line in done.stderr.splitlines())
+    return {it[2].strip() for it in told if it[0].startswith("import time:") and len(it) > 2}
+
+
+@pytest.mark.parametrize("argv", BUDGETS, ids=" ".join)
+def test_a_command_loads_no_more_modules_than_its_budget(shell, argv) -> None:
+    id = shell.create()
+    shell.bring(id, Status.WORKING)
+    shell.write(id, HANDOFF)
+    words = [id if it == "ID" else it for it in argv]
+
+    loaded = imported(shell, "-m", "lockgate", *words) - imported(shell, "-c", "pass")
+
+    assert len(loaded) <= BUDGETS[argv], sorted(loaded)
+    assert [it for it in loaded if it.startswith(ACTING)] == []
+
+
+@pytest.mark.parametrize("name", GROUPS)
+def test_the_line_that_help_shows_of_a_command_is_the_commands_own(name) -> None:
+    group = GROUPS[name]
+    ctx = click.Context(group)
+
+    own = {it: group.get_command(ctx, it) for it in group.list_commands(ctx)}
+
+    said = {it: found.get_short_help_str(1000) if found else "" for it, found in own.items()}
+    assert group.says == said
+
+
+def test_the_version_is_told_as_click_tells_it(shell) -> None:
+    assert shell.program("--version").out == shell.run("--version").out
