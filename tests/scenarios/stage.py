@@ -130,6 +130,9 @@ class FakeHarnesses:
     def logins(self, agent: str, settings: Settings) -> tuple[str, ...]:
         return ()
 
+    def keep(self, file: Path) -> str:
+        return file.name
+
     def missing(self, agent: str, settings: Settings) -> str | None:
         return self.how
 

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from lockgate.core.lifecycle.decision import Decision, Evidence, PrepareWorkspace
 from lockgate.core.lifecycle.transition import stay
+from lockgate.core.model.agents import file_agent
 from lockgate.core.model.task import Status, TaskId
 from lockgate.errors import Untrusted
 from lockgate.services.train.queue import LOOK
@@ -45,6 +46,22 @@ def agree(it: Stage | Junction) -> None:
 
 def untrusted(stage: Stage) -> list[str]:
     return [why for _, why in stage.app.views.overview().untrusted]
+
+
+def test_a_file_is_not_started_as_an_agent_where_the_sandbox_is_gone_since(stage) -> None:
+    agree(stage)
+    id = stage.world.create()
+    made = replace(stage.app.store.load(id), agent=file_agent("agent.sh", "0" * 64))
+
+    def by_file(seen: Evidence) -> Decision:
+        return stay(seen, made)
+
+    stage.app.coordinator.turn(id, by_file)
+    stage.turn()
+
+    assert stage.world.task(id).status is S.WORKING
+    assert stage.sessions.runs == []
+    assert any("in the sandbox only" in it for it in stage.reports)
 
 
 # --- the loop -----------------------------------------------------------------------------------

@@ -152,6 +152,7 @@ class App(Struct, frozen=True, kw_only=True):
             coordinator=self.coordinator,
             repository=self.projects.repository,
             configuration=self.configuration,
+            harnesses=self.harnesses,
             clock=SystemClock(),
             chance=SystemChance(),
         )
@@ -288,7 +289,8 @@ def open_app(environ: Mapping[str, str] = os.environ) -> App:
     store = open_store(environ.get("LOCKGATE_DATABASE") or str(home / "lockgate.db"))
     files, repository = TaskFiles(home), repository_of(home)
     configuration = base_configuration(repository, environ)
-    harnesses, credentials = Registry(), StoredCredentials(home, environ)
+    harnesses = Registry(copies=home / "agents")
+    credentials = StoredCredentials(home, environ)
     witness = Witness(
         store=store,
         files=files,

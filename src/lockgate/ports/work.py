@@ -298,6 +298,10 @@ class Call(Struct, frozen=True, kw_only=True):
 class Harnesses(Protocol):
     """The agents' programs by the names that the configuration has for them."""
 
+    def keep(self, file: Path) -> str:
+        """Copy a file that a user names as an agent; the agent's name, with the file's digest."""
+        ...
+
     def missing(self, agent: str, settings: Settings) -> str | None:
         """How to install its program, where it is not there."""
         ...

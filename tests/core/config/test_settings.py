@@ -19,7 +19,9 @@ from lockgate.core.config.settings import (
     known_agents,
     pin,
     protected_paths,
+    runs_bare,
 )
+from lockgate.core.model.agents import file_agent
 from lockgate.core.model.gates import (
     CommandGate,
     Dimension,
@@ -206,3 +208,11 @@ def test_the_name_of_the_gate_that_protected_paths_add_is_taken() -> None:
     [problem] = problems(settings)
 
     assert "choose another" in problem.says
+
+
+def test_only_a_file_must_be_enclosed() -> None:
+    bare = replace(PLAIN, sandbox=SandboxSettings(level=SandboxLevel.NONE))
+
+    assert runs_bare(bare, file_agent("agent.sh", "0" * 64))
+    assert not runs_bare(bare, "claude")
+    assert not runs_bare(PLAIN, file_agent("agent.sh", "0" * 64))

@@ -17,11 +17,17 @@ from lockgate.core.lifecycle.decision import (
     ReleaseWorkspace,
     SpawnAgent,
     overtaken,
+    rules_for,
     wants_fresh,
 )
+from lockgate.core.lifecycle.landing import met, sent_back
+from lockgate.core.lifecycle.moves import Move, move
+from lockgate.core.lifecycle.records import repinned
+from lockgate.core.model.agents import digest_in, file_agent, names_a_file
 from lockgate.core.model.limits import RetryConfig, Strategy
-from lockgate.core.model.task import Role, Status
-from tests.given import RULES, a_task
+from lockgate.core.model.task import Actor, GateKind, GateRef, Pinned, Role, Status, Task
+from lockgate.core.train.model import Red
+from tests.given import COMMIT, REVIEW_GATE, RULES, TESTS_GATE, a_task, evidence, taken
 
 S = Status
 WORKER = SpawnAgent(Role.WORKER, 3)
@@ -122,3 +128,58 @@ def test_a_full_context_wants_a_fresh_agent_unless_it_must_be_the_same(strategy,
 
     assert wants_fresh(a_task(exhausted=True, pinned=rules)) is fresh
     assert not wants_fresh(a_task(exhausted=True, pinned=None))
+
+
+# --- a file as the worker -----------------------------------------------------------------------
+
+FILE = file_agent("agent.sh", "9b" * 32)
+BY_CODEX = GateRef("second", GateKind.MULTIPASS_REVIEW, agent="codex")
+REVIEWED = replace(RULES, gates=(TESTS_GATE, REVIEW_GATE, BY_CODEX))
+
+
+def test_a_file_is_named_by_its_file_and_its_digest() -> None:
+    assert (
+        file_agent("my agent.sh", "0123456789abcdef" * 4) == f"my-agent.sh@{'0123456789abcdef' * 2}"
+    )
+    assert file_agent("", "0" * 64) == f"agent@{'0' * 32}"
+    assert digest_in(FILE) == "9b" * 16
+    assert digest_in("claude") is None
+    assert names_a_file("./agent.sh")
+    assert not names_a_file("claude")
+
+
+def test_a_file_does_not_review_its_own_change() -> None:
+    pinned = rules_for(evidence(a_task(agent=FILE), reviewer="claude"), REVIEWED)
+
+    assert pinned.gates == (TESTS_GATE, replace(REVIEW_GATE, agent="claude"), BY_CODEX)
+
+
+def test_where_no_agent_can_review_a_human_does() -> None:
+    pinned = rules_for(evidence(a_task(agent=FILE)), REVIEWED)
+
+    assert pinned.gates == (TESTS_GATE, GateRef("review", GateKind.HUMAN, serial=True), BY_CODEX)
+
+
+def test_an_agent_that_is_no_file_reviews_as_configured() -> None:
+    assert rules_for(evidence(a_task(agent="scripted"), reviewer="claude"), REVIEWED) is REVIEWED
+
+
+def _started(rules: Pinned) -> Task:
+    seen = evidence(a_task(S.PENDING, agent=FILE, pinned=None), actor=Actor.HUMAN, rules=rules)
+    return taken(move(seen, Move(S.WORKING))).task
+
+
+def _repinned(rules: Pinned) -> Task:
+    return taken(repinned(evidence(a_task(agent=FILE), actor=Actor.HUMAN), rules)).task
+
+
+def _sent_back(rules: Pinned) -> Task:
+    queued = a_task(S.REVIEWING, agent=FILE, candidate=COMMIT)
+    return taken(sent_back(evidence(queued), met(Red("x"), ()), COMMIT, rules)).task
+
+
+@pytest.mark.parametrize("gives", [_started, _repinned, _sent_back])
+def test_however_a_task_gets_its_rules_a_file_is_not_its_reviewer(gives) -> None:
+    task = gives(replace(REVIEWED, config_hash="e" * 64))
+
+    assert [it.kind for it in task.pinned.gates if it.name == "review"] == [GateKind.HUMAN]

@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from lockgate.core.config.settings import MergeMode, MergeSettings, Settings, pin, reference
+from lockgate.core.lifecycle.decision import rules_for
 from lockgate.core.lifecycle.map import gates_of
+from lockgate.core.model.agents import file_agent
 from lockgate.core.model.gates import (
     DIMENSIONS,
     OWN_KEYS,
@@ -24,6 +26,7 @@ from lockgate.core.model.gates import (
     Report,
     Where,
     WrittenGate,
+    as_pinned,
     configured,
     kind_of,
     merge_gates,
@@ -324,12 +327,16 @@ def test_somebody_is_asked_of_what_is_protected_and_one_gate_is_added_at_most(wr
     assert with_protected(gates, ()) == gates
 
 
+A_FILE = file_agent("agent.sh", "0" * 64)
+
+
 @given(
     written_gates,
     st.sampled_from([(), WORKFLOW, (".lockgate/config.toml",), ("AGENTS.md", "secrets/a")]),
     st.sampled_from(MergeMode),
+    st.sampled_from([("scripted", ""), (A_FILE, ""), (A_FILE, "claude")]),
 )
-def test_a_decision_waits_for_exactly_the_gates_that_are_run(written, touched, mode) -> None:
+def test_a_decision_waits_for_exactly_the_gates_that_are_run(written, touched, mode, who) -> None:
     """Else a task would wait for ever, or go on without its human."""
     settings = Settings(
         formula="none",
@@ -337,11 +344,13 @@ def test_a_decision_waits_for_exactly_the_gates_that_are_run(written, touched, m
         protect=("secrets/**",),
         merge=MergeSettings(mode=mode),
     )
-    task = a_task(pinned=pin(settings, "b" * 40, "c" * 64), protected=touched)
+    agent, reviewer = who
+    seen = evidence(a_task(protected=touched, agent=agent), reviewer=reviewer)
+    pinned = rules_for(seen, pin(settings, "b" * 40, "c" * 64))
 
-    waits_for = gates_of(evidence(task))
+    waits_for = gates_of(evidence(replace(seen.task, pinned=pinned)))
 
-    asked = asked_of(touched, task.pinned)
-    run = [it for it in with_protected(settings.gates, asked) if Where.CHANGE in it.place.on]
+    asked, gates = asked_of(touched, pinned), as_pinned(settings.gates, pinned.gates)
+    run = [it for it in with_protected(gates, asked) if Where.CHANGE in it.place.on]
     assert [it.name for it in waits_for] == [it.name for it in run]
     assert [it.kind for it in waits_for] == [kind_of(it) for it in run]

@@ -483,3 +483,42 @@ def test_at_the_door_nothing_is_followed(shell):
 
     app.store.close()
     assert (told.code, "it would go on for ever" in told.err) == (1, True)
+
+
+# --- a file as an agent -------------------------------------------------------------------------
+
+
+def test_a_file_is_found_from_the_directory_that_one_stands_in(shell):
+    below = shell.repo / "below"
+    below.mkdir()
+    (below / "agent.sh").write_text("#!/bin/sh\n")
+
+    id = shell.did("task", "create", "x", "Do it", "--agent", "./agent.sh", cwd=below).strip()
+
+    assert re.fullmatch(r"agent\.sh@[0-9a-f]{32}", shell.facts(id)["agent"])
+    assert re.search(r"agent: +agent\.sh \(copy [0-9a-f]{12}\)\n", shell.did("task", "show", id))
+
+
+def test_a_file_that_is_not_there_makes_no_task(shell):
+    answer = shell.run("task", "create", "x", "Do it", "--agent", "./none.sh")
+
+    assert "none.sh cannot be its agent: No such file" in answer.why
+    assert shell.did("task", "list").startswith("no tasks yet")
+
+
+def test_without_a_sandbox_no_file_is_an_agent(shell):
+    config = shell.repo / ".lockgate" / "config.toml"
+    config.write_text(config.read_text() + '[sandbox]\nlevel = "none"\n')
+    shell.git("commit", "--all", "--message", "none")
+    shell.agree()
+    (shell.repo / "agent.sh").write_text("#!/bin/sh\n")
+
+    answer = shell.run("task", "create", "x", "Do it", "--agent", "./agent.sh")
+
+    assert "in the sandbox only" in answer.why
+
+
+def test_an_unknown_agent_is_told_with_how_a_file_is_named(shell):
+    answer = shell.run("task", "create", "x", "Do it", "--agent", "agent.sh")
+
+    assert "--agent ./agent.sh" in answer.why

@@ -15,7 +15,7 @@ def command_harness(agent: AgentSettings) -> Harness:
         install=f"install {agent.command[0]}, or correct command in [agents.{agent.name}]",
         find=partial(_find, agent.command[0]),
         launch=partial(_launch, agent),
-        read=_read,
+        read=read,
         variables=agent.env,
         resumes=bool(agent.resume),
     )
@@ -56,7 +56,7 @@ def _filled(word: str, fields: dict[str, str]) -> str:
     return word
 
 
-def _read(output: str, exit: Exit, now: float) -> Report:
+def read(output: str, exit: Exit, now: float) -> Report:
     """Its exit is all that we know of it, and its last line is for people."""
     return Report(
         failure=unexplained(exit, output, finished=exit.code == 0),

@@ -20,7 +20,7 @@ def find(name: str, search: str | None) -> Found | None:
     if at is None:
         return None
     program = Path(at).resolve()
-    interpreter = _interpreter(program, search)
+    interpreter = interpreter_of(program, search)
     argv = (*interpreter, str(program))
     return Found(argv, shown(Path(argv[0]), program))
 
@@ -53,7 +53,7 @@ def _prefix(file: Path) -> Path:
     return file
 
 
-def _interpreter(program: Path, search: str | None) -> tuple[str, ...]:
+def interpreter_of(program: Path, search: str | None) -> tuple[str, ...]:
     """The first line of a script as arguments, `env` looked up; empty for a native program."""
     with program.open("rb") as file:
         first = file.read(SHEBANG_BYTES).split(b"\n", 1)[0]

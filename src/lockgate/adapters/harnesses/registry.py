@@ -1,15 +1,17 @@
 """Every harness by the name that a configuration has for it: a port's face over small modules."""
 
+import os
 import time
 from collections.abc import Callable
 from importlib import import_module
+from pathlib import Path
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from lockgate.adapters.harnesses.harness import Found, Harness
 from lockgate.core.config.settings import HARNESSES, Settings
-from lockgate.core.model.agents import Exit, Job, Launch, Report
+from lockgate.core.model.agents import Exit, Job, Launch, Report, digest_in
 from lockgate.errors import BadConfig, Unavailable
 
 # Name → module of this package, imported when it is asked for; each has a HARNESS. The names are
@@ -24,36 +26,51 @@ THIRD_PARTIES = "lockgate.harnesses"  # the group of entry points that each name
 
 
 class Registry(Struct, frozen=True):
-    """The Harnesses port. Programs are looked for along `search`, or this process's PATH."""
+    """The Harnesses port. Programs are looked for along `search`, or this process's PATH.
+
+    `copies` is the directory with the files that users named as agents.
+    """
 
     search: str | None = None
     now: Callable[[], float] = time.time
+    copies: Path = Path(os.devnull)
+
+    def keep(self, file: Path) -> str:
+        from lockgate.adapters.harnesses import file_agents  # noqa: PLC0415 - seldom needed
+
+        return file_agents.keep(file, self.copies, self.search)
 
     def missing(self, agent: str, settings: Settings) -> str | None:
-        harness = _harness(agent, settings)
+        harness = self._harness(agent, settings)
         return harness.install if harness.find(self.search) is None else None
 
     def launch(self, agent: str, settings: Settings, job: Job) -> Launch:
-        harness = _harness(agent, settings)
+        harness = self._harness(agent, settings)
         allowed = self.variables(agent, settings)
         given = {name: job.environ[name] for name in allowed if name in job.environ}
         return harness.launch(self._found(agent, harness), replace(job, environ=given))
 
     def can_resume(self, agent: str, settings: Settings) -> bool:
-        return _harness(agent, settings).resumes
+        return self._harness(agent, settings).resumes
 
     def read(self, agent: str, settings: Settings, output: str, exit: Exit) -> Report:
-        return _harness(agent, settings).read(output, exit, self.now())
+        return self._harness(agent, settings).read(output, exit, self.now())
 
     def paths(self, agent: str, settings: Settings) -> tuple[str, ...]:
-        return self._found(agent, _harness(agent, settings)).paths
+        return self._found(agent, self._harness(agent, settings)).paths
 
     def variables(self, agent: str, settings: Settings) -> tuple[str, ...]:
-        return (*_harness(agent, settings).variables, *NETWORK)
+        return (*self._harness(agent, settings).variables, *NETWORK)
 
     def logins(self, agent: str, settings: Settings) -> tuple[str, ...]:
         """Those of them that it logs in by and chooses its model with."""
         return tuple(it for it in self.variables(agent, settings) if it not in NETWORK)
+
+    def _harness(self, agent: str, settings: Settings) -> Harness:
+        if digest_in(agent):
+            module = import_module(f"{__package__}.file_agents")
+            return _checked(agent, module.harness_of(agent, self.copies))
+        return _named(agent, settings)
 
     def _found(self, agent: str, harness: Harness) -> Found:
         found = harness.find(self.search)
@@ -66,7 +83,7 @@ class Registry(Struct, frozen=True):
         return found
 
 
-def _harness(agent: str, settings: Settings) -> Harness:
+def _named(agent: str, settings: Settings) -> Harness:
     if agent in MODULES:
         return _checked(agent, import_module(f"{__package__}.{MODULES[agent]}").HARNESS)
     for own in settings.agents:

@@ -37,7 +37,7 @@ class AgentHome(Struct, frozen=True):
         finally:
             os.close(directory)
 
-    def write(self, files: Mapping[str, str], *, replace: bool) -> None:
+    def write(self, files: Mapping[str, str], *, replace: bool, mode: int = 0o600) -> None:
         """Put each of them there by its relative name; only where it is missing, if so asked."""
         for name, text in files.items():
             *parents, last = _parts(name)
@@ -46,7 +46,7 @@ class AgentHome(Struct, frozen=True):
                 for part in parents:
                     directory = self._entered(directory, part)
                 if replace or not _is_there(directory, last):
-                    self._put(directory, last, text.encode("utf-8", "surrogateescape"))
+                    self._put(directory, last, text.encode("utf-8", "surrogateescape"), mode)
             finally:
                 os.close(directory)
 
@@ -73,10 +73,10 @@ class AgentHome(Struct, frozen=True):
         if os.fstat(directory).st_uid == os.geteuid() != self.owner[0]:
             os.fchown(directory, *self.owner)
 
-    def _put(self, directory: int, name: str, content: bytes) -> None:
+    def _put(self, directory: int, name: str, content: bytes, mode: int) -> None:
         new = f".{secrets.token_hex(8)}.new"
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-        with os.fdopen(os.open(new, flags, 0o600, dir_fd=directory), "wb") as file:
+        with os.fdopen(os.open(new, flags, mode, dir_fd=directory), "wb") as file:
             file.write(content)
             os.fchown(file.fileno(), *self.owner)
         try:
@@ -154,6 +154,7 @@ def lay_out(start: Start, directory: Path, state: Path) -> None:
     home.make()
     home.write(start.launch.files, replace=True)
     home.write(start.launch.kept, replace=False)
+    home.write(start.launch.programs, replace=True, mode=0o700)
     write_once(directory / "spec.json", _spec(start, directory, state))
 
 

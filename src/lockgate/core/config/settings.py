@@ -6,6 +6,7 @@ from enum import StrEnum
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from lockgate.core.model.agents import digest_in
 from lockgate.core.model.dag import TaskDAG
 from lockgate.core.model.gates import (
     CommandGate,
@@ -166,6 +167,11 @@ def protected_paths(settings: Settings) -> tuple[str, ...]:
 
 def known_agents(settings: Settings) -> tuple[str, ...]:
     return (*HARNESSES, *(agent.name for agent in settings.agents), *settings.installed)
+
+
+def runs_bare(settings: Settings, agent: str) -> bool:
+    """Whether this agent is a file, which runs in the sandbox only, and the project has none."""
+    return digest_in(agent) is not None and settings.sandbox.level is SandboxLevel.NONE
 
 
 def programs_in(settings: Settings, agent: str) -> tuple[str, ...]:

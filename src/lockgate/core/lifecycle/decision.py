@@ -3,11 +3,24 @@
 from collections.abc import Iterable
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from lockgate.core.model.agents import digest_in
 from lockgate.core.model.events import Event
 from lockgate.core.model.results import SingleGateResult
 from lockgate.core.model.retry import RetryController
-from lockgate.core.model.task import Actor, Pinned, Role, Seat, Session, Status, Task
+from lockgate.core.model.task import (
+    REVIEWS,
+    Actor,
+    GateKind,
+    GateRef,
+    Pinned,
+    Role,
+    Seat,
+    Session,
+    Status,
+    Task,
+)
 from lockgate.core.text.task_file import Artifacts
 
 # Effects: what the world is asked to do once a decision is on disk; each is safe to do twice.
@@ -176,6 +189,25 @@ class Evidence(Struct, frozen=True, kw_only=True):
     misconfigured: str | None = None  # why base's configuration cannot be taken, if it cannot
     untrusted: str | None = None  # what its repository asks for that no human has agreed to
     agent_missing: str | None = None  # how to install its agent, where it is not there
+    reviewer: str = ""  # who reviews where a file is the worker; empty: no agent is there to do it
+
+
+def rules_for(seen: Evidence, rules: Pinned) -> Pinned:
+    """The rules as this task pins them: a file that works on it does not review its own change."""
+    if digest_in(seen.task.agent) is None:
+        return rules
+    return replace(rules, gates=tuple(_by_another(it, seen.reviewer) for it in rules.gates))
+
+
+def _by_another(gate: GateRef, reviewer: str) -> GateRef:
+    """A review by `reviewer` where the gate names nobody; a human's gate where there is none."""
+    if gate.kind not in REVIEWS or gate.agent:
+        return gate
+    if reviewer:
+        return replace(gate, agent=reviewer)
+    return GateRef(
+        gate.name, GateKind.HUMAN, gate.fail_fast, serial=True, conditional=gate.conditional
+    )
 
 
 class Decision(Struct, frozen=True):

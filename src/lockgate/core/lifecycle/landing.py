@@ -5,7 +5,13 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from lockgate.core.lifecycle.approvals import rejected
-from lockgate.core.lifecycle.decision import Decision, Declined, Evidence, NotifyHuman
+from lockgate.core.lifecycle.decision import (
+    Decision,
+    Declined,
+    Evidence,
+    NotifyHuman,
+    rules_for,
+)
 from lockgate.core.lifecycle.evaluation import dropped_from_train
 from lockgate.core.lifecycle.transition import Arrival, also, arrive, stay
 from lockgate.core.model.events import ChangeLanded, LandingApproved, LandingHeld
@@ -76,7 +82,7 @@ def sent_back(
     declined = _another(seen, change) or _departing(seen)
     if declined:
         return declined
-    rebased = replace(seen.task, pinned=rules)
+    rebased = replace(seen.task, pinned=rules_for(seen, rules))
     return dropped_from_train(replace(seen, task=rebased), feedback)
 
 

@@ -14,6 +14,7 @@ from lockgate.core.lifecycle.decision import (
     EndSessions,
     Evidence,
     MirrorTask,
+    rules_for,
 )
 from lockgate.core.lifecycle.map import gates_of
 from lockgate.core.lifecycle.transition import Arrival, also, arrive, stay
@@ -195,7 +196,7 @@ def repinned(seen: Evidence, rules: Pinned) -> Decision | Declined:
     if rules == old:
         return stay(seen, task)
     kept = tuple(it for it in task.steps_passed if it in rules.steps)
-    given = replace(task, pinned=rules, steps_passed=kept)
+    given = replace(task, pinned=rules_for(seen, rules), steps_passed=kept)
     said = TaskRepinned(
         base_commit=rules.base_commit,
         config_hash=rules.config_hash,

@@ -13,6 +13,7 @@ from lockgate.core.lifecycle.decision import (
     Evidence,
     MirrorTask,
     SpawnAgent,
+    rules_for,
     wants_fresh,
     worker,
 )
@@ -225,7 +226,7 @@ def _counted(seen: Evidence, task: Task, target: Status) -> Task:
     """Which counters a move starts anew."""
     match task.status, target:
         case S.PENDING, S.WORKING | S.CLARIFICATION:
-            return replace(task, pinned=seen.rules, iteration=1, history=())
+            return replace(task, pinned=rules_for(seen, seen.rules), iteration=1, history=())
         case S.STUCK, S.WORKING:
             anew = replace(task, iteration=1, review_round=0, history=(), steps_passed=())
             return _refunded(anew) if seen.actor is Actor.HUMAN else anew

@@ -1,11 +1,36 @@
 """What is said to an agent's program and what is read from it; no program is started here."""
 
+import re
 from collections.abc import Mapping
 from enum import StrEnum
 
 from msgspec import Struct, field
 
 from lockgate.core.model.task import Role
+
+# An agent that is one file of the user's. Its name has the file's name and the digest of its bytes.
+DIGEST = 32  # characters of the SHA-256
+LONGEST_NAME = 40
+_FILE_AGENT = re.compile(r"[A-Za-z0-9._-]+@([0-9a-f]{32})")
+_ODD = re.compile(r"[^A-Za-z0-9._-]")
+
+
+def names_a_file(agent: str) -> bool:
+    """Whether a user who asks for this agent means a file: `./agent.sh`, `/opt/agent`."""
+    return "/" in agent
+
+
+def file_agent(file: str, digest: str) -> str:
+    """The name of the agent that is this file, with the content that has this digest."""
+    plain = _ODD.sub("-", file)[:LONGEST_NAME]
+    return f"{plain or 'agent'}@{digest[:DIGEST]}"
+
+
+def digest_in(agent: str) -> str | None:
+    """The digest in a file agent's name; None for every other agent."""
+    found = _FILE_AGENT.fullmatch(agent)
+    return found[1] if found else None
+
 
 WORKSPACE = "/workspace"  # where every agent finds the checkout it works in or reviews
 AGENT_HOME = "/home/agent"
@@ -35,6 +60,7 @@ class Launch(Struct, frozen=True, kw_only=True):
     stdin: str | None = None
     files: Mapping[str, str] = field(default_factory=dict[str, str])  # in its HOME, written anew
     kept: Mapping[str, str] = field(default_factory=dict[str, str])  # in its HOME, unless there
+    programs: Mapping[str, str] = field(default_factory=dict[str, str])  # as `files`, to be run
     native: str = ""  # the id its program was told to go by, where its output will not say one
 
 

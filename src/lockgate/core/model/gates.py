@@ -6,11 +6,12 @@ from enum import StrEnum
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lockgate.core.model.task import GateKind
+from lockgate.core.model.task import REVIEWS, GateKind, GateRef
 
 PROTECTED = "protected-files"
 CHANGE_CHECK = "change-check"  # what Lockgate itself finds in work that it takes as a change
 APPROVE = "Review and approve this change"
+NO_REVIEWER = "No agent is there to review this change: review it and approve it"
 ATTEMPTS = 3
 TIMEOUT_SECONDS = 600
 
@@ -234,6 +235,17 @@ def with_protected(gates: Sequence[Gate], protected: Sequence[str]) -> tuple[Gat
         return tuple(always if gate is humans[-1] else gate for gate in gates)
     place = Placement(serial=True, on=(Where.CHANGE,))
     return (*gates, HumanGate(PROTECTED, place, "This change touches protected files"))
+
+
+def as_pinned(gates: Sequence[Gate], pinned: Sequence[GateRef]) -> tuple[Gate, ...]:
+    """The gates, with a human's gate in place of each review that the task pinned as a human's."""
+    asked = {it.name for it in pinned if it.kind is GateKind.HUMAN}
+    return tuple(
+        HumanGate(gate.name, replace(gate.place, serial=True), NO_REVIEWER)
+        if kind_of(gate) in REVIEWS and gate.name in asked
+        else gate
+        for gate in gates
+    )
 
 
 def waves(gates: Iterable[Gate]) -> tuple[tuple[Gate, ...], ...]:

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from typing import cast
 
 from lockgate.core.lifecycle.trouble import Trouble
+from lockgate.core.model.agents import digest_in
 from lockgate.core.model.event_log import StoredEvent
 from lockgate.core.model.task import Pinned, Status, Task
 from lockgate.core.text.steering import asked_of
@@ -55,6 +56,12 @@ def one_line(text: str) -> str:
     return " ".join(safe(text).split())
 
 
+def agent_text(agent: str) -> str:
+    """Its name; of one that is a file, with as much of the digest as tells it from others."""
+    digest = digest_in(agent)
+    return f"{agent.partition('@')[0]} (copy {digest[:SHORT]})" if digest else one_line(agent)
+
+
 def error_text(what: str, why: str, fix: str) -> str:
     return f"{one_line(what)}: {safe(why).strip()}\n  {one_line(fix)}"
 
@@ -87,7 +94,7 @@ def task_text(view: TaskView, where: str, more: Iterable[tuple[str, str]] = ()) 
         ("branch", one_line(task.branch)),
         ("status", _standing(task)),
         ("phase", type(task.phase).__name__ if task.phase else "none yet"),
-        ("agent", one_line(task.agent)),
+        ("agent", agent_text(task.agent)),
         ("priority", str(task.priority)),
         ("depends on", ", ".join(task.depends_on) or "nothing"),
         ("counters", _counters(task)),
@@ -129,7 +136,7 @@ def status_text(pid: int | None, seen: Overview, troubles: Mapping[str, Trouble]
     lines.append(f"tasks: {', '.join(counts) or 'none'}")
     lines.append(f"agents at work: {len(seen.alive)}")
     lines += [
-        f"  {it.id} ({it.role}, {one_line(it.agent)}, {_when(it.started)})" for it in seen.alive
+        f"  {it.id} ({it.role}, {agent_text(it.agent)}, {_when(it.started)})" for it in seen.alive
     ]
     lines += [f"cannot go on: {lane}: {one_line(it.why)}" for lane, it in troubles.items()]
     waiting = len(seen.humans) + len(seen.lanes) + len(seen.untrusted)

@@ -32,6 +32,7 @@ from lockgate.ports import (
     candidate_of,
 )
 from lockgate.services.task.sessions import Attendance, Place
+from lockgate.services.task.tasks import must_be_enclosed
 
 # Where an agent works: the task's clone, or a clean checkout of the change, with its papers.
 
@@ -115,6 +116,7 @@ class Spawner(Struct, frozen=True, kw_only=True):
         project = self.store.project(task.project)
         settings = self.configuration.allowed_for(task, project)
         self._must_be_there(_agent(task, spawn), settings)
+        must_be_enclosed(_agent(task, spawn), settings, f"the agent of {task.id} was not started")
         if self._ended_older(task, spawn):
             return self.clock.now() + MOMENT
         native = self._native(task, spawn, settings)

@@ -19,6 +19,7 @@ from lockgate.core.model.gates import (
     MultipassReviewGate,
     ParallelReviewGate,
     Where,
+    as_pinned,
     kind_of,
     waves,
     with_protected,
@@ -321,7 +322,9 @@ def _next_gates(it: Evaluation, applies: Callable[[Evaluation, Gate], bool]) -> 
     """Those of a change that have not passed on it, up to the first review that is asked for."""
 
     def until_review() -> Iterator[Gate]:
-        for gate in with_protected(it.settings.gates, asked_of(it.protected, it.candidate.rules)):
+        rules = it.candidate.rules
+        gates = as_pinned(it.settings.gates, rules.gates if rules else ())
+        for gate in with_protected(gates, asked_of(it.protected, rules)):
             if Where.CHANGE not in gate.place.on or gate.name in it.passed:
                 continue
             if kind_of(gate) in REVIEWS and applies(it, gate):

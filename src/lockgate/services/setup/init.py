@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from lockgate.core.config.baseline import Baseline
 from lockgate.core.config.settings import SandboxLevel, Settings
+from lockgate.core.model.agents import names_a_file
 from lockgate.errors import Refused
 from lockgate.ports import Configuration, Harnesses, Project, Repository, Store, TaskFilter
 from lockgate.services.task.callers import Caller, must_be_human
@@ -113,7 +114,7 @@ class Readiness(Struct, frozen=True):
         self._must_be_configured(project)
         settings = self.configuration.allowed_of(project)
         name = agent or settings.project.agent
-        how = self.harnesses.missing(name, settings)
+        how = None if names_a_file(name) else self.harnesses.missing(name, settings)
         if how:
             raise Refused(WHAT, why=f"agent {name} is not installed", fix=how)
         why = self.trouble() if settings.sandbox.level is SandboxLevel.AUTO else None

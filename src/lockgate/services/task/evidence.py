@@ -6,6 +6,7 @@ from msgspec import Struct
 
 from lockgate.core.config.settings import known_agents
 from lockgate.core.lifecycle.decision import Evidence, MirrorTask
+from lockgate.core.model.agents import digest_in
 from lockgate.core.model.secrets import Hide, as_it_is, hiding
 from lockgate.core.model.task import Actor, Pinned, Role, Session, Status, Task, TaskId
 from lockgate.core.text.task_file import (
@@ -80,6 +81,7 @@ class Witness(Struct, frozen=True, kw_only=True):
             misconfigured=misconfigured,
             untrusted=untrusted,
             agent_missing=self._agent_missing(task, project, rules) if starts else None,
+            reviewer=self._reviewer(task, project, rules),
             now=self.clock.now(),
             actor=caller.actor,
             session=caller.session,
@@ -114,9 +116,20 @@ class Witness(Struct, frozen=True, kw_only=True):
         """Of its worker and its reviewers; one that nobody knows is the spawner's to tell of."""
         settings = self.configuration.settings_at(project, rules.base_commit)
         named = (task.agent, *(gate.agent for gate in rules.gates if gate.agent))
-        known = [it for it in named if it in known_agents(settings)]
+        known = [it for it in named if it in known_agents(settings) or digest_in(it)]
         missing = (self.harnesses.missing(it, settings) for it in known)
         return next((how for how in missing if how), None)
+
+    def _reviewer(self, task: Task, project: Project, rules: Pinned) -> str:
+        """The project's own agent, where a file works on the task and that agent is installed."""
+        if digest_in(task.agent) is None or not rules.base_commit:
+            return ""
+        settings = self.configuration.settings_at(project, rules.base_commit)
+        return (
+            ""
+            if self.harnesses.missing(settings.project.agent, settings)
+            else (settings.project.agent)
+        )
 
     def _artifacts(
         self, canonical: TaskText, session: Session | None, hide: Hide

@@ -8,15 +8,25 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lockgate.core.config.settings import known_agents
+from lockgate.core.config.settings import Settings, known_agents, runs_bare
 from lockgate.core.lifecycle import records
 from lockgate.core.lifecycle.decision import Decision, Evidence, MirrorTask
 from lockgate.core.lifecycle.records import Unacceptable
+from lockgate.core.model.agents import names_a_file
 from lockgate.core.model.task import Actor, Status, Task, TaskId
 from lockgate.core.text.markdown import closer
 from lockgate.core.text.task_file import BrokenFrontmatter, Missing, Readable, Unreadable, count_in
 from lockgate.errors import Refused
-from lockgate.ports import Chance, Clock, Configuration, Project, Repository, Store, TaskFiles
+from lockgate.ports import (
+    Chance,
+    Clock,
+    Configuration,
+    Harnesses,
+    Project,
+    Repository,
+    Store,
+    TaskFiles,
+)
 from lockgate.services.task.callers import (
     HUMAN,
     Caller,
@@ -47,6 +57,7 @@ class Tasks(Struct, frozen=True, kw_only=True):
     coordinator: Coordinator
     repository: Repository
     configuration: Configuration
+    harnesses: Harnesses
     clock: Clock
     chance: Chance
 
@@ -118,14 +129,19 @@ class Tasks(Struct, frozen=True, kw_only=True):
         accept(records.check_summary(summary), what)
 
     def _agent(self, project: Project, name: str | None) -> str:
+        """A file is copied now: what is done to it later does not concern this task."""
         settings = self.configuration.settings_of(project)
         known = known_agents(settings)
         if name is None or name in known:
             return name or settings.project.agent
+        if names_a_file(name):
+            agent = self.harnesses.keep(Path(name))
+            must_be_enclosed(agent, settings, "the task was not created")
+            return agent
         raise Refused(
             "the task was not created",
             why=f"no agent is called {name!r}",
-            fix=f"use one of {', '.join(known)}, or add [agents.NAME] to the configuration",
+            fix=f"use one of {', '.join(known)}, or a file: --agent ./{name}",
         )
 
     def check_branch(self, project: Project, branch: str, what: str) -> None:
@@ -137,6 +153,15 @@ class Tasks(Struct, frozen=True, kw_only=True):
             )
         branches = Branches(self.store, self.repository, self.configuration)
         accept(branches.problem(project, branch), what)
+
+
+def must_be_enclosed(agent: str, settings: Settings, what: str) -> None:
+    if runs_bare(settings, agent):
+        raise Refused(
+            what,
+            why='a file runs as an agent in the sandbox only, and [sandbox] level is "none" here',
+            fix="add [agents.NAME] with its command to .lockgate/config.toml, then: lockgate trust",
+        )
 
 
 def accept(problem: Unacceptable | None, what: str) -> None:

@@ -7,7 +7,7 @@ from lockgate.core.model.task import Status, Task
 from lockgate.core.text.markdown import sections
 from lockgate.core.text.steering import told_of, unseen
 from lockgate.faces.cli.look.follow import follow
-from lockgate.faces.cli.operate.tasks import read_context
+from lockgate.faces.cli.operate.tasks import AGENT_HELP, agent_here, read_context
 from lockgate.faces.cli.output import app, echo, here, json_option, note_idle, show, wake
 from lockgate.faces.words import task as words
 from lockgate.services.task.tasks import NewTask
@@ -65,7 +65,7 @@ def _to_answer(it: App, task: Task) -> list[str]:
 
 @click.command()
 @click.argument("summary")
-@click.option("--agent", help="Which agent works on it; default: the project's.")
+@click.option("--agent", help=AGENT_HELP)
 @click.option("--context", metavar="FILE|-", help="What the agent must know; - reads stdin.")
 @click.option("--branch", help="Default: made of the summary.")
 @click.option("--no-wait", is_flag=True, help="Print the task's id and leave it to its agent.")
@@ -94,14 +94,17 @@ def run(
         branch=branch or ready.branch_for(project, summary),
         summary=summary,
         context=read_context(context),
-        agent=agent,
+        agent=agent_here(agent),
     )
     task = it.tasks.create(project, asked, it.caller)
     wake()
     if no_wait:
         show(task_facts(task), task.id, as_json=as_json)
         return
-    echo(f"{task.id}: branch {words.one_line(task.branch)}, agent {task.agent}", err=True)
+    echo(
+        f"{task.id}: branch {words.one_line(task.branch)}, agent {words.agent_text(task.agent)}",
+        err=True,
+    )
     task = follow(it, task.id, quietly=as_json)
     show(task_facts(task), ending_text(it, task), as_json=as_json)
     passed = task.status is Status.REVIEWING and not (task.held or task.troubled)

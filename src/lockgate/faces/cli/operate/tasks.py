@@ -8,6 +8,7 @@ import click
 
 from lockgate.core.lifecycle.moves import Move
 from lockgate.core.lifecycle.records import MAX_CONTEXT
+from lockgate.core.model.agents import names_a_file
 from lockgate.core.model.task import Status
 from lockgate.errors import Refused
 from lockgate.faces.cli.choices import StatusChoice
@@ -16,13 +17,14 @@ from lockgate.services.task.tasks import NewTask
 from lockgate.services.task.views import task_facts
 
 MOST_BYTES = 4 * MAX_CONTEXT + 4  # of a text that is longer than allowed, in any alphabet
+AGENT_HELP = "Which agent works on it: a name, or a file like ./agent.sh; default: the project's."
 ID = click.argument("name", metavar="[ID]", required=False)
 
 
 @click.command()
 @click.argument("branch")
 @click.argument("summary")
-@click.option("--agent", help="Which agent works on it; default: the project's.")
+@click.option("--agent", help=AGENT_HELP)
 @click.option("--priority", default=3, show_default=True, help="1 is first, 5 is last.")
 @click.option("--depends-on", "depends_on", multiple=True, metavar="ID", help="Wait for this task.")
 @click.option("--context", metavar="FILE|-", help="What the agent must know; - reads stdin.")
@@ -45,7 +47,7 @@ def create(
         branch=branch,
         summary=summary,
         context=read_context(context),
-        agent=agent,
+        agent=agent_here(agent),
         priority=priority,
         depends_on=depends_on,
         auto_start=not no_start,
@@ -129,6 +131,13 @@ def _move(name: str | None, asked: Move, *, as_json: bool) -> None:
     it = app()
     id = named(it, name)
     show_moved(it, it.signals.move(id, asked, it.caller), as_json=as_json)
+
+
+def agent_here(agent: str | None) -> str | None:
+    """A name as it is; a file by its whole path, from the directory that the user stands in."""
+    if agent is None or not names_a_file(agent):
+        return agent
+    return str(here() / Path(agent).expanduser())
 
 
 def read_context(source: str | None) -> str:
