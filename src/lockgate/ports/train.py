@@ -32,6 +32,13 @@ class Load(Struct, frozen=True):
     message: str  # subject, empty line, what is worth saying
 
 
+class Span(Struct, frozen=True):
+    """A change by itself: what is in `commit` and was not in `base`, on which the work began."""
+
+    base: Commit
+    commit: Commit
+
+
 def _unchecked() -> None:
     """Where no other orchestrator can be."""
 
@@ -103,8 +110,12 @@ class Yard(Protocol):
         """Let go of every candidate of this target but these."""
         ...
 
-    def overlap(self, project: Project, one: Commit, other: Commit) -> tuple[str, ...]:
-        """The files in which these two would not merge with each other."""
+    def overlap(self, project: Project, one: Span, other: Span) -> tuple[str, ...]:
+        """The files in which these two changes would not merge with each other.
+
+        What either of them was built on is not part of it: a conflict of one change with the
+        target is not a conflict with another change that was begun on a newer target.
+        """
         ...
 
     def note(self, project: Project, commit: Commit, text: str) -> None:

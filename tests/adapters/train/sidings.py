@@ -14,7 +14,7 @@ from lockgate.core.config.settings import MergeStrategy
 from lockgate.core.model.task import TaskId
 from lockgate.core.train.model import Built, Commit, Conflict
 from lockgate.ports import Project
-from lockgate.ports.train import Load, Target
+from lockgate.ports.train import Load, Span, Target
 from tests.adapters.workshop import asked, git
 
 Files = Mapping[str, str | None]  # None takes a file away
@@ -85,6 +85,11 @@ class Siding:
             git(work, "add", "--all", "--force")
             git(work, "commit", "--quiet", "--allow-empty", "--message", f"{task} {number}")
         return self.taken(task, work)
+
+    def overlap(self, one: Commit, other: Commit, *bases: Commit) -> tuple[str, ...]:
+        """Of two changes that were begun on these commits, or on main."""
+        first, second = bases or (self.main, self.main)
+        return self.yard.overlap(self.project, Span(first, one), Span(second, other))
 
     def taken(self, task: str, work: Path) -> Load:
         commit = told(work, "rev-parse", "HEAD")

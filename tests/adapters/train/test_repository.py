@@ -226,7 +226,7 @@ def test_a_missing_commit_is_said(siding) -> None:
     with pytest.raises(Unavailable, match="was not looked up"):
         siding.build(onto=Commit("1" * 40))
     with pytest.raises(Unavailable, match="was not merged"):
-        siding.yard.overlap(siding.project, siding.main, Commit("1" * 40))
+        siding.overlap(siding.main, Commit("1" * 40))
 
 
 @pytest.mark.parametrize("words", ["", "a\0b \ud800\n", "ü" * 200_000])
@@ -251,8 +251,31 @@ def test_a_conflict_names_the_task_and_its_files(siding, by) -> None:
 
     assert siding.build(fine, clash, by=by) == Conflict(TaskId("t2"), files=("a.txt",))
     assert siding.build(clash, both, by=by) == Conflict(TaskId("t3"), files=("ö ü.txt",))
-    assert siding.yard.overlap(siding.project, fine.commit, clash.commit) == ("a.txt",)
-    assert siding.yard.overlap(siding.project, fine.commit, both.commit) == ()
+    assert siding.overlap(fine.commit, clash.commit) == ("a.txt",)
+    assert siding.overlap(fine.commit, both.commit) == ()
+
+
+def test_a_change_on_a_newer_target_is_not_blamed_for_an_older_ones_conflict(siding) -> None:
+    """The older one conflicts with the target in a.txt; the newer one only begins there."""
+    begun = siding.main
+    old = siding.change("t1", {"a.txt": "ONE\ntwo\nthree\n"})
+    moved = siding.user_pushes_main({"a.txt": "Eins\ntwo\nthree\n"})
+    new = siding.change("t2", {"c.txt": "c\n"})
+    beside = siding.change("t3", {"a.txt": "Eins\ntwo\nthree\n" + "and\n" * 9})
+    same = siding.change("t4", {"a.txt": "Uno\ntwo\nthree\n"})
+
+    assert isinstance(siding.build(old), Conflict)
+    assert siding.overlap(old.commit, new.commit, begun, moved) == ()
+    assert siding.overlap(new.commit, old.commit, moved, begun) == ()
+    assert siding.overlap(old.commit, beside.commit, begun, moved) == ()
+    assert siding.overlap(old.commit, same.commit, begun, moved) == ("a.txt",)
+
+
+def test_a_change_that_goes_on_from_another_does_not_conflict_with_it(siding) -> None:
+    first = siding.change("t1", {"a.txt": "ONE\ntwo\nthree\n"})
+    second = siding.change("t2", {"a.txt": "ONE AND A HALF\ntwo\nthree\n"}, on=first.commit)
+
+    assert siding.overlap(first.commit, second.commit) == ()
 
 
 def _mode(root: Path, name: str, mode: int) -> None:
@@ -387,13 +410,13 @@ def test_a_change_that_shares_no_history_does_not_merge(siding, by) -> None:
     load = siding.taken("t1", work)
 
     assert siding.build(load, by=by) == Conflict(TaskId("t1"))
-    assert siding.yard.overlap(siding.project, siding.main, load.commit) == ()
+    assert siding.overlap(siding.main, load.commit) == ()
 
 
 def test_a_conflict_in_very_many_files_names_some(siding) -> None:
     loads = [siding.change(it, {f"f{n}": it for n in range(60)}) for it in ("t1", "t2")]
 
-    found = siding.yard.overlap(siding.project, loads[0].commit, loads[1].commit)
+    found = siding.overlap(loads[0].commit, loads[1].commit)
 
     assert len(found) == 50
 

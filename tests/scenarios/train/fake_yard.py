@@ -31,7 +31,7 @@ from lockgate.ports import (
     Project,
     Target,
 )
-from lockgate.ports.train import ANYBODY
+from lockgate.ports.train import ANYBODY, Span
 from lockgate.services.gates.runner import GateRunner
 from lockgate.services.task.projects import BaseConfiguration
 from lockgate.services.train.control import Queueing
@@ -109,7 +109,7 @@ class FakeYard:
     ) -> Built | Conflict:
         front = onto
         for load in loads:
-            files = self.overlap(target.project, front, load.commit)
+            files = self._clash(front, load.commit)
             if files:
                 return Conflict(load.task, files=files)
             if self.adds_nothing:
@@ -142,7 +142,10 @@ class FakeYard:
     def prune(self, target: Target, keep: Sequence[Commit]) -> None:
         self.kept = keep
 
-    def overlap(self, project: Project, one: Commit, other: Commit) -> tuple[str, ...]:
+    def overlap(self, project: Project, one: Span, other: Span) -> tuple[str, ...]:
+        return self._clash(one.commit, other.commit)
+
+    def _clash(self, one: Commit, other: Commit) -> tuple[str, ...]:
         pairs = (sorted(it) for it in self.clashing)
         a, b = self.content[one], self.content[other]
         return tuple(f"{x}{y}.txt" for x, y in pairs if (x in a and y in b) or (y in a and x in b))

@@ -19,7 +19,7 @@ from lockgate.adapters.workspaces.repositories import Repositories, writing
 from lockgate.core.config.settings import MergeStrategy
 from lockgate.core.train.model import Commit, Conflict, Tree
 from lockgate.errors import Unavailable
-from lockgate.ports.train import Load, Target
+from lockgate.ports.train import Load, Span, Target
 
 # Merging two commits of a bare repository, without a work tree.
 
@@ -199,9 +199,19 @@ def put_all(
     return front
 
 
-def clash(repos: Repositories, one: Commit, other: Commit) -> tuple[str, ...]:
-    """The files in which these two do not merge."""
-    found = merged(repos.judge, one, other)
+def clash(repos: Repositories, one: Span, other: Span) -> tuple[str, ...]:
+    """The files in which these two do not merge, each put onto the other by itself as well."""
+    found = merged(repos.judge, one.commit, other.commit)
+    if not isinstance(found, Clash):
+        return ()
+    onto_one, onto_other = _replayed(repos, other, one), _replayed(repos, one, other)
+    return tuple(it for it in found.files if it in onto_one and it in onto_other)
+
+
+def _replayed(repos: Repositories, change: Span, onto: Span) -> tuple[str, ...]:
+    """The files in which what this change did to its base cannot be done to the other commit."""
+    tree = facts_of(repos.judge, onto.commit).tree
+    found = merged(repos.judge, _stand_in(repos, tree, change.base), change.commit)
     return found.files if isinstance(found, Clash) else ()
 
 
@@ -259,10 +269,13 @@ def _moved(repos: Repositories, front: Front, step: Replayed) -> Merged | Clash:
     """What the commit did to its parent is done to the front: a merge whose base is the parent."""
     if not step.parent:
         return Clash()
-    facts = Facts(front.facts.tree, 0)
+    return merged(repos.judge, _stand_in(repos, front.facts.tree, step.parent), step.commit)
+
+
+def _stand_in(repos: Repositories, tree: Tree, parent: Commit) -> Commit:
+    """A commit with this tree on that parent, so that git takes the parent as the merge's base."""
     author = f"author {_US} 0 +0000"
-    stand_in = _committed(repos, facts, (step.parent,), (author,), "lockgate\n")
-    return merged(repos.judge, stand_in.commit, step.commit)
+    return _committed(repos, Facts(tree, 0), (parent,), (author,), "lockgate\n").commit
 
 
 def _rewritten(repos: Repositories, front: Front, found: Merged, step: Replayed) -> Front:

@@ -13,7 +13,7 @@ from lockgate.adapters.workspaces.repositories import Repositories, repositories
 from lockgate.core.config.settings import MergeStrategy
 from lockgate.core.train.model import Built, Commit, Conflict
 from lockgate.ports import Arrived, Elsewhere, InTheWay, Leave, Load, Project, Target
-from lockgate.ports.train import ANYBODY
+from lockgate.ports.train import ANYBODY, Span
 
 # The evidence beside a landed commit, as a git note in the user's repository.
 
@@ -110,7 +110,7 @@ class GitYard:
         if repos.judge.is_dir():
             unmark(repos, target, (*keep, *targets.seen(target)))
 
-    def overlap(self, project: Project, one: Commit, other: Commit) -> tuple[str, ...]:
+    def overlap(self, project: Project, one: Span, other: Span) -> tuple[str, ...]:
         return clash(self._of(project), one, other)
 
     def note(self, project: Project, commit: Commit, text: str) -> None:

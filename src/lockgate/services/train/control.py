@@ -16,7 +16,7 @@ from lockgate.errors import Unavailable
 from lockgate.ports import Project, Repository, TaskFilter
 from lockgate.services.task.callers import Caller, must_be_human
 from lockgate.services.task.coordinator import Coordinator
-from lockgate.services.train.view import Train, TrainView
+from lockgate.services.train.view import Train, TrainView, span
 
 LIVE = frozenset({Status.WORKING, Status.AGENT_REVIEW, Status.REVIEWING, Status.STUCK})
 MOST = 50  # live changes that a forecast looks at
@@ -151,10 +151,11 @@ class Queueing(Struct, frozen=True):
 
     def _overlap(self, project: Project, one: Task, other: Task) -> tuple[str, ...]:
         """Nothing where git cannot tell: a forecast is no promise."""
-        if not (one.candidate and other.candidate):
+        this, that = span(one), span(other)
+        if not (this and that):
             return ()
         try:
-            return self.view.yard.overlap(project, Commit(one.candidate), Commit(other.candidate))
+            return self.view.yard.overlap(project, this, that)
         except Unavailable:
             return ()
 

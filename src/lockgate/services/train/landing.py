@@ -17,7 +17,7 @@ from lockgate.core.train.model import Built, Commit, Conflict, Drop, Land, SetAs
 from lockgate.errors import TurnDeclined
 from lockgate.ports import Arrived, Elsewhere, InTheWay, Landing, Leave
 from lockgate.services.task.coordinator import Coordinator
-from lockgate.services.train.view import Train, TrainView
+from lockgate.services.train.view import Train, TrainView, span
 
 RESULTS = 1000
 
@@ -102,12 +102,12 @@ class Lander(Struct, frozen=True):
         """Whose changes it is that this one does not merge with."""
         mine = self.view.store.load(conflict.task)
         known = (*self.view.waiting(mine.project), *self.view.landed_last(mine.project))
-        there = [it for it in known if it.id != mine.id and it.candidate]
-        project = train.target.project
+        there = [it for it in known if it.id != mine.id]
+        project, own = train.target.project, span(mine)
 
         def overlaps(other: Task) -> bool:
-            one, two = Commit(mine.candidate), Commit(other.candidate)
-            return bool(self.view.yard.overlap(project, one, two))
+            its = span(other)
+            return bool(own and its and self.view.yard.overlap(project, own, its))
 
         return replace(conflict, others=tuple(it.id for it in there if overlaps(it)))
 

@@ -7,8 +7,9 @@ from msgspec import Struct
 from lockgate.core.config.settings import MergeMode, MergeTarget, Settings
 from lockgate.core.model.task import Pinned, ProjectId, Status, Task, TaskId
 from lockgate.core.train.entries import Waits, entries, since
-from lockgate.core.train.model import Built, Queue, Tree
+from lockgate.core.train.model import Built, Commit, Queue, Tree
 from lockgate.ports import Configuration, Project, Store, Target, TaskFilter, TrainLog, Yard
+from lockgate.ports.train import Span
 
 BATCH = 1000
 RECENT = 20  # landed changes that a conflict may be with
@@ -27,6 +28,13 @@ class Train(Struct, frozen=True, kw_only=True):
     @property
     def name(self) -> str:
         return self.target.name
+
+
+def span(task: Task) -> Span | None:
+    """Its change by itself; None where it has none yet."""
+    if not (task.candidate and task.pinned):
+        return None
+    return Span(Commit(task.pinned.base_commit), Commit(task.candidate))
 
 
 class TrainView(Struct, frozen=True):
