@@ -19,7 +19,7 @@ INTERRUPTED = 130
 
 
 def main() -> None:
-    argv = sys.argv[1:] or BOARD
+    argv = client.json_last(sys.argv[1:] or BOARD)
     if argv == ["--version"]:  # as click says it, which takes long to load
         sys.stdout.write(f"lockgate, version {__version__}\n")
         return
@@ -38,7 +38,7 @@ def _is_hot(argv: list[str]) -> bool:
     """Where a session's socket is named, nothing else is there to ask."""
     if os.environ.get("LOCKGATE_SOCKET"):
         return True
-    alone = os.environ.get("LOCKGATE_NO_ORCHESTRATOR")
+    alone = os.environ.get("LOCKGATE_NO_ORCHESTRATOR") or os.environ.get("_LOCKGATE_COMPLETE")
     asks = any(argv[: len(it)] == it for it in HOT) and "--help" not in argv
     return asks and not alone and not _judges_for_ci(argv)
 

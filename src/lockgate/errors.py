@@ -1,9 +1,28 @@
 """Every error a person must act on, in three parts: what did not happen, why, what to do."""
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # the shortest commands load this, and need none of the model
     from lockgate.core.model.task import AgentPhase
+
+ENOUGH = 3  # words that a suggestion names
+LIKE = 0.65  # how similar two words are that may have been mixed up
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """A sentence with the words that are like this one, the likeliest first; empty for none."""
+    from difflib import SequenceMatcher  # noqa: PLC0415 - only who mistypes waits for it
+
+    def likeness(other: str) -> float:
+        """By as much of a longer word as was typed: a task's id ends in letters of chance."""
+        inside = 1.0 if len(word) > 1 and word in other else 0.0
+        begins = SequenceMatcher(None, word, other[: len(word) + 1]).ratio()
+        return max(inside, begins, SequenceMatcher(None, word, other).ratio())
+
+    found = sorted(((likeness(it), it) for it in known), key=lambda it: (-it[0], it[1]))
+    best = [repr(it) for like, it in found[:ENOUGH] if like >= LIKE]
+    return f"Did you mean {' or '.join(best)}?" if best else ""
 
 
 class LockgateError(Exception):
@@ -19,8 +38,15 @@ class LockgateError(Exception):
 
 
 class NoSuchTask(LockgateError):
-    def __init__(self, name: str, *, why: str = "no task has an id that begins so") -> None:
-        super().__init__(f"task {name!r} was not found", why=why, fix="lockgate task list")
+    """`known` are the ids that the user may have meant."""
+
+    def __init__(self, name: str, *, why: str = "", known: Iterable[str] = ()) -> None:
+        meant = did_you_mean(name, known)
+        super().__init__(
+            f"task {name!r} was not found",
+            why=why or f"no task's id starts with {name!r}",
+            fix=f"{meant} See: lockgate task list" if meant else "lockgate task list",
+        )
 
 
 class Refused(LockgateError):

@@ -17,13 +17,20 @@ def call(argv: list[str]) -> int | None:
     inside = os.environ.get("LOCKGATE_SOCKET")
     path = inside or os.path.join(_home(), "door.sock")  # noqa: PTH118 - pathlib is slow to load
     try:
-        argv, text = _with_input(argv, inside=bool(inside))
+        argv, text = _with_input(json_last(argv), inside=bool(inside))
         code, printed = _exchange(path, _packed(argv, text))
     except OSError as error:
         return _fail(f"{error.filename or path}: {error.strerror}") if inside else None
     if code is None and (inside or printed):
         return _fail("the connection ended before an answer came")
     return code
+
+
+def json_last(argv: list[str]) -> list[str]:
+    """The same command with a `--json` in front of it behind it; without a command, the board's."""
+    if argv[:1] != ["--json"] or "--" in argv:
+        return argv
+    return [*(argv[1:] or ["task", "list"]), "--json"]
 
 
 def _home() -> str:

@@ -64,6 +64,7 @@ class InTheWay(Struct, frozen=True):
 
     why: str
     files: tuple[str, ...] = ()
+    tree: str = ""  # the work tree that they are in
 
 
 ANYBODY = Leave()

@@ -59,9 +59,11 @@ def test_help_names_every_option(path, capsys):
         assert all(name in shown for name in (*option.opts, *option.secondary_opts)), option.opts
 
 
-# These tell a story as it happens, or give the terminal away.
+# These tell a story as it happens, give the terminal away, or print a shell's script.
 GROUPS = {("task",), ("gate",), ("queue",), ("review",), ("step",)}
-WITHOUT_FACTS = GROUPS | {("demo",), ("up",), ("open",), ("takeover",), ("task", "attach")}
+WITHOUT_FACTS = GROUPS | {
+    *(("demo",), ("up",), ("open",), ("takeover",), ("task", "attach"), ("completion",)),
+}
 
 
 @pytest.mark.parametrize("path", [it for it in COMMANDS if it not in WITHOUT_FACTS], ids=" ".join)
@@ -254,11 +256,117 @@ def test_a_refusal_has_three_parts_and_the_same_exit_code_in_json(shell, argv, c
     assert error["what"] in said.err
 
 
-def test_json_before_the_command_says_where_it_goes(shell):
-    answer = shell.run("--json", "task", "list")
+@pytest.mark.parametrize(
+    "argv",
+    [("--json", "task", "show", "ID"), ("task", "--json", "show", "ID"), ("--json", "status")],
+    ids=" ".join,
+)
+def test_json_may_stand_before_the_command(shell, argv):
+    id = shell.create()
+    before = [id if it == "ID" else it for it in argv]
+    after = [*(it for it in before if it != "--json"), "--json"]
 
-    assert answer.code == 2
-    assert "--json goes after the command" in answer.facts["error"]["why"]
+    assert shell.run(*before).facts == shell.run(*after).facts
+    assert shell.program(*before).facts == shell.run(*after).facts
+
+
+def test_json_alone_is_the_boards(shell):
+    id = shell.create()
+
+    assert [it["id"] for it in shell.program("--json").facts["tasks"]] == [id]
+
+
+def test_a_command_that_has_no_json_says_so_wherever_that_stands(shell):
+    for argv in (("--json", "up"), ("up", "--json")):
+        answer = shell.run(*argv)
+        assert answer.code == 2
+        assert "--json" in answer.facts["error"]["why"]
+
+
+@pytest.mark.parametrize(
+    ("argv", "meant"),
+    [
+        (("tsk", "list"), "'task'"),
+        (("task", "crate"), "'create'"),
+        (("create", "x", "y"), "'task create'"),
+        (("task", "list", "--statsu", "working"), "'--status'"),
+        (("task", "list", "--status", "wroking"), "'working'"),
+        (("task", "create", "x", "y", "--agent", "cloude"), "'claude'"),
+        (("task", "show", "fix-lgoin"), "'fix-login-"),
+        (("task", "show", "login"), "'fix-login-"),
+    ],
+    ids=lambda it: " ".join(it) if isinstance(it, tuple) else it,
+)
+def test_what_was_mistyped_is_told_with_what_may_be_meant(shell, argv, meant):
+    shell.create("fix-login")
+
+    said = shell.run(*argv).why.replace(
+        "mean --status", "mean '--status'"
+    )  # an older click's words
+    assert f"Did you mean {meant}" in said
+
+
+@pytest.mark.parametrize("argv", [("xyzzy",), ("task", "show", "xyzzy")], ids=" ".join)
+def test_nothing_is_suggested_for_what_is_like_nothing(shell, argv):
+    shell.create("fix-login")
+
+    assert "Did you mean" not in shell.run(*argv).why
+
+
+@pytest.mark.parametrize("kind", ["bash", "zsh", "fish"])
+def test_each_shell_gets_a_script_that_calls_us(shell, kind):
+    assert f"_LOCKGATE_COMPLETE={kind}_complete" in shell.program("completion", kind).out
+
+
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [
+        (["lockgate", "ta"], ["takeover", "task"]),
+        (["lockgate", "task", "wh"], ["why"]),
+        (["lockgate", "task", "why", "fix"], ["ID"]),
+        (["lockgate", "approve", ""], ["ID"]),
+        (["lockgate", "task", "show", "--js"], ["--json"]),
+        (["lockgate", "completion", "z"], ["zsh"]),
+    ],
+    ids=" ".join,
+)
+def test_a_shell_is_offered_commands_options_and_ids(shell, words, offered):
+    id = shell.create("fix-login")
+    asked = {
+        "COMP_WORDS": " ".join(words),
+        "COMP_CWORD": str(len(words) - 1),
+        "_LOCKGATE_COMPLETE": "bash_complete",
+    }
+
+    said = shell.program(env=asked).out.splitlines()
+
+    assert said == [f"plain,{id if it == 'ID' else it}" for it in offered]
+
+
+def test_a_session_is_offered_its_own_task_alone(shell):
+    id, _other = shell.create("fix-login"), shell.create("fix-logout")
+    shell.bring(id, Status.WORKING)
+    asked = {
+        "COMP_WORDS": "lockgate task show fix",
+        "COMP_CWORD": "3",
+        "_LOCKGATE_COMPLETE": "bash_complete",
+    }
+
+    said = shell.program(env=asked, token=shell.begin(id, Role.WORKER)).out.splitlines()
+
+    assert said == [f"plain,{id}"]
+
+
+def test_outside_a_repository_no_id_is_offered_and_nothing_is_said(shell, tmp_path):
+    asked = {
+        "COMP_WORDS": "lockgate approve ",
+        "COMP_CWORD": "2",
+        "_LOCKGATE_COMPLETE": "bash_complete",
+    }
+
+    answer = shell.program(env=asked, cwd=tmp_path)
+
+    assert (answer.out.strip(), answer.err) == ("", "")
 
 
 @pytest.mark.parametrize("argv", [("task", "list"), ("task", "list", "--json")], ids=" ".join)
@@ -544,6 +652,24 @@ def test_init_on_a_detached_head_with_no_usual_base_names_no_empty_one(plain):
 
 
 # --- the walk -----------------------------------------------------------------------------------
+
+
+def test_a_change_that_passed_its_gates_is_led_to_the_queue_and_not_around_it(shell):
+    shell.git("checkout", "--quiet", "-b", "unmerged")
+    (shell.repo / "work.txt").write_text("work\n")
+    shell.git("add", "--all")
+    shell.git("commit", "--quiet", "--message", "Work")
+    shell.git("checkout", "--quiet", "main")
+    id = shell.create("unmerged")
+    shell.bring(id, Status.REVIEWING)
+    approve = f"lockgate queue approve {id}"
+
+    told, facts = shell.did("task", "why", id), shell.run("task", "why", id, "--json").facts
+
+    assert f"approve it for landing: {approve}\n" in told
+    assert facts["next"]["command"] == approve
+    assert "merge it" not in told
+    assert approve in shell.run("task", "update", id, "--status", "done").why
 
 
 @pytest.mark.req("R77", "R78", "R79", "R84")

@@ -59,7 +59,7 @@ ABOUT_ALL = (
 ABOUT_NONE = {
     *(("auth",), ("demo",), ("doctor",), ("down",), ("init",), ("run",), ("trust",), ("up",)),
     *(("gate", "check"), ("gate", "explain"), ("gate", "run"), ("queue", "simulate")),
-    *(("task", "create"), ("task", "import")),
+    *(("task", "create"), ("task", "import"), ("completion",)),
 }
 READING = (
     ("diff",),

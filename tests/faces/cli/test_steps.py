@@ -123,7 +123,7 @@ def test_a_step_that_cannot_be_judged_says_why(stepping) -> None:
     ("argv", "why"),
     [
         (("step", "run", "blue", "ID"), "it has no step 'blue'"),
-        (("step", "run", "nobody"), "no task has an id that begins so"),
+        (("step", "run", "nobody"), "no task's id starts with 'nobody'"),
         (("step", "run"), "no task is named"),
     ],
 )

@@ -248,12 +248,16 @@ def test_a_target_that_moves_under_us_gets_nothing_that_was_not_tested_on_it(aut
 
 def test_a_checkout_in_the_way_holds_the_landing_and_nothing_else(auto) -> None:
     a, b = auto.ready("a"), auto.ready("b")
-    auto.yard.in_the_way = InTheWay("local edits would be overwritten", ("a.txt", "b.txt"))
+    files = ("a.txt", "b c.txt")
+    auto.yard.in_the_way = InTheWay("local edits would be overwritten", files, "/repo")
 
     auto.opens()
 
     assert auto.statuses(a, b) == [S.REVIEWING, S.REVIEWING]
-    assert auto.held["queue of repo"].why.endswith("local edits would be overwritten: a.txt, b.txt")
+    assert auto.held["queue of repo"].why.endswith(
+        "local edits would be overwritten: a.txt, b c.txt; run: "
+        "git -C /repo stash push --all -- a.txt 'b c.txt'"
+    )
     assert auto.gates.tested[-2:] == [{"a"}, {"a", "b"}]
     assert auto.task(a).landed == ""
 

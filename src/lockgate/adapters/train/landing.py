@@ -82,7 +82,7 @@ def moved_forward(checkout: Checkout, commit: Commit) -> Finished | InTheWay:
         files = _named(done)
     if files:
         why = f"local edits or untracked files in {checkout.tree} would be overwritten"
-        return InTheWay(why, files[:MOST_FILES])
+        return InTheWay(why, files[:MOST_FILES], str(checkout.tree))
     return _hindrance(checkout.tree) or done if done.code != 0 else done
 
 

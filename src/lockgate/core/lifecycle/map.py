@@ -80,7 +80,7 @@ def landed(seen: Evidence) -> Missing | None:
         return None
     return Missing(
         f"branch {seen.task.branch} is not in the target branch",
-        f"merge it, then run again: lockgate task update {seen.task.id} --status done",
+        f"the queue brings it there: lockgate queue approve {seen.task.id}",
     )
 
 

@@ -1,5 +1,6 @@
 """The root command. Each command's module is imported only when that command is called."""
 
+import os
 import sys
 from importlib import import_module
 from typing import TYPE_CHECKING
@@ -7,7 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from lockgate import __version__
-from lockgate.errors import LockgateError
+from lockgate.errors import LockgateError, did_you_mean
+from lockgate.faces.cli.flags import COMPLETING, json_option, wants_json
 
 if TYPE_CHECKING:
     from lockgate.faces.cli.output import Terminal
@@ -30,7 +32,32 @@ class Lazy(click.Group):
             return super().get_command(ctx, cmd_name)
         module, name = place.split(":")
         command: click.Command = getattr(import_module(module), name)
-        return command
+        if COMPLETING not in os.environ:
+            return command
+        from lockgate.faces.cli.setup.completion import offering_ids
+
+        return offering_ids(command)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """A command that is not there is told with those that may be meant."""
+        found = self.get_command(ctx, args[0])
+        if found is None and not ctx.resilient_parsing and not args[0].startswith("-"):
+            known = [*self.list_commands(ctx), *self.further(ctx, args[0])]
+            meant = did_you_mean(args[0], known)
+            raise click.UsageError(f"No such command {args[0]!r}. {meant}".strip(), ctx)
+        if found is not None and wants_json(ctx) and not _takes_json(found):
+            raise click.UsageError(f"{args[0]} has no --json", ctx)
+        return super().resolve_command(ctx, args)
+
+    def further(self, ctx: click.Context, name: str) -> list[str]:
+        """The commands of this name in the groups below, with the group in front."""
+        if ctx.parent is not None:
+            return []
+        groups = [(it, self.get_command(ctx, it)) for it in ("task", "queue", "gate")]
+        below = [(it, group) for it, group in groups if isinstance(group, Lazy)]
+        return [f"{it} {name}" for it, group in below if name in group.places]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """As click does it, but from `says`: the commands themselves take long to import."""
@@ -39,6 +66,10 @@ class Lazy(click.Group):
         listed = (click.Command(name, help=self.says[name]) for name in names)
         with formatter.section("Commands"):
             formatter.write_dl([(str(it.name), it.get_short_help_str(width)) for it in listed])
+
+
+def _takes_json(command: click.Command) -> bool:
+    return isinstance(command, click.Group) or any(it.name == "as_json" for it in command.params)
 
 
 def lazy_group(places: dict[str, str], says: dict[str, str]) -> type[Lazy]:
@@ -50,6 +81,7 @@ COMMANDS = {
     "approve": "lockgate.faces.cli.answer.people:approve",
     "auth": "lockgate.faces.cli.setup.auth:auth",
     "checkpoint": "lockgate.faces.cli.agents.signals:checkpoint",
+    "completion": "lockgate.faces.cli.setup.completion:completion",
     "comment": "lockgate.faces.cli.answer.people:comment",
     "demo": "lockgate.faces.demo.command:demo",
     "diff": "lockgate.faces.cli.answer.people:diff",
@@ -82,6 +114,7 @@ SAYS = {
     ),
     "checkpoint": "Keep where the work stands, with a snapshot of it; --done also hands it on.",
     "comment": "Say something of a change that waits for a human, and leave it waiting.",
+    "completion": "Print the script by which SHELL completes commands, options and task ids.",
     "demo": "Show three agents at work, what their gates find, and how their changes land.",
     "diff": "Show what a task would change: as it is judged, or as it lies in its workspace now.",
     "doctor": "Say what is there, what each missing part costs and how to install it.",
@@ -114,7 +147,7 @@ SAYS = {
 
 @click.group(cls=lazy_group(COMMANDS, SAYS), invoke_without_command=True)
 @click.version_option(__version__, prog_name="lockgate")
-@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+@json_option
 @click.pass_context
 def root(ctx: click.Context, *, as_json: bool) -> None:
     """Run coding agents on a repository; nothing lands that has not passed its gates.
@@ -125,8 +158,6 @@ def root(ctx: click.Context, *, as_json: bool) -> None:
         from lockgate.faces.cli.look.tasks import list_tasks
 
         ctx.invoke(list_tasks, as_json=as_json)
-    elif as_json:
-        raise click.UsageError(f"--json goes after the command: {ctx.invoked_subcommand} --json")
 
 
 # What leaves something for the orchestrator to do.
@@ -138,8 +169,9 @@ ACTING = frozenset(
 
 
 def main(argv: list[str] | None = None) -> None:
-    words = sys.argv[1:] if argv is None else argv
-    code = run(words)
+    asked = sys.argv[1:] if argv is None else argv
+    code = run(asked)
+    words = [it for it in asked if it != "--json"]
     if code == 0 and not ACTING.isdisjoint({words[0], " ".join(words[:2])} if words else ()):
         from lockgate.faces.cli.output import wake
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lockgate.core.model.task import Status
+from lockgate.errors import did_you_mean
 from lockgate.faces.cli.output import terminal
 
 if TYPE_CHECKING:
@@ -28,7 +29,9 @@ class StatusChoice(click.ParamType[Status]):
             if status.value == wanted:
                 return status
         allowed = ", ".join(status.value for status in Status)
-        return self.fail(f"there is no status {value!r}; the map has {allowed}", param, ctx)
+        meant = did_you_mean(wanted, [status.value for status in Status])
+        why = f"there is no status {value!r}. {meant} There are {allowed}."
+        return self.fail(why.replace("  ", " "), param, ctx)
 
 
 # What a `lockgate gate` command is asked, with what a build server says beside it.

@@ -3,6 +3,7 @@
 import click
 
 from lockgate.faces.cli.app import lazy_group
+from lockgate.faces.cli.flags import json_option
 
 TASK_READ = "lockgate.faces.cli.look.tasks"
 TASK_WRITE = "lockgate.faces.cli.operate.tasks"
@@ -52,7 +53,8 @@ TASK_SAYS = {
 
 
 @click.group(cls=lazy_group(TASK, TASK_SAYS))
-def task() -> None:
+@json_option
+def task(*, as_json: bool) -> None:
     """Create tasks, look at them, move them along the map.
 
     A task is named by any unique beginning of its id. In a directory with a TASK.md, and in an
@@ -82,7 +84,8 @@ GATE_SAYS = {
 
 
 @click.group(cls=lazy_group(GATE, GATE_SAYS))
-def gate() -> None:
+@json_option
+def gate(*, as_json: bool) -> None:
     """Look at the gates that judge every change, and run them on what you have committed."""
 
 
@@ -110,5 +113,6 @@ QUEUE_SAYS = {
 
 
 @click.group(cls=lazy_group(QUEUE, QUEUE_SAYS))
-def queue() -> None:
+@json_option
+def queue(*, as_json: bool) -> None:
     """The changes that wait to land, and the train that tests them together."""

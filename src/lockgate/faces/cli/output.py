@@ -17,6 +17,7 @@ from msgspec import Struct, field
 
 from lockgate import __version__
 from lockgate.errors import LockgateError, Refused
+from lockgate.faces.cli.flags import json_option as json_option  # noqa: PLC0414 - as one of these
 from lockgate.faces.words import task as words
 
 if TYPE_CHECKING:
@@ -30,8 +31,6 @@ BUG = 3
 INTERRUPTED = 130
 IDLE_SECONDS = 60.0  # after which an orchestrator that a command started ends
 USAGE = 2
-
-Command = Callable[..., None]
 
 
 class Terminal(Struct, frozen=True):
@@ -63,12 +62,6 @@ def lively() -> bool:
     """Whether a person sees what goes to stderr."""
     it = terminal()
     return it.lively if it else sys.stderr.isatty()
-
-
-def json_option(command: Command) -> Command:
-    return click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")(
-        command
-    )
 
 
 def show(facts: object, text: str, *, as_json: bool) -> None:

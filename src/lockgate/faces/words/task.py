@@ -16,7 +16,7 @@ from lockgate.services.task.views import (
     GateView,
     Overview,
     TaskView,
-    WhyRow,
+    Why,
     large_change,
     may_ask,
     needs_human,
@@ -151,12 +151,16 @@ def untrusted_lines(found: Iterable[tuple[Project, str]]) -> list[str]:
     return [f"  ✗ nothing of {one_line(it.name)} runs: {one_line(why)}" for it, why in found]
 
 
-def why_text(task: Task, rows: Iterable[WhyRow]) -> str:
+def why_text(seen: Why) -> str:
+    task, next = seen.task, seen.advice
     lines = [f"{task.id} is {_standing(task)}."]
     lines += [f"It is judged by {_rules(task.pinned)}"] if task.pinned else []
     if asked := needs_human(task):
         lines.append(f"It needs a human: {one_line(asked)}")
-    for row in rows:
+    lines.append(
+        f"Next: {one_line(next.why)}{f': {one_line(next.command)}' if next.command else ''}"
+    )
+    for row in seen.moves:
         asked_by = " or ".join(may_ask(row.rule))
         state = "possible" if row.missing is None else f"not yet: {one_line(row.missing)}"
         lines.append(f"→ {row.rule.target} ({asked_by}): {state}")

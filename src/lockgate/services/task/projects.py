@@ -13,9 +13,11 @@ from lockgate.core.lifecycle.records import Unacceptable, check_branch
 from lockgate.core.model.task import Pinned, ProjectId, Task, TaskId
 from lockgate.core.text.task_file import Readable
 from lockgate.errors import BadConfig, NoSuchTask, Refused
-from lockgate.ports import Configuration, Project, Repository, Store, TaskFiles
+from lockgate.ports import Configuration, Project, Repository, Store, TaskFiles, TaskFilter
 from lockgate.services.task.callers import HUMAN, Caller, not_its_own
 from lockgate.services.task.trust import Trust
+
+NEWEST = 1000  # tasks among which a mistyped id is looked for
 
 
 class Projects(Struct, frozen=True):
@@ -66,7 +68,8 @@ def task_named(store: Store, name: str, caller: Caller = HUMAN) -> TaskId:
         case (id,):
             return id
         case ():
-            raise NoSuchTask(name)
+            newest = store.page(TaskFilter(), None, NEWEST).tasks
+            raise NoSuchTask(name, known=[it.id for it in newest])
         case several:
             ids = ", ".join(several)
             raise NoSuchTask(name, why=f"several ids begin so: {ids}, ...")

@@ -16,7 +16,7 @@ from lockgate.core.model.agents import names_a_file
 from lockgate.core.model.task import Actor, Status, Task, TaskId
 from lockgate.core.text.markdown import closer
 from lockgate.core.text.task_file import BrokenFrontmatter, Missing, Readable, Unreadable, count_in
-from lockgate.errors import Refused
+from lockgate.errors import Refused, did_you_mean
 from lockgate.ports import (
     Chance,
     Clock,
@@ -140,7 +140,7 @@ class Tasks(Struct, frozen=True, kw_only=True):
             return agent
         raise Refused(
             "the task was not created",
-            why=f"no agent is called {name!r}",
+            why=" ".join((f"no agent is called {name!r}.", did_you_mean(name, known))).strip(),
             fix=f"use one of {', '.join(known)}, or a file: --agent ./{name}",
         )
 

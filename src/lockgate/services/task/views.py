@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from msgspec import Struct
 
+from lockgate.core.lifecycle.advice import Advice, Surroundings, advice
 from lockgate.core.lifecycle.decision import EvaluateGates, Evidence, PublishChange, SpawnAgent
 from lockgate.core.lifecycle.map import RULES, Rule, unmet
 from lockgate.core.lifecycle.trouble import Trouble
@@ -66,6 +67,14 @@ class WhyRow(Struct, frozen=True, kw_only=True):
     asks: tuple[str, ...]
     missing: str | None
     fix: str
+
+
+class Why(Struct, frozen=True):
+    """Why a task is where it is: the one thing that moves it on, and all moves from there."""
+
+    task: Task
+    advice: Advice
+    moves: tuple[WhyRow, ...]
 
 
 class Overview(Struct, frozen=True, kw_only=True):
@@ -185,11 +194,22 @@ class Views(Struct, frozen=True):
         """Whether a project has a task that is neither done nor cancelled."""
         return bool(self.store.page(TaskFilter(id, LIVE), None, 1).tasks)
 
-    def why(self, id: TaskId) -> tuple[Task, tuple[WhyRow, ...]]:
-        """The moves that somebody may ask for here, each with what it needs and what is missing."""
+    def why(self, id: TaskId, troubles: Mapping[str, Trouble] = NO_TROUBLES) -> Why:
+        """What moves the task on, and every move that somebody may ask for here.
+
+        `troubles` are those of the loop's lanes, where the loop is this process's.
+        """
         seen = self.witness.look(id, HUMAN).evidence
+        lane = troubles.get(f"queue of {self.store.project(seen.task.project).name}")
+        blocked = lane.why if lane else ""
         rules = [rule for rule in RULES if rule.source is seen.task.status and rule.by]
-        return seen.task, tuple(_why(seen, rule) for rule in rules)
+        around = Surroundings(unfinished=self._unfinished(seen.task), blocked=blocked)
+        moves = tuple(_why(seen, rule) for rule in rules)
+        return Why(seen.task, advice(seen, around), moves)
+
+    def _unfinished(self, task: Task) -> tuple[TaskId, ...]:
+        named = (self.store.find(id) for id in task.depends_on)
+        return tuple(it.id for it in named if it and it.status is not Status.DONE)
 
     def events(self, id: TaskId | None, since: int, limit: int) -> tuple[StoredEvent, ...]:
         return self.store.events(id, since, limit)

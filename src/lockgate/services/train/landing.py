@@ -1,6 +1,7 @@
 """Moves the target, once: what is meant is written down first, and looked at after a crash."""
 
 import json
+import shlex
 from collections.abc import Callable, Iterable, Mapping
 from typing import cast
 
@@ -8,6 +9,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from lockgate.core.lifecycle import landing as train_turns
+from lockgate.core.lifecycle.advice import RUN
 from lockgate.core.lifecycle.decision import Decision, Declined, Evidence
 from lockgate.core.model.event_log import canonical
 from lockgate.core.model.task import Task, TaskId
@@ -79,9 +81,9 @@ class Lander(Struct, frozen=True):
             case Elsewhere():
                 self._gave_up(train, landing)
                 return ""
-            case InTheWay(why, files):
+            case InTheWay() as found:
                 self._gave_up(train, landing)
-                return f"{why}: {', '.join(files)}" if files else why
+                return in_the_way(found)
 
     def send_back(self, train: Train, step: Drop | SetAside) -> None:
         match step:
@@ -195,6 +197,14 @@ class Lander(Struct, frozen=True):
         for session in self.view.store.sessions(task.id):
             if (session.seat, session.generation) in sat:
                 yield f"{session.seat} by {session.agent}"
+
+
+def in_the_way(found: InTheWay) -> str:
+    """Why the target was not moved, with the command that puts such files away."""
+    if not found.files:
+        return found.why
+    away = ("git", "-C", found.tree, "stash", "push", "--all", "--", *found.files)
+    return f"{found.why}: {', '.join(found.files)}{RUN}{shlex.join(away)}"
 
 
 def _is_of(result: Mapping[str, object], commit: str) -> bool:

@@ -135,14 +135,16 @@ def log(*, name: str | None, as_json: bool) -> None:
 def why(*, name: str | None, as_json: bool) -> None:
     """Say why a task is where it is, and what would move it."""
     it = app()
-    task, rows = it.views.why(named(it, name))
+    troubles = it.troubles if it.caller.actor is Actor.HUMAN else {}
+    seen = it.views.why(named(it, name), troubles)
     facts = {
-        "task": task.id,
-        "status": task.status,
-        "needs_human": needs_human(task) or None,
-        "arrows": [why_facts(row) for row in rows],
+        "task": seen.task.id,
+        "status": seen.task.status,
+        "needs_human": needs_human(seen.task) or None,
+        "next": {"why": seen.advice.why, "command": seen.advice.command or None},
+        "arrows": [why_facts(row) for row in seen.moves],
     }
-    show(facts, words.why_text(task, rows), as_json=as_json)
+    show(facts, words.why_text(seen), as_json=as_json)
 
 
 # `lockgate events`: the log of everything that happened.
