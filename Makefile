@@ -1,14 +1,24 @@
 # One command for each thing one does here. The first `make` of a target sets up what it needs:
 # a virtual environment in .venv and, as root on Debian, the system packages of the tests.
+# A Python that is named has an environment of its own: `make test PYTHON=python3.13` in .venv-3.13.
 
 PYTHON ?= python3
+PYTHONS := 3.11 3.12 3.13
 WORKERS ?= 2
 ARGS ?=
 
-BIN := .venv/bin
-BASE := .venv/.base-installed
-DEV := .venv/.dev-installed
-BENCH := .venv/.bench-installed
+VENV := .venv
+ifneq ($(origin PYTHON),file)
+FOUND := $(shell sh scripts/find_python.sh '$(PYTHON)')
+$(if $(FOUND),,$(error $(PYTHON) does not run here; name another: make PYTHON=python3.12 ...))
+override PYTHON := $(word 1,$(FOUND))
+VENV := .venv-$(word 2,$(FOUND))
+endif
+
+BIN := $(VENV)/bin
+BASE := $(VENV)/.base-installed
+DEV := $(VENV)/.dev-installed
+BENCH := $(VENV)/.bench-installed
 IDS := 3_MCP-TAS-041,3_MCP-TAS-090,UNKNOWN-802,5_SECURITY_DESIGN-REQ-SEC-SD-083
 
 # Agents have their starter's network: as root that is one with nothing but loopback, elsewhere the
@@ -17,13 +27,14 @@ NETLESS = $(if $(filter 0,$(shell id -u)),unshare -n -- sh -c 'ip link set lo up
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
-# Make's own variables must not reach a make that a test starts.
-unexport MAKEFLAGS MFLAGS MAKELEVEL
+# Make's own variables must not reach a make that a test starts. Where Python may not keep what it has
+# compiled, each of the thousands of programs that the tests start compiles everything again.
+unexport MAKEFLAGS MFLAGS MAKELEVEL PYTHON PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test test-agents check lint types layers sizes stale soak docs bench format system clean
+.PHONY: help demo test test-agents suite pythons check lint types layers sizes stale soak docs bench format system clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -50,7 +61,7 @@ lint: $(DEV)
 
 types: $(DEV)
 	$(BIN)/mypy
-	$(BIN)/pyright --project pyproject.toml
+	$(BIN)/pyright --project pyproject.toml --pythonpath $(BIN)/python
 
 layers: $(DEV)
 	$(BIN)/lint-imports --no-logo
@@ -62,8 +73,19 @@ stale: $(DEV)
 	$(BIN)/python scripts/make_docs.py --check
 	$(BIN)/python scripts/verify_req_coverage.py --check
 
-soak: $(DEV) system ## the property and state-machine tests at length
+suite: $(DEV) system ## all tests, and nothing measured
+	$(BIN)/pytest -n $(WORKERS) $(ARGS)
+
+# `make` by its name: `$(MAKE)` would really run under `make -n`, as its variables are not exported.
+pythons: ## the suite on 3.11, 3.12 and 3.13, as far as they are here
+	@for version in $(PYTHONS); do \
+		sh scripts/find_python.sh python$$version || { echo "no python$$version here"; continue; }; \
+		make suite PYTHON=python$$version WORKERS=$(WORKERS) ARGS='$(ARGS)' || exit 1; \
+	done
+
+soak: $(DEV) system ## the property, kill and state-machine tests at length; the suite on every Python
 	HYPOTHESIS_PROFILE=soak $(BIN)/pytest -n $(WORKERS) -m "not agents" $(ARGS)
+	make pythons WORKERS=$(WORKERS) ARGS='$(ARGS)'
 
 docs: $(DEV) ## write the generated pages anew
 	$(BIN)/python scripts/make_docs.py
@@ -77,7 +99,7 @@ format: $(DEV) ## put every file into shape
 	$(BIN)/ruff format .
 
 clean: ## remove what make made, the environment too
-	rm -rf .venv build dist .coverage .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	rm -rf .venv .venv-* build dist .coverage .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find src tests scripts -name __pycache__ -type d -prune -exec rm -rf {} +
 
 system:
@@ -87,7 +109,7 @@ system:
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 		|| { echo "Lockgate needs Python 3.11 or later; say which: make PYTHON=python3.12 ..." >&2; exit 1; }
-	$(PYTHON) -m venv .venv
+	$(PYTHON) -m venv $(VENV)
 
 $(BASE): pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --editable .
