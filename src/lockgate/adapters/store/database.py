@@ -1,6 +1,5 @@
 """What differs between two databases, and the numbered migrations of each."""
 
-import sqlite3
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Protocol
@@ -67,11 +66,13 @@ def migrations_after(dialect: str, version: int) -> list[Migration]:
 
 def split_statements(script: str) -> tuple[str, ...]:
     """Cut at each semicolon that ends a line and a statement; one inside quotes does neither."""
+    from sqlite3 import complete_statement  # noqa: PLC0415  a command may need no database
+
     found: list[str] = []
     statement = ""
     for line in script.splitlines():
         statement += line + "\n"
-        if sqlite3.complete_statement(statement):
+        if complete_statement(statement):
             found.append(statement.strip())
             statement = ""
     return tuple(found)
