@@ -45,6 +45,7 @@ def test_an_agent_that_exits_0_having_done_nothing_has_crashed(make) -> None:
 
     assert task.cause is Cause.CRASH_THRESHOLD
     assert it.types(id).count("agent.crashed") == 2
+    assert it.types(id).count("agent.asked") == 2
 
 
 def test_an_agent_that_floods_its_output_costs_neither_disk_nor_its_task(make) -> None:
@@ -115,7 +116,8 @@ def test_a_task_md_that_was_written_half_is_no_handoff(make) -> None:
 
     task = it.until_status(id, S.REVIEWING)
 
-    assert task.failed_attempts == 1
+    assert "agent.asked" in it.types(id)
+    assert task.failed_attempts == 0
 
 
 def test_an_agent_that_deletes_its_git_directory_loses_no_work(make) -> None:

@@ -152,12 +152,29 @@ def test_a_program_that_counts_all_its_runs_is_charged_for_the_difference(stage)
 @pytest.mark.req("R138")
 def test_the_same_agent_is_resumed_by_its_own_id(stage) -> None:
     id = _working(stage)
-    stage.dies(stage.alive(id)[0])
+    stage.dies(stage.alive(id)[0], code=1)
     stage.event(stage.alive(id)[0])
     stage.turn()
 
     assert [job.native for job in stage.harnesses.jobs] == ["", "n1"]
     assert "interrupted" in stage.harnesses.jobs[1].prompt
+
+
+@pytest.mark.parametrize(
+    ("resumes", "native", "crashes"), [(True, "n1", 0), (False, "n1", 1), (True, "", 1)]
+)
+def test_a_worker_that_stops_politely_is_asked_where_its_conversation_can_go_on(
+    stage, resumes, native, crashes
+) -> None:
+    stage.harnesses.resumes, stage.harnesses.report = resumes, Report(native=native, said="Bye.")
+    id = _working(stage)
+    stage.dies(stage.alive(id)[0])
+    stage.event(stage.alive(id)[0])
+    stage.turn()
+
+    asked = "You stopped, and nothing was handed in" in stage.harnesses.jobs[1].prompt
+    assert (asked, stage.world.task(id).crash_count) == (not crashes, crashes)
+    assert stage.world.task(id).last_words == "Bye."
 
 
 @pytest.mark.req("R139", "R140")

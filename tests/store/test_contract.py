@@ -50,6 +50,7 @@ from lockgate.core.model.task import (
     Stuck,
     Task,
     TaskId,
+    Word,
     Working,
 )
 from lockgate.core.model.task import Failed as FailedPhase
@@ -191,6 +192,10 @@ def test_every_field_survives_the_database(store: Store) -> None:
         size=Size(1802, 9_000_000),
         cause=Cause.BUDGET,
         directive="two\nlines",
+        taken_at=1e9 + 0.75,
+        question="red\nor blue – é '?",
+        words=(Word(7, "use blue – é '", 1e9 + 0.5), Word(9, "two\nlines", 2.5)),
+        last_words="I am done – é '",
         history=HISTORY,
         spent=frozenset({"b", "a"}),
         pinned=PINNED,

@@ -299,6 +299,27 @@ def test_a_task_from_before_goals_has_its_summary_as_its_goal(old: Old) -> None:
     store.close()
 
 
+def test_a_task_that_a_human_has_is_his_since_it_last_changed_where_nothing_else_is_known(
+    old: Old,
+) -> None:
+    for migration in migrations_of(old):
+        if migration.version < 14:
+            old.migrate(migration)
+    old.execute(sql.INSERT_PROJECT, rows.project_to_row(PROJECT))
+    for name, mine in (("mine", True), ("its", False)):
+        task = a_task(name, status=Status.WORKING, taken_over=mine, updated=2.5)
+        insert(old, "tasks", rows.task_to_row(task))
+        insert(old, "sessions", rows.session_to_row(a_session(task, name)))
+    if isinstance(old, OldSqlite):
+        old.db.close()
+
+    store = open_store(old.location)
+
+    assert [store.load(TaskId(it)).taken_at for it in ("mine", "its")] == [2.5, 0.0]
+    assert not any(it.asked for it in store.sessions_alive())
+    store.close()
+
+
 # With the budget that came in 0004, and without the paths that are protected.
 PINNED_IN_0004 = PINNED_THEN.replace(
     '{"base"', '{"budget":{"minutes":9,"tokens":0,"usd":1.5},"base"'
@@ -368,7 +389,7 @@ def test_a_migration_that_was_done_is_not_done_again(old: Old) -> None:
         old.migrate(migration)
 
     assert old.schema() == before
-    assert old.version() == len(migrations_of(old))
+    assert old.version() == migrations_of(old)[-1].version
 
 
 def test_an_error_at_any_statement_leaves_the_schema_as_it_was(old: Old) -> None:

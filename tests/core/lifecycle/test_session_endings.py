@@ -155,10 +155,10 @@ def test_an_artifact_counts_however_its_writer_ended(ending, status, body, targe
 @pytest.mark.parametrize(
     ("ending", "told"),
     [
-        (Ending.EXITED, "section (no such model)"),
-        (Ending.WALL_CLOCK, "section, ended as wall-clock (no such model)"),
-        (Ending.SILENT, "section, ended as silent (no such model)"),
-        (Ending.LOST, "section, ended as lost (no such model)"),
+        (Ending.EXITED, "section)"),
+        (Ending.WALL_CLOCK, "section, ended as wall-clock)"),
+        (Ending.SILENT, "section, ended as silent)"),
+        (Ending.LOST, "section, ended as lost)"),
     ],
 )
 def test_every_other_end_without_an_artifact_is_a_crash_that_says_why(ending, told) -> None:
@@ -166,7 +166,7 @@ def test_every_other_end_without_an_artifact_is_a_crash_that_says_why(ending, to
 
     [crashed] = [it for it in decision.events if isinstance(it, AgentCrashed)]
     assert crashed.reason == (
-        f"process exited without its artifact: TASK.md has no '## Handoff' {told}"
+        f"the agent stopped without handing in (TASK.md has no '## Handoff' {told}: no such model"
     )
     assert counters(decision.task)[:2] == (1, 1)
 

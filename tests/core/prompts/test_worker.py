@@ -2,6 +2,7 @@
 
 import pytest
 
+from lockgate.core.lifecycle.decision import SpawnAgent
 from lockgate.core.lifecycle.evaluation import dropped_from_train
 from lockgate.core.model.limits import Limits
 from lockgate.core.model.task import (
@@ -13,6 +14,7 @@ from lockgate.core.model.task import (
     Task,
     Working,
 )
+from lockgate.core.prompts.reviewer import first_words
 from lockgate.core.prompts.worker import Before, opening, prompt_for
 from lockgate.core.text.feedback import same_agent_message
 from tests.given import FEEDBACK, a_task, evidence
@@ -250,3 +252,44 @@ def test_a_fresh_worker_continues_the_goal() -> None:
     text = opening(task, Role.WORKER, LIMITS, Before("", ()), resumed=False)
 
     assert text.startswith("Continue task: Fix the login redirect\n")
+
+
+# --- an agent that stopped without handing in -----------------------------------------------------
+
+
+def _first_words(*, resumed: bool) -> str:
+    spawn = SpawnAgent(Role.WORKER, 8, asks=True)
+    return first_words(a_task(last_words="All done!"), spawn, LIMITS, {}, resumed=resumed)
+
+
+def test_an_agent_that_stopped_is_asked_to_hand_in_or_to_ask() -> None:
+    text = _first_words(resumed=True)
+
+    assert text.startswith("You stopped, and nothing was handed in: TASK.md has no new")
+    assert THE_WAY_ON in text
+    assert "## Questions" in text
+    assert "lockgate task update --status clarification" in text
+    assert "Read TASK.md" not in text
+
+
+def test_an_agent_that_cannot_be_asked_in_its_conversation_gets_the_whole_story() -> None:
+    assert _first_words(resumed=False).startswith("You implement a task.")
+
+
+def test_the_next_try_reads_the_last_words_of_the_one_before_as_a_quote() -> None:
+    text = _prompt(S.WORKING, last_words="I stop.\n## Handoff\nDONE: all")
+
+    assert "The agent before you stopped without handing in" in text
+    assert "> I stop.\n> ## Handoff\n> DONE: all\n" in text
+
+
+def test_an_agent_that_goes_on_after_it_stopped_is_told_that_it_stopped() -> None:
+    text = _opening(a_task(phase=Working("a", 1), last_words="All done!"), resumed=True)
+
+    assert text.startswith("You stopped without handing in.")
+    assert "All done!" not in text
+
+
+@pytest.mark.parametrize("status", [S.STUCK, S.CLARIFICATION])
+def test_last_words_are_for_who_works_on_the_task(status) -> None:
+    assert "All done!" not in _prompt(status, last_words="All done!")

@@ -14,6 +14,7 @@ from lockgate.core.text.task_file import (
     count_in,
     digest,
     merge_sections,
+    one_handoff,
     parse_task_artifacts,
     replace_section,
 )
@@ -208,6 +209,38 @@ def test_a_double_section_is_carried_double_so_that_it_is_seen() -> None:
 
     assert merged == "## Handoff\na\n## Handoff\nb\n"
     assert "two '## Handoff'" in parse_task_artifacts(merged).problems[0]
+
+
+@pytest.mark.parametrize(
+    ("body", "becomes"),
+    [
+        ("## Handoff\nold\n\n## Handoff\nnew\n", "## Handoff\n\nnew\n"),
+        ("## Handoff\nnew\n\n## Handoff\nold\n", "## Handoff\n\nnew\n"),
+        ("## Handoff\nnew\n\n## Handoff\nnew  \n", "## Handoff\n\nnew\n"),
+        ("## Handoff\n\n## Handoff\nnew\n", "## Handoff\n\nnew\n"),
+        ("## Handoff\n<!-- x -->\n## Handoff\nnew\n", "## Handoff\n\nnew\n"),
+        (
+            "## Handoff\none\n## Notes\nn\n## Handoff\ntwo\n",
+            "## Handoff\n\none\n\ntwo\n\n## Notes\nn\n",
+        ),
+        ("## Handoff\nold\n## Handoff\nold\n", "## Handoff\n\nold\n"),
+    ],
+)
+def test_of_several_handoffs_what_is_new_is_left_as_one(body, becomes) -> None:
+    assert one_handoff(body, {digest("\nold\n")}) == becomes
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "## Handoff\nold\n",
+        "## Handoff\nnew: no other Handoff\n",
+        "```\n## Handoff\na\n```\n\n## Handoff\nold\n",
+        "## Context\nsay hello\n",
+    ],
+)
+def test_a_text_with_one_handoff_or_none_stays_as_it_is(body) -> None:
+    assert one_handoff(body, {digest("\nold\n")}) == body
 
 
 def test_our_double_section_becomes_one() -> None:

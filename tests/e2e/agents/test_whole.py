@@ -3,12 +3,21 @@
 import pytest
 
 from lockgate.core.model.task import Role, Status
-from tests.e2e.agents.whole import REVIEW, at_work, by_agent, reviews, with_hooks, works
+from tests.e2e.agents.whole import (
+    REVIEW,
+    at_work,
+    by_agent,
+    reviews,
+    with_hooks,
+    without_hooks,
+    works,
+)
 
 pytestmark = [pytest.mark.agents, pytest.mark.usefixtures("no_way_out")]
 
 TRY = "A first try."
 SENT_BACK = "Gate evaluation found issues"
+ASKED = "You stopped, and nothing was handed in"
 
 
 @by_agent
@@ -46,6 +55,39 @@ def test_an_agent_that_stops_without_a_handoff_is_told_once_and_writes_it(case, 
         assert TRY in told[0]
         assert it.types().count("TaskCompletionSignaled") == 1
         assert "auto.advanced" not in it.types()
+
+
+@without_hooks
+def test_an_agent_without_a_hook_that_stops_politely_is_asked_in_the_same_conversation(
+    case, tmp_path
+) -> None:
+    with at_work(case, tmp_path, [{"text": TRY}, *works(case, "hello")]) as it:
+        it.settle()
+
+        assert it.task.status is Status.REVIEWING, it.orchestra.story()
+        first, second = it.sessions()
+        assert first.native == second.native != ""
+        assert (first.asked, second.asked) == (False, True)
+        told = [asked for asked in it.requests() if ASKED in asked]
+        assert told
+        assert TRY in told[0]
+        assert (it.task.crash_count, it.task.failed_attempts) == (0, 0)
+
+
+@with_hooks
+def test_an_agent_with_a_hook_that_stops_again_has_been_asked_and_counts(case, tmp_path) -> None:
+    """Its second session is asked by its hook as well, and hands in."""
+    twice = [{"text": TRY}, {"text": "I have stopped."}]
+    answers = [*twice, {"text": "Again."}, *works(case, "hello")]
+    with at_work(case, tmp_path, answers) as it:
+        it.settle()
+
+        assert it.task.status is Status.REVIEWING, it.orchestra.story()
+        assert [session.asked for session in it.sessions()] == [True, True]
+        log = it.orchestra.lockgate("task", "log", it.id).stdout
+        assert "the agent stopped without handing in" in log
+        assert "It said: I have stopped." in log
+        assert it.types().count("agent.crashed") == 1
 
 
 @by_agent

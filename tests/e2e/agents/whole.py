@@ -45,6 +45,8 @@ PRICED = {
 CASES = [replace(it, environ=PRICED, costs=True) if it.agent == "opencode" else it for it in CASES]
 by_agent = pytest.mark.parametrize("case", CASES, ids=str)
 with_hooks = pytest.mark.parametrize("case", [it for it in CASES if it.hooks], ids=str)
+resuming = [it for it in CASES if not it.hooks and it.agent != "aider"]
+without_hooks = pytest.mark.parametrize("case", resuming, ids=str)
 
 
 class Whole(Struct, frozen=True):

@@ -170,8 +170,8 @@ def test_a_run_that_ends_stuck_exits_1_and_says_why(orchestrated):
     answer = orchestrated.program("run", "Say hello")
 
     assert answer.code == 1
-    assert "its agent crashed, crash 2 in this status" in answer.out
-    assert "is stuck (crash-threshold)" in answer.out
+    assert "(time 2 in this status)" in answer.out
+    assert "is stuck (its agents stopped without handing in)" in answer.out
     assert "lockgate task why" in answer.out
 
 

@@ -37,6 +37,7 @@ from lockgate.core.model.task import (
     Status,
     Stuck,
     TaskPhase,
+    Word,
     Working,
 )
 from lockgate.core.model.values import as_facts
@@ -52,6 +53,7 @@ EFFECTS: dict[str, Callable[[Fields], Effect]] = {
         it.has("interactive") and it.flag("interactive"),
         it.text("seat") if it.has("seat") else "",
         it.text("agent") if it.has("agent") else "",
+        it.has("asks") and it.flag("asks"),
     ),
     "EvaluateGates": lambda it: EvaluateGates(it.whole("iteration")),
     "NotifyHuman": lambda it: NotifyHuman(it.choice("status", Status), it.text("why")),
@@ -126,6 +128,15 @@ def pinned_from_json(it: Fields) -> Pinned:
         sandboxed=it.flag("sandboxed") if it.has("sandboxed") else True,
         budget=_budget(it.inner("budget")) if it.has("budget") else Budget(),
     )
+
+
+def words_to_json(words: tuple[Word, ...]) -> str:
+    return canonical([as_facts(it) for it in words])
+
+
+def words_from_json(where: str, value: object) -> tuple[Word, ...]:
+    found = [fields_of(where, it) for it in items_of(where, value)]
+    return tuple(Word(it.whole("number"), it.text("text"), it.real("said")) for it in found)
 
 
 def seats_to_json(seats: tuple[Seat, ...]) -> str:

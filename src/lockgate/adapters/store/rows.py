@@ -21,6 +21,8 @@ from lockgate.adapters.store.json_forms import (
     seats_to_json,
     size_from_json,
     size_to_json,
+    words_from_json,
+    words_to_json,
 )
 from lockgate.core.model.event_log import StoredEvent, canonical, event_hash
 from lockgate.core.model.results import SingleGateResult
@@ -102,6 +104,7 @@ def session_to_row(session: Session) -> Values:
             "usd": float(session.usd),
             "tokens": session.tokens,
             "seat": session.seat,
+            "asked": int(session.asked),
         }
     )
 
@@ -124,6 +127,7 @@ def session_from_row(row: Row) -> Session:
         usd=it.real("usd"),
         tokens=it.whole("tokens"),
         seat=it.text("seat"),
+        asked=it.flag("asked"),
     )
 
 
@@ -264,6 +268,7 @@ def task_to_row(task: Task) -> Values:
             "waiting": task.waiting,
             "approvals": approvals_to_json(task.approvals),
             **_of_evaluation(task),
+            **_of_people(task),
             "cause": None if task.cause is None else task.cause.value,
             "directive": task.directive,
             "history": history_to_json(task.history),
@@ -284,6 +289,15 @@ def _of_evaluation(task: Task) -> Values:
         "held": task.held,
         "landed": task.landed,
         "size": size_to_json(task.size),
+    }
+
+
+def _of_people(task: Task) -> Values:
+    return {
+        "taken_at": float(task.taken_at),
+        "question": task.question,
+        "words": words_to_json(task.words),
+        "last_words": task.last_words,
     }
 
 
@@ -329,7 +343,7 @@ def task_from_row(row: Row) -> Task:
         spent=frozenset(it.texts("spent")),
         pinned=_pinned(it),
     )
-    return _with_evaluation(task, it)
+    return _with_people(_with_evaluation(task, it), it)
 
 
 def _pinned(it: Fields) -> Pinned | None:
@@ -355,6 +369,16 @@ def _with_evaluation(task: Task, it: Fields) -> Task:
         held=it.text("held"),
         landed=it.text("landed"),
         size=size_from_json(inside(it, "size")),
+    )
+
+
+def _with_people(task: Task, it: Fields) -> Task:
+    return replace(
+        task,
+        taken_at=it.real("taken_at"),
+        question=it.text("question"),
+        words=words_from_json(f"{it.where}, words", it.json("words")),
+        last_words=it.text("last_words"),
     )
 
 

@@ -9,14 +9,15 @@ INSERT INTO tasks (
     auto_start, depends_on, iteration, review_round, crash_count, failed_attempts, generation,
     since, dead, taken_over, not_before, exhausted, usd, tokens, seconds, candidate, patch,
     protected, passed, waiting, approvals, seats, steps_passed, step_failures, escalated, troubled,
-    to_land, held, landed, cause, directive, history, spent, pinned, size
+    to_land, held, landed, cause, directive, history, spent, pinned, size,
+    taken_at, question, words, last_words
 ) VALUES (
     :id, :project, :summary, :goal, :branch, :agent, :created, :updated, :rev, :status, :phase,
     :priority, :auto_start, :depends_on, :iteration, :review_round, :crash_count, :failed_attempts,
     :generation, :since, :dead, :taken_over, :not_before, :exhausted, :usd, :tokens, :seconds,
     :candidate, :patch, :protected, :passed, :waiting, :approvals, :seats, :steps_passed,
     :step_failures, :escalated, :troubled, :to_land, :held, :landed, :cause, :directive, :history,
-    :spent, :pinned, :size
+    :spent, :pinned, :size, :taken_at, :question, :words, :last_words
 ) ON CONFLICT (id) DO NOTHING RETURNING id
 """
 
@@ -33,7 +34,8 @@ UPDATE tasks SET
     waiting = :waiting, approvals = :approvals, seats = :seats, steps_passed = :steps_passed,
     step_failures = :step_failures, escalated = :escalated, troubled = :troubled,
     to_land = :to_land, held = :held, landed = :landed, cause = :cause,
-    directive = :directive, history = :history, spent = :spent, pinned = :pinned, size = :size
+    directive = :directive, history = :history, spent = :spent, pinned = :pinned, size = :size,
+    taken_at = :taken_at, question = :question, words = :words, last_words = :last_words
 WHERE id = :id AND rev = :rev - 1 RETURNING id
 """
 
@@ -117,15 +119,15 @@ SELECT * FROM gate_results WHERE task = :task AND rev > :since ORDER BY rev, n L
 PUT_SESSION = """
 INSERT INTO sessions (
     id, task, role, round, generation, token_hash, started, ended, directory, agent, native,
-    interactive, usd, tokens, seat
+    interactive, usd, tokens, seat, asked
 ) VALUES (
     :id, :task, :role, :round, :generation, :token_hash, :started, :ended, :directory, :agent,
-    :native, :interactive, :usd, :tokens, :seat
+    :native, :interactive, :usd, :tokens, :seat, :asked
 ) ON CONFLICT (id) DO UPDATE SET
     task = :task, role = :role, round = :round, generation = :generation,
     token_hash = :token_hash, started = :started, ended = :ended, directory = :directory,
     agent = :agent, native = :native, interactive = :interactive, usd = :usd, tokens = :tokens,
-    seat = :seat
+    seat = :seat, asked = :asked
 """
 SESSION = "SELECT * FROM sessions WHERE id = :id"
 SESSIONS_ALIVE = "SELECT * FROM sessions WHERE ended IS NULL ORDER BY id"

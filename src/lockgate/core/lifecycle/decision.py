@@ -48,6 +48,7 @@ class SpawnAgent(Struct, frozen=True):
     interactive: bool = False
     seat: str = ""  # a reviewer's
     agent: str = ""  # where it is not the task's own
+    asks: bool = False  # the worker stopped politely: ask it to hand in or to ask
 
 
 class EvaluateGates(Struct, frozen=True):

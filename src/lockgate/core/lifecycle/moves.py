@@ -221,12 +221,14 @@ def take(seen: Evidence, asked: Move) -> Decision:
             return arrive(seen, seen.task, Arrival(asked.target, asked.reason))
 
 
-def with_a_worker(seen: Evidence, task: Task, *, fresh: bool = False) -> Decision:
+def with_a_worker(
+    seen: Evidence, task: Task, *, fresh: bool = False, asks: bool = False
+) -> Decision:
     generation = seen.task.rev + 1
     return stay(
         seen,
         replace(task, generation=generation),
-        SpawnAgent(Role.WORKER, generation, fresh=fresh),
+        SpawnAgent(Role.WORKER, generation, fresh=fresh, asks=asks),
     )
 
 

@@ -26,6 +26,7 @@ from lockgate.core.lifecycle.transition import (
 )
 from lockgate.core.model.agents import USED_UP, End, Ending
 from lockgate.core.model.events import (
+    AgentAsked,
     AgentRespawned,
     AutoAdvanced,
     SessionEnded,
@@ -36,9 +37,11 @@ from lockgate.core.model.events import (
     UsageLimited,
 )
 from lockgate.core.model.task import REVIEWS, Cause, Role, Session, Status, Task, Working
+from lockgate.core.text.feedback import one_line
 
 S = Status
 LIMIT_WAIT = 300.0  # seconds, where a usage limit names no time to come
+GIST = 300  # characters of an agent's last words that are shown in one line
 PLAIN = End()
 ATTENDED = frozenset({S.WORKING, S.CLARIFICATION, S.STUCK})
 
@@ -67,6 +70,7 @@ def session_started(
         native=native,
         interactive=spawn.interactive,
         seat=spawn.seat,
+        asked=spawn.asks,
     )
     if worker and task.status is S.WORKING:
         task = replace(task, phase=Working(session.id, task.iteration))
@@ -101,6 +105,20 @@ def session_ended(seen: Evidence, end: End = PLAIN) -> Decision | Declined:
         tokens=end.report.usage.tokens,
     )
     return replace(also(decision, SessionEnded(session.id, session.role)), session=closed)
+
+
+def asked_to_hand_in(seen: Evidence, said: str) -> Decision | Declined:
+    """The Stop hook holds an agent up once in its session, so that it hands in or asks."""
+    task, session, look = seen.task, seen.session, f"lockgate task show {seen.task.id}"
+    if task.status is not S.WORKING:
+        return Declined(f"no work is handed in while it is {task.status}", look)
+    unheard_of = unheard(seen)
+    if unheard_of:
+        return Declined(unheard_of.why, unheard_of.fix)
+    if session and session.asked:
+        return Declined("its agent has been asked already", look)
+    held_up = also(stay(seen, task), AgentAsked(session.id if session else "", said))
+    return replace(held_up, session=replace(session, asked=True) if session else None)
 
 
 def respawned(seen: Evidence, *, alive: bool, directive: str = "") -> Decision | Declined:
@@ -212,9 +230,28 @@ def _without_artifact(seen: Evidence, end: End, missing: str) -> Decision:
         until = until if until > seen.now else seen.now + LIMIT_WAIT
         parked = replace(seen.task, not_before=until)
         return also(_again(seen, parked), UsageLimited(session, until))
-    said = f" ({end.report.failure})" if end.report.failure else ""
+    if seen.task.status is S.AGENT_REVIEW:
+        return _crash(seen, _stopped(seen.task, end, missing))
+    spoken = replace(seen, task=replace(seen.task, last_words=end.report.said))
+    if seen.session and not seen.session.asked and end.resumable and _is_polite(end):
+        asked = AgentAsked(session, end.report.said)
+        return also(with_a_worker(spoken, spoken.task, asks=True), asked)
+    return _crash(spoken, _stopped(seen.task, end, missing))
+
+
+def _is_polite(end: End) -> bool:
+    """Whether the program ended by itself, in good order and with nothing to complain of."""
+    well = end.exit.ending is Ending.EXITED and end.exit.code == 0
+    return well and not end.report.failure and not end.report.exhausted
+
+
+def _stopped(task: Task, end: End, missing: str) -> str:
+    reviewer = task.status is S.AGENT_REVIEW
+    who = "reviewer stopped without a verdict" if reviewer else "agent stopped without handing in"
     how = "" if end.exit.ending is Ending.EXITED else f", ended as {end.exit.ending}"
-    return _crash(seen, f"process exited without its artifact: {missing}{how}{said}")
+    why = f": {end.report.failure}" if end.report.failure else ""
+    said = f". It said: {one_line(end.report.said)[-GIST:]}" if end.report.said else ""
+    return f"the {who} ({missing}{how}){why}{said}"
 
 
 def _advanced(seen: Evidence, rule: Rule) -> Decision:
@@ -232,7 +269,8 @@ def _crash(seen: Evidence, reason: str) -> Decision:
     if seen.task.status is S.AGENT_REVIEW:
         return left_without_verdict(seen, reason)
     task = replace(seen.task, crash_count=seen.task.crash_count + 1)
-    stuck = Arrival(S.STUCK, reason, Cause.CRASH_THRESHOLD)
+    often = f"its agents stopped {task.crash_count} times without handing in; the last time:"
+    stuck = Arrival(S.STUCK, f"{often} {reason}", Cause.CRASH_THRESHOLD)
 
     def stays_or_sticks(counted: Task) -> Decision:
         if counted.crash_count >= seen.rules.limits.crashes:

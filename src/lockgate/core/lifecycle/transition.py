@@ -252,12 +252,13 @@ def _reviewed(seen: Evidence, task: Task) -> Task:
     judged = replace(task, candidate="", patch="", size=Size(), protected=())
     judged = replace(judged, passed=(), waiting="")
     rounds = task.review_round + (1 if seats else 0)
-    return replace(judged, review_round=rounds, seats=seats, taken_over=False)
+    judged = replace(judged, taken_over=False, taken_at=0.0, last_words="")
+    return replace(judged, review_round=rounds, seats=seats)
 
 
 def _refunded(task: Task) -> Task:
     """A human who sends a stuck task on gives it its budget anew."""
-    return replace(task, usd=0.0, tokens=0, seconds=0.0, taken_over=False)
+    return replace(task, usd=0.0, tokens=0, seconds=0.0, taken_over=False, taken_at=0.0)
 
 
 def _phase(seen: Evidence, task: Task, arrival: Arrival) -> TaskPhase | None:

@@ -112,3 +112,4 @@ class End(Struct, frozen=True):
     exit: Exit = Exit(ending=Ending.EXITED)
     report: Report = Report()
     spent: Usage = Usage()
+    resumable: bool = False  # its conversation can be taken up again

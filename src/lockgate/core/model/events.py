@@ -221,6 +221,13 @@ class AgentCrashed(Struct, frozen=True, kw_only=True):
     reason: str
 
 
+class AgentAsked(Struct, frozen=True):
+    """An agent stopped without handing in; it is asked once to hand in or to ask a question."""
+
+    session: str
+    said: str
+
+
 class SessionStarted(Struct, frozen=True, kw_only=True):
     session: str
     role: Role
@@ -320,6 +327,7 @@ Event = (
     | MoveForced
     | AutoAdvanced
     | AgentCrashed
+    | AgentAsked
     | SessionStarted
     | SessionEnded
     | SessionInterrupted
@@ -365,6 +373,7 @@ TYPES: dict[type[Event], str] = {
     MoveForced: "move.forced",
     AutoAdvanced: "auto.advanced",
     AgentCrashed: "agent.crashed",
+    AgentAsked: "agent.asked",
     SessionStarted: "session.started",
     SessionEnded: "session.ended",
     SessionInterrupted: "session.interrupted",

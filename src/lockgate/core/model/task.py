@@ -196,6 +196,14 @@ class Size(Struct, frozen=True):
         return self.files > LARGE_FILES or self.added > LARGE_BYTES
 
 
+class Word(Struct, frozen=True):
+    """What a human has to say to a task's agent, until the agent has heard it."""
+
+    number: int  # the rev that queued it: unique in the task's life, and rising
+    text: str
+    said: float  # when
+
+
 class Checkpoint(Struct, frozen=True, kw_only=True):
     """What was there when an agent, or its hook, called; the files are seen, the rest is said."""
 
@@ -248,6 +256,7 @@ class Task(Struct, frozen=True, kw_only=True):
     since: int = 0  # the rev at which it came to its status
     dead: bool = False
     taken_over: bool = False  # a human sits in its workspace; no agent is started
+    taken_at: float = 0.0  # when a human took it over
     not_before: float = 0.0  # no agent is started before this time: a usage limit
     exhausted: bool = False  # the last agent's context is full
     usd: float = 0.0
@@ -270,6 +279,9 @@ class Task(Struct, frozen=True, kw_only=True):
     landed: str = ""  # the commit that brings it, once the target is about to be moved there
     cause: Cause | None = None
     directive: str = ""
+    question: str = ""  # what its agent asks a human, until the agent has the answer
+    words: tuple[Word, ...] = ()  # what its agent has yet to hear, the oldest first
+    last_words: str = ""  # of a worker that stopped without handing in, until one hands in
     history: tuple[IterationRecord, ...] = ()  # since the iterations were last counted from one
     spent: frozenset[str] = field(default_factory=frozenset[str])
     pinned: Pinned | None = None
@@ -293,3 +305,4 @@ class Session(Struct, frozen=True, kw_only=True):
     usd: float = 0.0  # as its program reported it
     tokens: int = 0
     seat: str = ""  # a reviewer's
+    asked: bool = False  # it has been asked once, after it stopped, to hand in or to ask

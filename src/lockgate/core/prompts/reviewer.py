@@ -11,7 +11,14 @@ from lockgate.core.model.findings import Finding
 from lockgate.core.model.gates import Dimension
 from lockgate.core.model.limits import Limits
 from lockgate.core.model.task import GateKind, GateRef, Seat, Task
-from lockgate.core.prompts.worker import DATA, DIFF, left_behind, opening, review_prompt
+from lockgate.core.prompts.worker import (
+    DATA,
+    DIFF,
+    asks_to_hand_in,
+    left_behind,
+    opening,
+    review_prompt,
+)
 from lockgate.core.review.guides import GUIDES, PASSES, Guide
 from lockgate.core.review.synthesis import numbered
 from lockgate.core.text.feedback import one_line, place
@@ -195,6 +202,8 @@ def first_words(
     """What a session is told as it begins; `checkpoint` is the last one that a worker left."""
     if spawn.seat:
         return seat_prompt(task, spawn.seat, limits)
+    if spawn.asks and resumed:
+        return asks_to_hand_in("TASK.md has no new '## Handoff'")
     return opening(task, spawn.role, limits, left_behind(checkpoint), resumed=resumed)
 
 

@@ -126,7 +126,7 @@ def fresh_agent_prompt(
     return "\n\n".join(
         (
             f"Continue task: {one_line(title)}",
-            f"Previous work summary:\n{_quoted(work_summary)}",
+            f"Previous work summary:\n{quoted(work_summary)}",
             "Gate evaluation found issues:",
             *_feedback_blocks(feedback, before),
             "Files modified so far:\n" + _listed(files_modified),
@@ -235,7 +235,7 @@ def _listed(names: Sequence[str]) -> str:
     return "\n".join(f"- {_inert(name)}" for name in names) or "- (none)"
 
 
-def _quoted(text: str) -> str:
+def quoted(text: str) -> str:
     """Behind the quote mark a heading is the earlier agent's, never ours."""
     return (
         "\n".join(f"> {one_line(line)}" if line.strip() else ">" for line in text.splitlines())

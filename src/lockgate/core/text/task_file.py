@@ -202,6 +202,23 @@ def merge_sections(canonical: str, incoming: str, names: frozenset[str]) -> str:
     return canonical if merged == canonical else merged.rstrip("\n") + "\n"
 
 
+def one_handoff(body: str, spent: Collection[str]) -> str:
+    """The text with one `## Handoff`: those that moved the task before, empty ones and copies go.
+
+    What is new in several is joined in order; where none is new the last one stays.
+    """
+    if body.count("Handoff") < 2:  # noqa: PLR2004 - it takes two
+        return body
+    found = [it.text for it in sections(body) if it.title == "Handoff"]
+    if len(found) < 2:  # noqa: PLR2004 - as above
+        return body
+    told = {
+        digest(it): it for it in found if _CONTENT.search(_without_comments(it, inside=False)[0])
+    }
+    new = [text.strip() for known, text in told.items() if known not in spent]
+    return replace_section(body, "Handoff", "\n\n".join(new) or found[-1].strip())
+
+
 def only_sections(body: str, names: Collection[str]) -> str:
     """These sections, and nothing else of the text."""
     return "\n".join(_rendered(it.title, it.text) for it in sections(body) if it.title in names)

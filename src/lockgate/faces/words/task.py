@@ -8,7 +8,7 @@ from typing import cast
 from lockgate.core.lifecycle.trouble import Trouble
 from lockgate.core.model.agents import digest_in
 from lockgate.core.model.event_log import StoredEvent
-from lockgate.core.model.task import Pinned, Status, Task
+from lockgate.core.model.task import Cause, Pinned, Status, Task
 from lockgate.core.text.steering import asked_of
 from lockgate.ports import Project
 from lockgate.services.task.views import (
@@ -102,6 +102,7 @@ def task_text(view: TaskView, where: str, more: Iterable[tuple[str, str]] = ()) 
         *((("rules", _rules(task.pinned)),) if task.pinned else ()),
         *((("trouble", one_line(view.trouble)),) if view.trouble else ()),
         *((("directive", one_line(task.directive)),) if task.directive else ()),
+        *((("last words", one_line(task.last_words)),) if task.last_words else ()),
         *(("gate", _judged(it)) for it in view.gates),
         *((name, one_line(", ".join(files))) for name, files in _first(task) if files),
         *((("change", _change(task)),) if task.patch else ()),
@@ -202,7 +203,8 @@ _STORIES = {
     "session.started": "a {role} starts",
     "session.interrupted": "the machine went down under its agent, which is taken up again",
     "usage.limited": "its agent's plan is used up for now; it goes on by itself",
-    "agent.crashed": "its agent crashed, crash {crash_count} in this status: {reason}",
+    "agent.crashed": "{reason} (time {crash_count} in this status)",
+    "agent.asked": "its agent stopped without handing in; it is asked to hand in or to ask",
     "GateEvaluationStarted": "handed on; gates judge iteration {iteration} on a clean checkout",
     "change.mended": "its commits are made again as one by Lockgate: {why}",
     "review.submitted": "gate {gate}: its {dimension} reviewer has handed in",
@@ -227,6 +229,7 @@ _STORIES = {
     "artifact.tampered": "somebody edited TASK.md's frontmatter; it was put back",
     "move.forced": "a human skipped what was missing ({missing}): {reason}",
 }
+_CAUSES = {Cause.CRASH_THRESHOLD: "its agents stopped without handing in"}
 _MOVES = {
     Status.CLARIFICATION: "asks a question",
     Status.STUCK: "is stuck and waits for a human",
@@ -297,7 +300,7 @@ def queued(task: Task) -> str:
 
 
 def _standing(task: Task) -> str:
-    cause = f" ({task.cause})" if task.cause else ""
+    cause = f" ({_CAUSES.get(task.cause, task.cause)})" if task.cause else ""
     waits = f", gate {one_line(_waiting(task))} waits for a human" if _waiting(task) else ""
     human = f", needs a human: {_attention(task)}" if _attention(task) else ""
     return f"{task.status}{cause}{waits}" + (", its session is dead" if task.dead else "") + human

@@ -28,11 +28,19 @@ class Monitor(Struct, frozen=True):
         if exit.ending is Ending.LOST:
             self.sessions.end(id, 0.0)  # its runner cannot have ended what it had started
         report = self._report(session, exit)
+        end = End(exit, report, self._spent(session, report), self._resumable(session, report))
         try:
-            self.attendance.session_ended(id, End(exit, report, self._spent(session, report)))
+            self.attendance.session_ended(id, end)
         except TurnDeclined:
             return True  # somebody else has recorded it
         return True
+
+    def _resumable(self, session: Session, report: Report) -> bool:
+        """Whether the agent's own program can take this conversation up again."""
+        task = self.store.load(session.task)
+        settings = self.configuration.settings_for(task, self.store.project(task.project))
+        known = report.native or session.native
+        return bool(known) and self.harnesses.can_resume(session.agent or task.agent, settings)
 
     def _report(self, session: Session, exit: Exit) -> Report:
         task = self.store.load(session.task)

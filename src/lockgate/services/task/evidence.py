@@ -19,6 +19,7 @@ from lockgate.core.text.task_file import (
     Unreadable,
     frontmatter,
     merge_sections,
+    one_handoff,
     parse_task_artifacts,
     replace_section,
 )
@@ -69,7 +70,7 @@ class Witness(Struct, frozen=True, kw_only=True):
         task = self.store.load(id)
         canonical = self.files.read(id)
         hide = as_it_is if caller.actor is Actor.HUMAN else self.hide(task)
-        found, body, merged = self._artifacts(canonical, caller.session, hide)
+        found, body, merged = self._artifacts(task, canonical, caller.session, hide)
         project = self.store.project(task.project)
         rules, misconfigured = self._rules(task, project)
         starts = task.pinned is None and misconfigured is None
@@ -132,16 +133,21 @@ class Witness(Struct, frozen=True, kw_only=True):
         )
 
     def _artifacts(
-        self, canonical: TaskText, session: Session | None, hide: Hide
+        self, task: Task, canonical: TaskText, session: Session | None, hide: Hide
     ) -> tuple[Artifacts, str | None, bool]:
-        """A session's own sections come from where it works, all else from the canonical file."""
+        """A session's own sections come from where it works, all else from the canonical file.
+
+        A Handoff that moved the task before, or stands there twice, is put away.
+        """
         ours = canonical.body if isinstance(canonical, Readable) else None
-        if session is None or session.directory is None:
-            return _read(canonical), ours, False
-        theirs = self.files.read_at(Path(session.directory))
-        if not isinstance(theirs, Readable):
-            return _read(theirs), ours, False
-        merged = merge_sections(ours or "", hide(theirs.body), SECTIONS[session.role])
+        text, merged = canonical, ours
+        if session and session.directory is not None:
+            text = self.files.read_at(Path(session.directory))
+            if isinstance(text, Readable):
+                merged = merge_sections(ours or "", hide(text.body), SECTIONS[session.role])
+        if not isinstance(text, Readable) or merged is None:
+            return _read(text), ours, False
+        merged = one_handoff(merged, task.spent)
         return parse_task_artifacts(merged), merged, merged != ours
 
     def _tampered(self, task: Task, canonical: TaskText) -> str | None:

@@ -78,6 +78,13 @@ class Attendance(Struct, frozen=True):
         caller, what = Caller(Actor.ORCHESTRATOR, session), f"session {id} was not ended"
         return self.coordinator.turn(session.task, decide, caller, what)
 
+    def ask(self, id: TaskId, said: str, caller: Caller) -> Task:
+        """Note that the Stop hook holds the agent up; declined where it has been asked before."""
+        what = f"the agent of task {id} was not asked to hand in"
+        return self.coordinator.turn(
+            id, lambda seen: sessions.asked_to_hand_in(seen, said), caller, what
+        )
+
     def respawn(self, id: TaskId, directive: str, caller: Caller) -> Task:
         def decide(seen: Evidence) -> Decision | Declined:
             alive = any(it.ended is None for it in self._current(seen.task))

@@ -9,7 +9,16 @@ from lockgate.core.lifecycle.decision import EvaluateGates, Evidence, PublishCha
 from lockgate.core.lifecycle.map import RULES, Rule, unmet
 from lockgate.core.lifecycle.trouble import Trouble
 from lockgate.core.model.event_log import StoredEvent
-from lockgate.core.model.task import Actor, ProjectId, Session, Status, Stuck, Task, TaskId
+from lockgate.core.model.task import (
+    Actor,
+    Cause,
+    ProjectId,
+    Session,
+    Status,
+    Stuck,
+    Task,
+    TaskId,
+)
 from lockgate.core.model.values import as_facts
 from lockgate.core.text.steering import told_of, unseen
 from lockgate.core.text.task_file import (
@@ -292,8 +301,7 @@ def needs_human(task: Task) -> str:
 def _by_its_status(task: Task) -> str:
     match task.status:
         case Status.STUCK:
-            why = task.phase.last_feedback.summary if isinstance(task.phase, Stuck) else ""
-            return f"{task.cause or 'stuck'}: {why}" if why else str(task.cause or "stuck")
+            return _stuck_for(task)
         case Status.PAUSED_FOR_INTERVENTION:
             return f"{task.failed_attempts} failed attempts; lockgate resume {task.id}"
         case Status.CLARIFICATION:
@@ -323,6 +331,14 @@ def _about_its_gate(task: Task) -> str:
     yes, no = f"lockgate approve {task.id}", f"lockgate reject {task.id} -m TEXT"
     told = f"gate {task.waiting} waits; lockgate task show {task.id}, then {yes} or {no}"
     return _noting_size(task, told)
+
+
+def _stuck_for(task: Task) -> str:
+    """The cause and its words; where agents stopped too often the words say all."""
+    why = task.phase.last_feedback.summary if isinstance(task.phase, Stuck) else ""
+    if why and task.cause is Cause.CRASH_THRESHOLD:
+        return why
+    return f"{task.cause or 'stuck'}: {why}" if why else str(task.cause or "stuck")
 
 
 def _about_its_worker(task: Task) -> str:

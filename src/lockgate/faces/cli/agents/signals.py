@@ -9,6 +9,7 @@ import click
 
 from lockgate.core.lifecycle.moves import Move
 from lockgate.core.model.task import Status, TaskId
+from lockgate.core.prompts.worker import asks_to_hand_in
 from lockgate.errors import LockgateError, Refused, TransitionRefused, TurnDeclined
 from lockgate.faces.cli.output import app, echo, json_option, named, show, terminal
 from lockgate.services.task.signals import FINAL, INCREMENTAL, Said
@@ -122,20 +123,21 @@ def checkpoint(
     except (TransitionRefused, TurnDeclined) as refusal:
         if not hook:
             raise
-        _answer_hook(id, refusal, active=bool(hook.get("stop_hook_active")))
+        if not hook.get("stop_hook_active"):
+            _hold_up(id, refusal, said)
         return
     show(task_facts(task), f"{task.id} is {task.status}", as_json=as_json or bool(hook))
 
 
-def _answer_hook(id: TaskId, refusal: LockgateError, *, active: bool) -> None:
+def _hold_up(id: TaskId, refusal: LockgateError, said: Said) -> None:
     """Once the agent is asked to go on; a second time it may stop, and its exit is judged."""
     it = app()
-    stopped_at = it.views.load(id).status
-    if active or stopped_at is not Status.WORKING:
+    try:
+        it.attendance.ask(id, said.summary, it.caller)
+    except TurnDeclined:
         return
     it.signals.checkpoint(id, it.caller, Said(type=INCREMENTAL))
-    reason = f"{refusal.why}. {refusal.fix}"
-    echo(json.dumps({"decision": "block", "reason": reason}))
+    echo(json.dumps({"decision": "block", "reason": asks_to_hand_in(refusal.why)}))
 
 
 def _hook() -> dict[str, object]:

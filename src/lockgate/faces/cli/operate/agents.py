@@ -11,7 +11,7 @@ import click
 
 from lockgate.bootstrap import App
 from lockgate.core.lifecycle.moves import Move
-from lockgate.core.model.task import Session, Status, TaskId
+from lockgate.core.model.task import Session, SessionId, Status, TaskId
 from lockgate.errors import Refused
 from lockgate.faces.cli.output import app, echo, json_option, named, show, show_moved, terminal
 from lockgate.faces.words import task as words
@@ -128,16 +128,18 @@ def repin(*, name: str, as_json: bool) -> None:
 @ID
 @click.option("--follow", is_flag=True, help="Go on until the session ends.")
 @click.option("--lines", default=LINES, show_default=True, type=click.IntRange(1), metavar="N")
+@click.option("--session", "which", metavar="S", help="Another one, as lockgate task show has it.")
 @json_option
-def peek(*, name: str, follow: bool, lines: int, as_json: bool) -> None:
+def peek(*, name: str, follow: bool, lines: int, which: str | None, as_json: bool) -> None:
     """Show the newest output of a task's newest session: what the agent said, which tools it used.
 
-    What it printed otherwise is shown as it is.
+    With --session any session of the task, by its id or by what follows the task's id in it. What
+    a session printed otherwise is shown as it is.
     """
     if follow and as_json:
         raise click.UsageError("--follow tells lines as they come; --json is one document")
     it = app()
-    session = _newest(it, named(it, name))
+    session = _session(it, named(it, name), which)
     if follow:
         _follow(it, session, lines)
         return
@@ -155,7 +157,7 @@ def attach(*, name: str) -> None:
     """
     it = app()
     id = named(it, name)
-    session = _newest(it, id)
+    session = _session(it, id)
     if it.agents.is_over(session):
         why, fix = f"session {session.id} has ended", f"lockgate task respawn {id}"
         raise Refused("nothing was attached", why=why, fix=fix)
@@ -178,14 +180,21 @@ def must_be_at_terminal(fix: str) -> None:
         raise Refused("nothing was attached", why="this is no terminal", fix=fix)
 
 
-def _newest(it: App, id: TaskId) -> Session:
-    """A reviewer must not read the author's story, nor a worker that of its judge."""
-    must_be_human(it.caller, f"nothing of task {id} was shown")
-    found = it.agents.of(id)
+def _session(it: App, id: TaskId, which: str | None = None) -> Session:
+    """The newest one, or the one that is named. No agent reads what another one said."""
+    what = f"nothing of task {id} was shown"
+    must_be_human(it.caller, what)
+    found = {session.id: session for session in it.agents.of(id)}
     if not found:
         why, fix = "no agent has worked on it yet", f"lockgate task show {id}"
-        raise Refused(f"nothing of task {id} was shown", why=why, fix=fix)
-    return found[-1]
+        raise Refused(what, why=why, fix=fix)
+    if which is None:
+        return list(found.values())[-1]
+    asked = found.get(SessionId(which)) or found.get(SessionId(f"{id}.{which}"))
+    if asked is None:
+        why, known = f"it has no session {which}", ", ".join(found)
+        raise Refused(what, why=why, fix=f"name one of its sessions: {known}")
+    return asked
 
 
 def _silent(session: Session) -> str:
