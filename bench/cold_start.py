@@ -14,7 +14,7 @@ ROUNDS = 30
 TASKS = 20
 IMPORTS = 10
 IMPORT_RUNS = 5
-LIST, VERSION = ("task", "list"), ("--version",)
+LIST, VERSION, HELP = ("task", "list"), ("--version",), ("--help",)
 BARE, GIT = "python -c pass", "git rev-parse"
 
 
@@ -29,11 +29,11 @@ def bench(where: Path) -> list[Measure]:
         BARE: runner.clocked([sys.executable, "-c", "pass"]),
         GIT: runner.clocked(["git", "rev-parse", "--git-common-dir"]),
     }
-    for words in (LIST, VERSION):
+    for words in (LIST, VERSION, HELP):
         contenders[_name(words)] = runner.clocked([*_lockgate(), *words])
     found = interleave(contenders, ROUNDS)
     _say_imports(runner)
-    names = (_name(LIST), _name(VERSION), GIT)
+    names = (_name(LIST), _name(VERSION), _name(HELP), GIT)
     return [Measure(name=it, ours=found[it], peer=BARE, theirs=found[BARE]) for it in names]
 
 

@@ -51,7 +51,8 @@ def make_trusted(environ: Mapping[str, str], root: Path) -> None:
 
 
 def add_task(app: App, project: Project, summary: str = "Fix the login redirect") -> Task:
-    asked = NewTask(branch="fix-login", summary=summary, context=CONTEXT)
+    branch = summary.lower().replace(" ", "-")  # two tasks cannot have the same
+    asked = NewTask(branch=branch, summary=summary, context=CONTEXT)
     return app.tasks.create(project, asked, HUMAN)
 
 

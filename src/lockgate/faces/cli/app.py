@@ -194,12 +194,10 @@ def run(argv: list[str], to: "Terminal | None" = None) -> int:
 def _failed(error: BaseException, to: "Terminal | None", *, as_json: bool) -> int:
     from lockgate.faces.cli import output
 
-    match error:
-        case LockgateError():
-            return output.fail(error, to, as_json=as_json)
-        case click.ClickException():
-            return output.fail_usage(error, to, as_json=as_json)
-        case click.Abort() | KeyboardInterrupt():
-            return output.INTERRUPTED
-        case _:
-            return output.fail_bug(error, to, as_json=as_json)
+    if isinstance(error, LockgateError):
+        return output.fail(error, to, as_json=as_json)
+    if isinstance(error, click.ClickException):
+        return output.fail_usage(error, to, as_json=as_json)
+    if isinstance(error, click.Abort | KeyboardInterrupt):
+        return output.INTERRUPTED
+    return output.fail_bug(error, to, as_json=as_json)
