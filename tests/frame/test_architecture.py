@@ -161,6 +161,7 @@ def test_a_default_arm_stands_only_over_what_has_no_closed_list_of_kinds() -> No
 ALONE = (
     "adapters/harnesses/claude_live.py",
     "adapters/harnesses/scripted_player.py",
+    "adapters/sandbox/cgroup.py",  # the runner loads it where it needs it
     "adapters/sandbox/launch.py",
     "adapters/sandbox/port_proxy.py",
     "adapters/sessions/runner/main.py",

@@ -1,4 +1,7 @@
-"""A control group for one box, where the kernel lets us make one: a wall around what it uses."""
+"""A control group for one box, where the kernel lets us make one: a wall around what it uses.
+
+The runner of a session loads this too, so it takes nothing but the standard library.
+"""
 
 import functools
 import os
@@ -8,9 +11,6 @@ from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from lockgate.adapters.run import run
-from lockgate.errors import Unavailable
-
 ROOT = Path("/sys/fs/cgroup")
 NEEDED = {"memory", "pids"}
 JOINING = 'echo 0 > "$0/cgroup.procs"'
@@ -19,6 +19,9 @@ JOINING = 'echo 0 > "$0/cgroup.procs"'
 @functools.cache
 def where() -> Path | None:
     """The group in which ours can be made and entered, found by doing so; None where none is."""
+    from lockgate.adapters.run import run  # noqa: PLC0415 - not for the runner
+    from lockgate.errors import Unavailable  # noqa: PLC0415 - as above
+
     parent = parent_of(ROOT, _own())
     if parent is None:
         return None
