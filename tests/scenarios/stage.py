@@ -15,6 +15,7 @@ from lockgate.core.config.settings import Settings
 from lockgate.core.model import gates
 from lockgate.core.model.agents import Ending, Exit, Job, Launch, Report, Usage
 from lockgate.core.model.gates import CommandGate, DifferentialGate
+from lockgate.core.model.logins import Source
 from lockgate.core.model.reports import ReportRead, Unreadable
 from lockgate.core.model.results import SingleGateResult
 from lockgate.core.model.secrets import Secret
@@ -28,6 +29,7 @@ from lockgate.services.gates.runner import Evaluation, GateRunner
 from lockgate.services.orchestrator.effects import Hands, Housekeeper
 from lockgate.services.orchestrator.loop import Loop
 from lockgate.services.orchestrator.starter import Starter
+from lockgate.services.task.logins import Logins
 from lockgate.services.task.projects import Branches
 from lockgate.services.task.signals import Signals
 from lockgate.services.train.landing import Lander
@@ -126,6 +128,7 @@ class FakeHarnesses:
     jobs: list[Job] = field(default_factory=list)
     how: str | None = None
     resumes: bool = True
+    needs: tuple[str, ...] = ()  # the variables of which one is a login
 
     def logins(self, agent: str, settings: Settings) -> tuple[str, ...]:
         return ()
@@ -139,6 +142,9 @@ class FakeHarnesses:
     def launch(self, agent: str, settings: Settings, job: Job) -> Launch:
         self.jobs.append(job)
         return Launch(argv=("true",))
+
+    def keys(self, agent: str, settings: Settings) -> tuple[str, ...]:
+        return self.needs
 
     def can_resume(self, agent: str, settings: Settings) -> bool:
         return self.resumes
@@ -275,12 +281,23 @@ class Always:
         return True
 
 
-class NoLogins:
+@dataclass
+class FakeLogins:
+    """Each variable has the value that a test gave it."""
+
+    given: dict[str, str] = field(default_factory=dict)
+
     def store(self, agent: str, name: str, *, value: str = "", variable: str = "") -> Path:
         raise AssertionError("nobody stores a login here")
 
+    def forget(self, agent: str) -> tuple[str, ...]:
+        raise AssertionError("nobody forgets a login here")
+
     def of(self, agent: str, names: Sequence[str]) -> Mapping[str, str]:
-        return {}
+        return {name: self.given[name] for name in names if name in self.given}
+
+    def sources(self, agent: str, names: Sequence[str]) -> Mapping[str, Source]:
+        return {it: Source.STORED if it in self.given else Source.NONE for it in names}
 
     def names(self, agent: str) -> tuple[str, ...]:
         return ()
@@ -296,7 +313,7 @@ class Stage:
         self.world = World.at(place, config)
         self.time, self.reports = Time(), list[str]()
         self.sessions, self.harnesses, self.gates = FakeSessions(), FakeHarnesses(), FakeGates()
-        self.workspaces = FakeWorkspaces(self.world.home)
+        self.workspaces, self.credentials = FakeWorkspaces(self.world.home), FakeLogins()
         self.yard: Any = None
         self.differential: Differential = no_differential
         self.restart()
@@ -304,7 +321,8 @@ class Stage:
     def restart(self) -> None:
         self.watch = FakeWatch()
         app = open_app({"LOCKGATE_HOME": str(self.world.home)})
-        witness = replace(app.witness, harnesses=self.harnesses, clock=self.time)
+        logins = Logins(self.harnesses, self.credentials)
+        witness = replace(app.witness, harnesses=self.harnesses, logins=logins, clock=self.time)
         app = self.world.app = self.app = replace(app, witness=witness)
         self.spawner = Spawner(
             home=self.world.home,
@@ -316,7 +334,8 @@ class Stage:
             files=witness.files,
             desks=Desks(self.world.home, app.store, self.workspaces, witness.files),
             configuration=app.configuration,
-            credentials=NoLogins(),
+            credentials=self.credentials,
+            logins=logins,
             secrets=witness.secrets,
             clock=self.time,
             chance=app.tasks.chance,

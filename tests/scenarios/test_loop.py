@@ -535,3 +535,38 @@ def test_work_that_cannot_be_taken_goes_back_and_at_last_needs_a_human(tmp_path,
     assert "git refuses .gitmodules" in stage.harnesses.jobs[-1].prompt
     assert {it.role for it in stage.app.store.sessions(id)} == {Role.WORKER}
     stage.app.store.close()
+
+
+def test_a_task_whose_agent_is_not_logged_in_does_not_start_and_starts_once_it_is(stage) -> None:
+    stage.harnesses.needs = ("KEY",)
+    id = stage.world.create()
+    stage.turn()
+    assert stage.world.task(id).status is S.PENDING
+    assert any("scripted is not logged in" in it for it in stage.reports)
+
+    stage.credentials.given["KEY"] = "sk-1"
+    stage.turn(60)
+
+    assert stage.world.task(id).status is S.WORKING
+    assert len(stage.alive(id)) == 1
+
+
+def test_a_worker_that_lost_its_login_is_not_started_again_and_nothing_is_counted(stage) -> None:
+    id = _working(stage)
+    [session] = stage.alive(id)
+    stage.harnesses.needs = ("KEY",)
+    stage.dies(session, Ending.INTERRUPTED)
+    stage.turn(HEALTH_CHECK)
+    stage.turn(HEALTH_CHECK)
+    stage.turn(HEALTH_CHECK)
+
+    task = stage.world.task(id)
+    assert (task.status, task.crash_count, task.failed_attempts) == (S.WORKING, 0, 0)
+    assert stage.alive(id) == []
+    assert "scripted is not logged in" in needs_human(task)
+
+    stage.credentials.given["KEY"] = "sk-1"
+    stage.turn(HEALTH_CHECK)
+
+    assert len(stage.alive(id)) == 1
+    assert needs_human(stage.world.task(id)) == ""

@@ -2,12 +2,13 @@
 
 import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 from msgspec import Struct, field
 
+from lockgate.core.model.logins import Source
 from lockgate.core.model.secrets import Secret, secrets_in_file
 from lockgate.errors import Unavailable
 
@@ -19,6 +20,8 @@ class StoredCredentials(Struct, frozen=True):
 
     home: Path
     environ: Mapping[str, str] = field(default_factory=lambda: os.environ)
+    elsewhere: Callable[[], frozenset[str] | None] = lambda: None
+    """The names that are set where agents are started; None where that is this process."""
 
     def of(self, agent: str, names: Sequence[str]) -> Mapping[str, str]:
         found = {name: self.environ[name] for name in names if self.environ.get(name)}
@@ -27,6 +30,12 @@ class StoredCredentials(Struct, frozen=True):
             if value:
                 found[name] = value
         return found
+
+    def sources(self, agent: str, names: Sequence[str]) -> Mapping[str, Source]:
+        here = frozenset(name for name, value in self.environ.items() if value)
+        stored, elsewhere = self._stored(agent), self.elsewhere()
+        there = here if elsewhere is None else elsewhere
+        return {name: _source(name, stored.get(name), here, there) for name in names}
 
     def store(self, agent: str, name: str, *, value: str = "", variable: str = "") -> Path:
         told = self._stored(agent) | {name: {"value": value, "variable": variable}}
@@ -44,6 +53,16 @@ class StoredCredentials(Struct, frozen=True):
             what, fix = f"the login of {agent} was not stored", "mend that, then try again"
             raise Unavailable(what, why=str(error), fix=fix) from error
         return path
+
+    def forget(self, agent: str) -> tuple[str, ...]:
+        """Remove what was stored; the names that it was stored for."""
+        names = tuple(self._stored_or_broken(agent))
+        try:
+            self._path(agent).unlink(missing_ok=True)
+        except OSError as error:
+            what, fix = f"the login of {agent} was not forgotten", f"remove {self._path(agent)}"
+            raise Unavailable(what, why=str(error), fix=fix) from error
+        return names
 
     def names(self, agent: str) -> tuple[str, ...]:
         return tuple(self._stored(agent))
@@ -65,8 +84,27 @@ class StoredCredentials(Struct, frozen=True):
             )
             raise Unavailable(what, why=str(error), fix=fix) from error
 
+    def _stored_or_broken(self, agent: str) -> dict[str, dict[str, str]]:
+        """A file that cannot be read is removed like any other."""
+        try:
+            return self._stored(agent)
+        except Unavailable:
+            return {}
+
     def _path(self, agent: str) -> Path:
         return self.home / "auth" / f"{agent}.json"
+
+
+def _source(
+    name: str, told: Mapping[str, str] | None, here: frozenset[str], there: frozenset[str]
+) -> Source:
+    if told and (told.get("value") or told.get("variable") in there):
+        return Source.STORED
+    if name in there:
+        return Source.ENVIRONMENT
+    if name in here or (told and told.get("variable") in here):
+        return Source.SHELL
+    return Source.UNSET if told else Source.NONE
 
 
 def _files(place: Path) -> Iterable[Path]:

@@ -6,6 +6,7 @@ What only some commands need is made, and imported, when it is asked for.
 import os
 import sys
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -32,6 +33,7 @@ from lockgate.core.config.settings import Settings
 from lockgate.core.lifecycle.trouble import Trouble
 from lockgate.services.task.callers import Caller, identify
 from lockgate.services.task.evidence import Witness
+from lockgate.services.task.logins import Logins
 from lockgate.services.task.projects import BaseConfiguration, Projects
 from lockgate.services.task.secrets import HandedOut
 from lockgate.services.task.trust import Trust
@@ -41,7 +43,7 @@ if TYPE_CHECKING:
     from lockgate.adapters.sessions.sessions import ProcessSessions
     from lockgate.adapters.workspaces import GitWorkspaces
     from lockgate.services.gates.steps import Steps
-    from lockgate.services.setup.doctor import Checkup, Logins, Trial
+    from lockgate.services.setup.doctor import Checkup, Trial
     from lockgate.services.setup.init import Initialiser, Proposal, Readiness, Wanted
     from lockgate.services.task.coordinator import Coordinator
     from lockgate.services.task.people import Approvals, People, Repinning, TaskRunner
@@ -88,6 +90,7 @@ def _config_hash(settings: Settings) -> str:
     return config_hash(settings)
 
 
+PATIENCE = 5.0  # seconds for the orchestrator to answer
 path_outside_of, orchestrator_pid = path_outside, holder
 
 
@@ -228,14 +231,18 @@ class App(Struct, frozen=True, kw_only=True):
         from lockgate.adapters.sandbox import trouble
         from lockgate.services.setup.init import Readiness
 
-        repository = self.projects.repository
-        return Readiness(self.store, repository, self.configuration, self.harnesses, trouble)
+        return Readiness(
+            store=self.store,
+            repository=self.projects.repository,
+            configuration=self.configuration,
+            harnesses=self.harnesses,
+            logins=self.logins,
+            trouble=trouble,
+        )
 
     @property
-    def logins(self) -> "Logins":
-        from lockgate.services.setup.doctor import Logins
-
-        return Logins(self.harnesses, self.credentials)
+    def logins(self) -> Logins:
+        return self.witness.logins
 
     @property
     def trial(self) -> "Trial":
@@ -289,14 +296,14 @@ def open_app(environ: Mapping[str, str] = os.environ) -> App:
     store = open_store(environ.get("LOCKGATE_DATABASE") or str(home / "lockgate.db"))
     files, repository = TaskFiles(home), repository_of(home)
     configuration = base_configuration(repository, environ)
-    harnesses = Registry(copies=home / "agents")
-    credentials = StoredCredentials(home, environ)
+    harnesses, credentials = Registry(copies=home / "agents"), _credentials(home, environ)
     witness = Witness(
         store=store,
         files=files,
         repository=repository,
         configuration=configuration,
         harnesses=harnesses,
+        logins=Logins(harnesses, credentials),
         clock=SystemClock(),
         secrets=HandedOut(configuration, harnesses, credentials),
     )
@@ -311,6 +318,22 @@ def open_app(environ: Mapping[str, str] = os.environ) -> App:
         configuration=configuration,
         caller=identify(store, environ.get("LOCKGATE_TOKEN")),
     )
+
+
+def _credentials(home: Path, environ: Mapping[str, str]) -> StoredCredentials:
+    return StoredCredentials(home, environ, partial(_set_in_the_orchestrator, home))
+
+
+def _set_in_the_orchestrator(home: Path) -> frozenset[str] | None:
+    """The names of the variables it has; None where it is this process, or where none runs."""
+    pid = holder(home)
+    if pid is None or pid == os.getpid():
+        return None
+    from lockgate.adapters.sessions.runner.command_socket import Request, ask
+
+    asked = Request(token="", cwd="/", stdin="", argv=("environment",))
+    answer = ask(str(home / "door.sock"), asked, patience=PATIENCE)
+    return frozenset(answer.out.split()) if answer and answer.code == 0 else None
 
 
 def config_schema() -> dict[str, object]:

@@ -176,6 +176,7 @@ def _spawner(it: App) -> Spawner:
         desks=Desks(it.home, it.store, it.workspaces, it.views.files),
         configuration=it.configuration,
         credentials=it.credentials,
+        logins=it.logins,
         secrets=it.coordinator.witness.secrets,
         clock=SystemClock(),
         chance=SystemChance(),

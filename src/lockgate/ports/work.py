@@ -13,6 +13,7 @@ from lockgate.core.model import gates
 from lockgate.core.model.agents import Exit, Job, Launch, Report
 from lockgate.core.model.findings import Finding
 from lockgate.core.model.gates import CommandGate
+from lockgate.core.model.logins import Source
 from lockgate.core.model.reports import ReportRead, Unreadable
 from lockgate.core.model.secrets import Secret
 from lockgate.core.model.task import Pinned, SessionId, Size, Task, TaskId
@@ -321,6 +322,10 @@ class Harnesses(Protocol):
         """Those of them that it logs in by and chooses its model with."""
         ...
 
+    def keys(self, agent: str, settings: Settings) -> tuple[str, ...]:
+        """Those of them of which any one is a login; empty where it needs none."""
+        ...
+
 
 class GateRuns(Protocol):
     """Runs a gate's command on a clean checkout, where nothing that it does is kept."""
@@ -344,12 +349,20 @@ class Credentials(Protocol):
     """What an agent may log in with, by the names of the variables that its program reads."""
 
     def of(self, agent: str, names: Sequence[str]) -> Mapping[str, str]: ...
+    def sources(self, agent: str, names: Sequence[str]) -> Mapping[str, Source]:
+        """Who holds each of these variables, seen from the process that starts agents."""
+        ...
+
     def names(self, agent: str) -> tuple[str, ...]:
         """Those that the user has stored for it."""
         ...
 
     def store(self, agent: str, name: str, *, value: str = "", variable: str = "") -> Path:
         """Keep a login, or the name of the variable that has it; the answer is the file."""
+        ...
+
+    def forget(self, agent: str) -> tuple[str, ...]:
+        """Remove what was stored; the names that it was stored for."""
         ...
 
     def in_files(self, root: Path, names: Sequence[str]) -> tuple[Secret, ...]:

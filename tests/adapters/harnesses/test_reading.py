@@ -308,3 +308,54 @@ def test_a_time_without_a_zone_is_this_machines() -> None:
         until = limited_until(words, NOW)
         assert NOW < until <= NOW + 86400
         assert datetime.fromtimestamp(until).astimezone().strftime("%H:%M") == "05:37"
+
+
+@pytest.mark.parametrize(
+    ("agent", "line", "code"),
+    [
+        ("claude", {"type": "result", "is_error": True, "api_error_status": 401}, 1),
+        ("claude", {"type": "result", "is_error": True, "api_error_status": 403}, 1),
+        (
+            "claude",
+            {
+                "type": "result",
+                "is_error": True,
+                "api_error_status": None,
+                "result": "Not logged in · Please run /login",
+            },
+            1,
+        ),
+        (
+            "codex",
+            {"type": "turn.failed", "error": {"message": "unexpected status 401 Unauthorized: no"}},
+            1,
+        ),
+        (
+            "opencode",
+            {
+                "type": "error",
+                "error": {"name": "APIError", "data": {"message": "no", "statusCode": 401}},
+            },
+            1,
+        ),
+        ("gemini", {"type": "error", "message": "no"}, 145),
+        ("gemini", {"type": "error", "message": "API key not valid."}, 144),
+        ("aider", "litellm.AuthenticationError: no", 0),
+        ("scripted", {"type": "refused", "text": "no"}, 1),
+    ],
+)
+def test_a_refused_login_is_told_from_other_failures(agent, line, code) -> None:
+    output = line if isinstance(line, str) else json.dumps(line)
+
+    report = REGISTRY.read(agent, NONE, output, Exit(ending=Ending.EXITED, code=code))
+
+    assert report.refused
+    assert report.limited_until is None
+
+
+@pytest.mark.parametrize("agent", ["claude", "codex", "opencode", "gemini", "aider", "scripted"])
+@pytest.mark.parametrize("said", ["429 slow down", "test_401.py failed", "line 403: broken"])
+def test_another_failure_is_no_refused_login(agent, said) -> None:
+    report = REGISTRY.read(agent, NONE, said, Exit(ending=Ending.EXITED, code=1))
+
+    assert not report.refused

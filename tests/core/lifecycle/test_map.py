@@ -4,9 +4,11 @@ from itertools import product
 
 import pytest
 
+from lockgate.core.lifecycle.decision import Refusal
 from lockgate.core.lifecycle.map import ARROWS, OWNERS, RULES, exits, validate_transition
 from lockgate.core.lifecycle.moves import Move, move
 from lockgate.core.model.events import MoveForced
+from lockgate.core.model.logins import NoLogin
 from lockgate.core.model.task import Actor, GateKind, GateRef, Pinned, Role, Status
 from lockgate.core.text.task_file import Artifacts
 from tests.given import (
@@ -415,3 +417,13 @@ def test_gates_that_are_reviews_are_not_waited_for_as_gates() -> None:
     decision = taken(move(evidence(task, PASS, Actor.REVIEWER), Move(S.REVIEWING)))
 
     assert decision.task.status is S.REVIEWING
+
+
+def test_a_task_does_not_start_while_its_agent_is_not_logged_in() -> None:
+    login = NoLogin("claude is not logged in", "lockgate auth claude")
+    seen = evidence(a_task(S.PENDING), actor=Actor.HUMAN, login_missing=login)
+
+    refusal = validate_transition(seen, S.WORKING)
+
+    assert isinstance(refusal, Refusal)
+    assert (refusal.why, refusal.fix) == ("claude is not logged in", "lockgate auth claude")

@@ -288,3 +288,30 @@ def test_a_crash_in_the_last_attempt_pauses_whatever_the_program_said() -> None:
     decision = ended(task, Ending.SILENT, failure="it hung")
 
     assert decision.task.cause is Cause.ESCALATION_THRESHOLD
+
+
+@pytest.mark.parametrize("status", OWNERS)
+def test_a_refused_login_is_its_own_cause_and_counts_nothing(status) -> None:
+    task = a_task(status, crash_count=1, failed_attempts=4, review_round=1)
+
+    decision = ended(task, Ending.EXITED, refused=True, failure="status 401")
+
+    assert (decision.task.status, decision.task.cause) == (S.STUCK, Cause.LOGIN)
+    assert decision.task.failed_attempts == 4
+    [moved] = [it for it in decision.events if isinstance(it, StatusChanged)]
+    assert moved.reason == (
+        "scripted's login was refused (status 401); run: lockgate auth scripted,"
+        f" then: lockgate task update {task.id} --status {status}"
+    )
+    assert not {AgentCrashed, AttemptFailed} & set(kinds(decision))
+    assert not any(isinstance(it, SpawnAgent) for it in decision.effects)
+
+
+def test_the_agent_whose_login_was_refused_is_named_where_it_is_not_the_tasks_own() -> None:
+    task = a_task(S.AGENT_REVIEW)
+    seen = evidence(task, session=a_session(Role.REVIEWER, agent="codex"))
+
+    decision = taken(session_ended(seen, End(report=Report(refused=True))))
+
+    [moved] = [it for it in decision.events if isinstance(it, StatusChanged)]
+    assert moved.reason.startswith("codex's login was refused; run: lockgate auth codex")

@@ -17,9 +17,32 @@ OUR_CLOCK = "ended as wall-clock"
 
 
 @by_agent
-def test_a_key_that_is_refused_is_a_crash_that_says_so(case, tmp_path) -> None:
-    with at_work(case, tmp_path, [REFUSED], wall=WALL_SECONDS) as it:
-        _must_be_stuck(it, lambda why: "key is not valid" in why)
+def test_a_key_that_is_refused_is_its_own_cause_and_no_crash(case, tmp_path) -> None:
+    with at_work(case, tmp_path, [REFUSED], wall=3 * WALL_SECONDS) as it:
+        _wait(it)
+
+        task, story = it.task, it.orchestra.story()
+        assert (task.status, task.cause) == (Status.STUCK, Cause.LOGIN), story
+        assert (task.crash_count, task.failed_attempts, len(it.sessions())) == (0, 0, 1)
+        told = it.orchestra.lockgate("status").stdout
+        assert f"{case.agent}'s login was refused" in told
+        assert f"lockgate auth {case.agent}" in told
+
+
+@by_agent
+def test_an_agent_that_is_not_logged_in_is_told_before_it_starts(case, tmp_path) -> None:
+    with at_work(case, tmp_path, [], login=False) as it:
+        refused = it.orchestra.lockgate("run", "Say hello")
+        it.orchestra.until(lambda: "is not logged in" in it.log_of_the_orchestrator())
+        shown = it.orchestra.lockgate("auth", case.agent, "--show").stdout
+
+        assert refused.returncode == 1
+        for told in (refused.stderr, shown, it.log_of_the_orchestrator()):
+            assert f"{case.agent} is not logged in" in told
+            assert f"lockgate auth {case.agent}" in told
+        assert it.task.status is Status.PENDING
+        assert it.sessions() == []
+        assert it.orchestra.app.store.named("say-hello") == (it.id,)
 
 
 @by_agent

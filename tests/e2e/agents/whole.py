@@ -76,6 +76,9 @@ class Whole(Struct, frozen=True):
     def types(self) -> list[str]:
         return self.orchestra.types(self.id)
 
+    def log_of_the_orchestrator(self) -> str:
+        return (self.orchestra.place / "orchestrator.log").read_text(errors="replace")
+
     def requests(self) -> list[str]:
         """What the model was sent, a text each, with the tools' own descriptions left out."""
         lines = self.log.read_text(encoding="utf-8").splitlines() if self.log.exists() else []
@@ -85,9 +88,15 @@ class Whole(Struct, frozen=True):
 
 @contextmanager
 def at_work(
-    case: Case, place: Path, answers: Answers, *, gates: str = "", wall: float = 0
+    case: Case,
+    place: Path,
+    answers: Answers,
+    *,
+    gates: str = "",
+    wall: float = 0,
+    login: bool = True,
 ) -> Generator[Whole]:
-    """A task that its agent has begun; without an answer the model is down."""
+    """A task for its agent; without an answer the model is down."""
     if Registry(search=PATH).missing(case.agent, SETTINGS):
         pytest.skip(f"needs {case.agent}: sh scripts/install_agents.sh {AGENTS}")
     log, temporary = place / "log", place / "tmp"
@@ -95,8 +104,8 @@ def at_work(
     with ExitStack() as after:
         url = f"http://127.0.0.1:{_port(case, answers, log, after)}"
         it = Orchestra(place / "place", config=CONFIG.format(agent=case.agent) + gates)
-        login = {name: value.replace(URL, url) for name, value in case.environ.items()}
-        it.environ |= {**login, "PATH": PATH, "TMPDIR": str(temporary)}
+        given = {name: value.replace(URL, url) for name, value in case.environ.items()}
+        it.environ |= {**(given if login else {}), "PATH": PATH, "TMPDIR": str(temporary)}
         if wall:
             it.environ["LOCKGATE_WALL_SECONDS"] = str(wall)
         after.callback(it.close)

@@ -299,7 +299,11 @@ def test_a_token_is_stored_for_its_owner_alone_and_never_shown(shell):
     assert stat.S_IMODE(stored(shell, "claude").stat().st_mode) == 0o600
     assert given(shell, "claude") == {"ANTHROPIC_API_KEY": "sk-very-secret"}
     assert "ANTHROPIC_API_KEY: stored" in shown.out
-    assert facts.facts["names"]["ANTHROPIC_API_KEY"] == {"stored": True, "set": True}
+    assert facts.facts["names"]["ANTHROPIC_API_KEY"] == {
+        "stored": True,
+        "set": True,
+        "source": "stored",
+    }
     assert "secret" not in answer.out + shown.out + shown.err + facts.out
 
 
@@ -313,7 +317,7 @@ def test_a_variable_is_stored_by_its_name_and_read_at_each_start(shell):
     assert "MY_KEY is not set here" in answer.err
     assert "sk-1" not in stored(shell, "claude").read_text(encoding="utf-8")
     assert given(shell, "claude", MY_KEY="sk-1") == {"CLAUDE_CODE_OAUTH_TOKEN": "sk-1"}
-    assert "the variable it names is not set here" in shown.out
+    assert "stored, but the variable it names is not set" in shown.out
 
 
 def test_a_token_is_asked_for_at_a_terminal_and_not_shown_while_it_is_typed(shell):
@@ -363,3 +367,103 @@ def test_an_agent_that_takes_no_login_shows_none(shell):
 
     assert "mute needs no login" in shell.program("auth", "mute", "--show").out
     assert json.loads(shell.did("auth", "mute", "--show", "--json"))["names"] == {}
+
+
+# --- one answer for shell, orchestrator and session ---------------------------------------------
+
+KEYLESS = {"ANTHROPIC_API_KEY": "", "ANTHROPIC_AUTH_TOKEN": "", "CLAUDE_CODE_OAUTH_TOKEN": ""}
+
+
+@pytest.fixture
+def claude(shell, tmp_path) -> dict[str, str]:
+    """An environment that has a program of that name and no login; the project's agent is it."""
+    place = without(tmp_path / "bin")
+    a_script(tmp_path / "bin" / "claude", "#!/bin/sh\necho 9.8.7\n")
+    commit_config(shell, CONFIG.replace('"scripted"', '"claude"'))
+    return place | KEYLESS
+
+
+def answers(shell: Shell, environ: dict[str, str]) -> list[str]:
+    """What `auth --show`, `doctor` and `run` say of claude's login."""
+    shown = shell.program("auth", "claude", "--show", "--json", env=environ)
+    part = parts(doctor(shell, **environ))["agent claude"]
+    run = shell.program("run", "Say hello", "--no-wait", env=environ)
+    logged_in = shown.facts["logged_in"], not part["costs"], run.code == 0
+    assert len(set(logged_in)) == 1, (shown, part, run)
+    return [shell.program("auth", "claude", "--show", env=environ).out, part["costs"], run.err]
+
+
+@needs_sandbox
+def test_a_missing_login_is_told_by_all_three_commands_before_a_task_exists(shell, claude):
+    for told in answers(shell, claude):
+        assert "claude is not logged in" in told
+    assert json.loads(shell.did("task", "list", "--json"))["tasks"] == []
+
+
+@needs_sandbox
+@pytest.mark.parametrize("how", ["stored", "environment"])
+def test_a_login_that_reaches_the_agent_is_seen_by_all_three_commands(shell, claude, how):
+    if how == "stored":
+        shell.program("auth", "claude", "--token-stdin", stdin=b"sk-1", env=claude)
+    else:
+        claude["ANTHROPIC_API_KEY"] = "sk-1"
+
+    for told in answers(shell, claude):
+        assert "not logged in" not in told
+
+
+@needs_sandbox
+def test_a_model_without_a_key_is_no_login(shell, claude):
+    claude |= {"ANTHROPIC_MODEL": "x", "ANTHROPIC_BASE_URL": "http://127.0.0.1:1"}
+
+    for told in answers(shell, claude):
+        assert "claude is not logged in" in told
+
+
+@needs_sandbox
+def test_a_key_that_only_this_shell_has_is_told_while_an_orchestrator_runs(shell, claude):
+    shell.program("up", "--detach", env=claude)
+    try:
+        with_key = claude | {"ANTHROPIC_API_KEY": "sk-1"}
+        for told in answers(shell, with_key):
+            assert "is set in this shell, but the orchestrator was started without it" in told
+        shell.program("auth", "claude", "--variable", "MINE", env=with_key)
+        for told in answers(shell, with_key):
+            assert "claude is not logged in" in told
+    finally:
+        shell.program("down", env=claude)
+
+
+@needs_sandbox
+def test_a_key_that_the_orchestrator_has_counts_though_this_shell_has_none(shell, claude):
+    shell.program("up", "--detach", env=claude | {"ANTHROPIC_API_KEY": "sk-1"})
+    try:
+        for told in answers(shell, claude):
+            assert "not logged in" not in told
+    finally:
+        shell.program("down", env=claude)
+
+
+def test_a_login_is_forgotten(shell):
+    shell.program("auth", "claude", "--token-stdin", stdin=b"sk-1")
+
+    answer = shell.program("auth", "claude", "--forget")
+    again = shell.program("auth", "claude", "--forget", "--json")
+
+    assert "removed what was stored for claude: ANTHROPIC_API_KEY" in answer.out
+    assert not stored(shell, "claude").exists()
+    assert (again.code, again.facts["forgotten"]) == (0, [])
+
+
+def test_a_login_whose_file_is_broken_can_be_forgotten(shell):
+    shell.program("auth", "claude", "--token-stdin", stdin=b"sk-1")
+    stored(shell, "claude").write_text("{", encoding="utf-8")
+
+    assert shell.program("auth", "claude", "--forget").code == 0
+    assert not stored(shell, "claude").exists()
+
+
+def test_a_token_without_a_name_is_stored_as_the_first_key_of_its_agent(shell):
+    shell.program("auth", "aider", "--token-stdin", stdin=b"sk-1")
+
+    assert given(shell, "aider") == {"OPENAI_API_KEY": "sk-1"}

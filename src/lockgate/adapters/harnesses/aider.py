@@ -11,15 +11,15 @@ from lockgate.adapters.harnesses.harness import Found, Harness
 from lockgate.adapters.harnesses.output import last_line, limited_until, shortened, unexplained
 from lockgate.core.model.agents import Exit, Job, Launch, Report, Usage
 
-VARIABLES = (
-    "AIDER_MODEL",
+KEYS = (
     "OPENAI_API_KEY",
-    "OPENAI_API_BASE",
+    "OPENAI_API_BASE",  # a server on this machine may ask for no key
     "ANTHROPIC_API_KEY",
     "GEMINI_API_KEY",
     "OPENROUTER_API_KEY",
     "DEEPSEEK_API_KEY",
 )
+VARIABLES = ("AIDER_MODEL", *KEYS)
 SWITCHES = (
     *("--yes-always", "--no-check-update", "--no-show-release-notes", "--analytics-disable"),
     *("--no-gitignore", "--add-gitignore-files", "--no-auto-commits", "--no-dirty-commits"),
@@ -74,6 +74,7 @@ def read(output: str, exit: Exit, now: float) -> Report:
         usage=Usage(float(costs[-1]) if costs else 0.0, int(sum(counts))),
         exhausted="ContextWindowExceeded" in why or "token limit" in why,
         limited_until=limited_until(why, now) if "RateLimitError" in why else None,
+        refused="AuthenticationError" in why,
         failure=shortened(why),
         said=last_line(output),
     )
@@ -96,4 +97,5 @@ HARNESS = Harness(
     launch=launch,
     read=read,
     variables=VARIABLES,
+    keys=KEYS,
 )

@@ -21,13 +21,8 @@ from lockgate.adapters.harnesses.output import (
 )
 from lockgate.core.model.agents import Exit, Job, Launch, Report, Usage
 
-VARIABLES = (
-    "ANTHROPIC_API_KEY",
-    "ANTHROPIC_AUTH_TOKEN",
-    "ANTHROPIC_BASE_URL",
-    "ANTHROPIC_MODEL",
-    "CLAUDE_CODE_OAUTH_TOKEN",
-)
+KEYS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN")
+VARIABLES = (*KEYS, "ANTHROPIC_BASE_URL", "ANTHROPIC_MODEL")
 SWITCHES = {
     "IS_SANDBOX": "1",  # without it root may not skip permissions
     "DISABLE_TELEMETRY": "1",
@@ -41,6 +36,7 @@ SWITCHES = {
 }
 HOOK_SECONDS = 120
 WAIT_STATUSES = (429, 503, 529)
+REFUSED_STATUSES = (401, 403)
 
 
 def launch(found: Found, job: Job) -> Launch:
@@ -80,6 +76,7 @@ def read(output: str, exit: Exit, now: float) -> Report:
         cumulative=bool(result),
         exhausted=_exhausted(result),
         limited_until=_limit(seen, result, now) if failed or not result else None,
+        refused=failed and _is_refused(result),
         failure=shortened(why),
         said="" if failed else shortened(words if result else _last_words(seen)),
     )
@@ -140,6 +137,12 @@ def _limit(seen: list[Event], result: Event, now: float) -> float | None:
     return None
 
 
+def _is_refused(result: Event) -> bool:
+    if number(result, "api_error_status") in REFUSED_STATUSES:
+        return True
+    return text(result, "result").startswith("Not logged in")
+
+
 def _last_words(seen: list[Event]) -> str:
     said = [inner(event, "message") for event in seen if text(event, "type") == "assistant"]
     words = [text(block, "text") for message in said for block in items(message, "content")]
@@ -152,4 +155,5 @@ HARNESS = Harness(
     launch=launch,
     read=read,
     variables=VARIABLES,
+    keys=KEYS,
 )

@@ -42,4 +42,5 @@ HARNESS = Harness(
     launch=launch,
     read=claude.read,
     variables=(*claude.VARIABLES, SECONDS),
+    keys=claude.KEYS,
 )

@@ -10,6 +10,7 @@ from lockgate.adapters.harnesses.output import (
     Event,
     events,
     inner,
+    is_refused,
     limited_until,
     shortened,
     text,
@@ -19,7 +20,8 @@ from lockgate.adapters.harnesses.output import whole as total
 from lockgate.core.model.agents import Exit, Job, Launch, Report, Usage
 
 KEYS = ("OPENAI_API_KEY", "CODEX_API_KEY")  # the first one given is the one used
-VARIABLES = (*KEYS, "OPENAI_BASE_URL", "OPENAI_MODEL", "CODEX_ACCESS_TOKEN")
+TOKEN = "CODEX_ACCESS_TOKEN"
+VARIABLES = (*KEYS, "OPENAI_BASE_URL", "OPENAI_MODEL", TOKEN)
 URL = "https://api.openai.com/v1"
 FOLDER = ".codex"  # in the HOME: under the temporary directory its own sandbox would not start
 RETRIES = 3
@@ -77,6 +79,7 @@ def read(output: str, exit: Exit, now: float) -> Report:
         cumulative=finished,
         exhausted="context window" in why,
         limited_until=limited_until(why, now) if _limited(why) else None,
+        refused=is_refused(why),
         failure=shortened(why),
         said=shortened(_said(seen)),
     )
@@ -140,4 +143,5 @@ HARNESS = Harness(
     launch=launch,
     read=read,
     variables=VARIABLES,
+    keys=(*KEYS, TOKEN),
 )

@@ -10,6 +10,7 @@ from lockgate.adapters.harnesses.output import (
     Event,
     events,
     inner,
+    is_refused,
     limited_until,
     shortened,
     text,
@@ -22,6 +23,9 @@ VARIABLES = ("GEMINI_API_KEY", "GOOGLE_GEMINI_BASE_URL", "GEMINI_MODEL")
 SETTINGS = ".gemini/settings.json"
 HOOK_MILLISECONDS = 120_000
 ATTEMPTS = 3
+
+
+REFUSED_CODES = (41, 401 % 256, 403 % 256)  # of a failed login, and of an HTTP status
 
 
 def launch(found: Found, job: Job) -> Launch:
@@ -66,6 +70,7 @@ def read(output: str, exit: Exit, now: float) -> Report:
         usage=Usage(tokens=total(inner(result, "stats"), "total_tokens")),
         exhausted="exceeds the maximum number of tokens" in why,
         limited_until=limited_until(why, now) if _limited(why) else None,
+        refused=exit.code in REFUSED_CODES or is_refused(why),
         failure=shortened(why),
         said=shortened(_said(seen)),
     )
@@ -124,4 +129,5 @@ HARNESS = Harness(
     launch=launch,
     read=read,
     variables=VARIABLES,
+    keys=("GEMINI_API_KEY",),
 )

@@ -27,4 +27,5 @@ class Harness(Struct, frozen=True, kw_only=True):
     launch: Callable[[Found, Job], Launch]
     read: Callable[[str, Exit, float], Report]
     variables: tuple[str, ...] = ()
+    keys: tuple[str, ...] = ()  # those of them of which one is a login; none where it needs none
     resumes: bool = True

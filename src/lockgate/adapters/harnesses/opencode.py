@@ -9,6 +9,7 @@ from lockgate.adapters.harnesses.output import (
     Event,
     events,
     inner,
+    is_refused,
     limited_until,
     number,
     shortened,
@@ -19,16 +20,19 @@ from lockgate.adapters.harnesses.output import (
 from lockgate.core.model.agents import Exit, Job, Launch, Report, Usage
 
 # With OPENAI_BASE_URL the model is that server's; without it, any of those that it knows by itself.
-VARIABLES = (
-    "OPENCODE_MODEL",  # ours: provider/model, or the model of the server above
-    "OPENAI_BASE_URL",
+KEYS = (
     "OPENAI_API_KEY",
     "ANTHROPIC_API_KEY",
-    "ANTHROPIC_BASE_URL",  # as Claude Code has it, without the version
     "GEMINI_API_KEY",
     "GOOGLE_GENERATIVE_AI_API_KEY",
     "OPENROUTER_API_KEY",
     "OPENCODE_API_KEY",
+    "OPENAI_BASE_URL",  # a server on this machine may ask for no key
+)
+VARIABLES = (
+    "OPENCODE_MODEL",  # ours: provider/model, or the model of the server above
+    "ANTHROPIC_BASE_URL",  # as Claude Code has it, without the version
+    *KEYS,
 )
 SWITCHES = {
     "OPENCODE_DISABLE_AUTOUPDATE": "1",
@@ -78,6 +82,7 @@ def read(output: str, exit: Exit, now: float) -> Report:
         usage=Usage(sum(number(it, "cost") for it in steps), sum(map(_tokens, steps))),
         exhausted="ContextOverflow" in why or "context window" in why,
         limited_until=limited_until(why, now) if _limited(why) else None,
+        refused=is_refused(why),
         failure=shortened(why),
         said=shortened(said[-1]) if said else "",
     )
@@ -128,8 +133,11 @@ def _failure(seen: list[Event]) -> str:
     errors = [inner(event, "error") for event in seen if text(event, "type") == "error"]
     if not errors:
         return ""
-    name, message = text(errors[-1], "name"), text(inner(errors[-1], "data"), "message")
-    return f"{name}: {message}" if message else name or "it reported an error"
+    data = inner(errors[-1], "data")
+    status, message = whole(data, "statusCode"), text(data, "message")
+    name = text(errors[-1], "name") or "it reported an error"
+    about = f"{name}, status {status}" if status else name
+    return f"{about}: {message}" if message else about
 
 
 def _limited(why: str) -> bool:
@@ -142,4 +150,5 @@ HARNESS = Harness(
     launch=launch,
     read=read,
     variables=VARIABLES,
+    keys=KEYS,
 )

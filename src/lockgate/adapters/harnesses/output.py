@@ -80,6 +80,18 @@ def unexplained(exit: Exit, output: str, *, finished: bool) -> str:
     return last_line(output) or ended
 
 
+_REFUSAL = re.compile(
+    r"\bstatus:? 40[13]\b|\b40[13] (?:Unauthorized|Forbidden)\b"
+    r"|api key not valid|invalid (?:x-)?api[- ]key",
+    re.IGNORECASE,
+)
+
+
+def is_refused(why: str) -> bool:
+    """Whether these words of a program say that its login was not accepted."""
+    return _REFUSAL.search(why) is not None
+
+
 # When a usage limit ends, from the words in which programs say so.
 
 

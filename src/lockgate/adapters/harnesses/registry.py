@@ -62,6 +62,9 @@ class Registry(Struct, frozen=True):
     def variables(self, agent: str, settings: Settings) -> tuple[str, ...]:
         return (*self._harness(agent, settings).variables, *NETWORK)
 
+    def keys(self, agent: str, settings: Settings) -> tuple[str, ...]:
+        return self._harness(agent, settings).keys
+
     def logins(self, agent: str, settings: Settings) -> tuple[str, ...]:
         """Those of them that it logs in by and chooses its model with."""
         return tuple(it for it in self.variables(agent, settings) if it not in NETWORK)

@@ -41,7 +41,10 @@ def read(output: str, exit: Exit, now: float) -> Report:
         usage=Usage(number(usage, "usd"), whole(usage, "tokens")),
         exhausted="exhausted" in seen,
         limited_until=number(limit, "until") if limit is not None else report.limited_until,
-        failure=failure or unexplained(exit, output, finished=finished),
+        refused="refused" in seen,
+        failure=text(seen.get("refused", {}), "text")
+        or failure
+        or unexplained(exit, output, finished=finished),
         said=shortened(text(seen.get("say", {}), "text")),
     )
 

@@ -274,6 +274,12 @@ def limit(player: Player, step: Table) -> NoReturn:
     sys.exit(1)
 
 
+def refuse(player: Player, step: Table) -> NoReturn:
+    """As a program whose login is not accepted."""
+    say("refused", text=str(step["refused"]))
+    sys.exit(1)
+
+
 STEPS: dict[str, Callable[[Player, Table], None]] = {
     "write": write,
     "append": append,
@@ -292,6 +298,7 @@ STEPS: dict[str, Callable[[Player, Table], None]] = {
     "exit": leave,
     "exhaust": exhaust,
     "limit": limit,
+    "refused": refuse,
 }
 
 

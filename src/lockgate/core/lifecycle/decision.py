@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from lockgate.core.model.agents import digest_in
 from lockgate.core.model.events import Event
+from lockgate.core.model.logins import NoLogin
 from lockgate.core.model.results import SingleGateResult
 from lockgate.core.model.retry import RetryController
 from lockgate.core.model.task import (
@@ -191,6 +192,7 @@ class Evidence(Struct, frozen=True, kw_only=True):
     untrusted: str | None = None  # what its repository asks for that no human has agreed to
     agent_missing: str | None = None  # how to install its agent, where it is not there
     reviewer: str = ""  # who reviews where a file is the worker; empty: no agent is there to do it
+    login_missing: NoLogin | None = None  # of its agent or of a reviewer's
 
 
 def rules_for(seen: Evidence, rules: Pinned) -> Pinned:

@@ -43,7 +43,7 @@ Need = Callable[[Evidence], Missing | None]
 
 
 def configured(seen: Evidence) -> Missing | None:
-    """Its agent is there, and base's configuration can be taken and asks for nothing unagreed."""
+    """Its agent is there and logged in, and base's configuration can be taken and is agreed to."""
     if seen.misconfigured is not None:
         fix = "mend .lockgate/config.toml on the base branch, and commit it"
         return Missing(seen.misconfigured, fix)
@@ -51,6 +51,8 @@ def configured(seen: Evidence) -> Missing | None:
         return Missing(seen.untrusted, "lockgate trust, in its repository")
     if seen.agent_missing is not None:
         return Missing(f"agent {seen.task.agent} is not installed", seen.agent_missing)
+    if seen.login_missing is not None:
+        return Missing(seen.login_missing.why, seen.login_missing.fix)
     return None
 
 

@@ -36,6 +36,7 @@ from lockgate.core.model.events import (
     TaskTakenOver,
     UsageLimited,
 )
+from lockgate.core.model.logins import refused_login
 from lockgate.core.model.task import REVIEWS, Cause, Role, Session, Status, Task, Working
 from lockgate.core.text.feedback import one_line
 
@@ -230,6 +231,9 @@ def _without_artifact(seen: Evidence, end: End, missing: str) -> Decision:
         until = until if until > seen.now else seen.now + LIMIT_WAIT
         parked = replace(seen.task, not_before=until)
         return also(_again(seen, parked), UsageLimited(session, until))
+    if end.report.refused:
+        why = _refused(seen, end.report.failure)
+        return arrive(seen, seen.task, Arrival(S.STUCK, why, Cause.LOGIN))
     if seen.task.status is S.AGENT_REVIEW:
         return _crash(seen, _stopped(seen.task, end, missing))
     spoken = replace(seen, task=replace(seen.task, last_words=end.report.said))
@@ -252,6 +256,13 @@ def _stopped(task: Task, end: End, missing: str) -> str:
     why = f": {end.report.failure}" if end.report.failure else ""
     said = f". It said: {one_line(end.report.said)[-GIST:]}" if end.report.said else ""
     return f"the {who} ({missing}{how}){why}{said}"
+
+
+def _refused(seen: Evidence, said: str) -> str:
+    task, session = seen.task, seen.session
+    agent = (session.agent if session else "") or task.agent
+    go_on = f"lockgate task update {task.id} --status {task.status}"
+    return refused_login(agent, said, go_on)
 
 
 def _advanced(seen: Evidence, rule: Rule) -> Decision:

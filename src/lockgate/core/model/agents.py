@@ -77,6 +77,7 @@ class Report(Struct, frozen=True, kw_only=True):
     cumulative: bool = False  # the usage is that of all runs of this native session together
     exhausted: bool = False  # its context is full: only a fresh agent can go on
     limited_until: float | None = None  # no more work before this time; 0 where it does not say
+    refused: bool = False  # its login was not accepted
     failure: str = ""  # why it ended badly, in the program's own words
     said: str = ""  # its last words, for people
 

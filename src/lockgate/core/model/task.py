@@ -79,6 +79,7 @@ class Cause(StrEnum):
     FAIL_FAST = "fail-fast"
     GATE_BROKEN = "gate-broken"
     BUDGET = "budget"
+    LOGIN = "login"  # the agent's login was refused
     ESCALATION_THRESHOLD = "escalation-threshold"
     DROPPED_FROM_TRAIN = "dropped-from-train"
 

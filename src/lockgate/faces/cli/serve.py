@@ -17,6 +17,8 @@ from lockgate.ports import Call
 
 # What agents, hooks and people call often, or what only we can tell.
 SERVED = {(it,) for it in ("checkpoint", "gate", "queue", "review", "status", "task")}
+# The names of the variables that we have, and no value: agents are given theirs from here.
+ENVIRONMENT = ("environment",)
 # It takes as long as its gates, and must not keep the door from others. By another PATH than ours
 # its commands might be other programs.
 JUDGING = ("gate", "run")
@@ -37,6 +39,9 @@ class Said(TextIOBase):
 def answer(it: App, benches: Benches, asked: Call) -> None:
     """Down the line. What is not ours to do, or what we have no time for, they do themselves."""
     if asked.argv == ("wake",):
+        asked.line.end(0)
+    elif asked.argv == ENVIRONMENT and not asked.token:
+        asked.line.out(" ".join(sorted(name for name, value in os.environ.items() if value)))
         asked.line.end(0)
     elif asked.argv[:1] not in SERVED:
         asked.line.err("not served here\n")

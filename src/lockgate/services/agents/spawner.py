@@ -31,6 +31,7 @@ from lockgate.ports import (
     Workspaces,
     candidate_of,
 )
+from lockgate.services.task.logins import Logins
 from lockgate.services.task.sessions import Attendance, Place
 from lockgate.services.task.tasks import must_be_enclosed
 
@@ -99,6 +100,7 @@ class Spawner(Struct, frozen=True, kw_only=True):
     desks: Desks
     configuration: Configuration
     credentials: Credentials
+    logins: Logins
     secrets: Secrets
     clock: Clock
     chance: Chance
@@ -159,6 +161,9 @@ class Spawner(Struct, frozen=True, kw_only=True):
             raise Refused(
                 f"agent {agent} was not started", why="its program is not installed", fix=how
             )
+        login = self.logins.missing(agent, settings)
+        if login:
+            raise Refused(f"agent {agent} was not started", why=login.why, fix=login.fix)
 
     def _ended_older(self, task: Task, spawn: SpawnAgent) -> bool:
         """An agent that has signalled may still be saying goodbye; two never share a desk.

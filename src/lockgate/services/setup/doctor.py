@@ -1,6 +1,6 @@
 """What is there of what Lockgate uses, and what each missing part costs."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from msgspec import Struct
@@ -17,6 +17,7 @@ from lockgate.ports import (
     Start,
     Workspaces,
 )
+from lockgate.services.task.logins import Logins
 from lockgate.services.task.projects import BaseConfiguration
 
 OLDEST_GIT = (2, 38)
@@ -47,26 +48,6 @@ def must_be_trusted(rules: BaseConfiguration, directory: Path) -> None:
         rules.allowed_of(project)
 
 
-class Logins(Struct, frozen=True):
-    """Which variables an agent logs in by, and what the user has given for them."""
-
-    harnesses: Harnesses
-    credentials: Credentials
-
-    def names(self, agent: str, settings: Settings) -> tuple[str, ...]:
-        return self.harnesses.logins(agent, settings)
-
-    def stored(self, agent: str) -> tuple[str, ...]:
-        return self.credentials.names(agent)
-
-    def given(self, agent: str, names: tuple[str, ...]) -> Mapping[str, str]:
-        """Those that have a value now, stored or in the environment."""
-        return self.credentials.of(agent, names)
-
-    def keep(self, agent: str, name: str, *, value: str = "", variable: str = "") -> Path:
-        return self.credentials.store(agent, name, value=value, variable=variable)
-
-
 class Checkup(Struct, frozen=True):
     """`version` is None where a program is not there; `trouble` says why a sandbox fails.
 
@@ -88,18 +69,15 @@ class Checkup(Struct, frozen=True):
     def agents(self, logins: Logins, settings: Settings) -> Iterator[Part]:
         for agent in known_agents(settings):
             name, how = f"agent {agent}", logins.harnesses.missing(agent, settings)
-            wanted = logins.names(agent, settings)
             if how:
                 costs = "it can be given no task"
                 yield Part(name=name, found="not installed", costs=costs, fix=how)
             elif agent == BUILT_IN:
                 yield Part(name=name, found="comes with Lockgate")
-            elif logins.given(agent, wanted) or not wanted:
-                yield Part(name=name, found=self._installed(agent, settings))
             else:
-                costs = "it has no login: none is stored, and none in the environment"
-                found = self._installed(agent, settings)
-                yield Part(name=name, found=found, costs=costs, fix=f"lockgate auth {agent}")
+                found, login = self._installed(agent, settings), logins.missing(agent, settings)
+                costs, fix = (login.why, login.fix) if login else ("", "")
+                yield Part(name=name, found=found, costs=costs, fix=fix)
 
     def _git(self) -> Part:
         version = self.version("git")

@@ -14,6 +14,7 @@ from lockgate.core.model.agents import names_a_file
 from lockgate.errors import Refused
 from lockgate.ports import Configuration, Harnesses, Project, Repository, Store, TaskFilter
 from lockgate.services.task.callers import Caller, must_be_human
+from lockgate.services.task.logins import Logins
 from lockgate.services.task.projects import CONFIG, BaseConfiguration
 
 MESSAGE = "Add Lockgate's configuration"
@@ -100,23 +101,27 @@ BATCH = 1000
 _OTHER = re.compile(r"[^a-z0-9]+")
 
 
-class Readiness(Struct, frozen=True):
+class Readiness(Struct, frozen=True, kw_only=True):
     """`trouble` says why nothing can be enclosed here, if nothing can."""
 
     store: Store
     repository: Repository
     configuration: Configuration
     harnesses: Harnesses
+    logins: Logins
     trouble: Callable[[], str | None]
 
     def check(self, project: Project, agent: str | None) -> Settings:
-        """Refused where the work could not begin: no rules, no yes to them, no program, no box."""
+        """Refused where the work could not begin: no rules or no yes, no program, login or box."""
         self._must_be_configured(project)
         settings = self.configuration.allowed_of(project)
         name = agent or settings.project.agent
         how = None if names_a_file(name) else self.harnesses.missing(name, settings)
         if how:
             raise Refused(WHAT, why=f"agent {name} is not installed", fix=how)
+        login = self.logins.missing(name, settings)
+        if login:
+            raise Refused(WHAT, why=login.why, fix=login.fix)
         why = self.trouble() if settings.sandbox.level is SandboxLevel.AUTO else None
         if why:
             fix = f'lockgate doctor, or do without: [sandbox] level = "none" in {CONFIG}'

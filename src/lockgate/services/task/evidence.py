@@ -4,9 +4,10 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from lockgate.core.config.settings import known_agents
+from lockgate.core.config.settings import Settings, known_agents
 from lockgate.core.lifecycle.decision import Evidence, MirrorTask
 from lockgate.core.model.agents import digest_in
+from lockgate.core.model.logins import NoLogin
 from lockgate.core.model.secrets import Hide, as_it_is, hiding
 from lockgate.core.model.task import Actor, Pinned, Role, Session, Status, Task, TaskId
 from lockgate.core.text.task_file import (
@@ -36,6 +37,7 @@ from lockgate.ports import (
     candidate_of,
 )
 from lockgate.services.task.callers import Caller
+from lockgate.services.task.logins import Logins
 
 BATCH = 100
 SECTIONS = {Role.WORKER: WORKER_SECTIONS, Role.REVIEWER: REVIEWER_SECTIONS}
@@ -63,6 +65,7 @@ class Witness(Struct, frozen=True, kw_only=True):
     repository: Repository
     configuration: Configuration
     harnesses: Harnesses
+    logins: Logins
     clock: Clock
     secrets: Secrets
 
@@ -83,6 +86,7 @@ class Witness(Struct, frozen=True, kw_only=True):
             untrusted=untrusted,
             agent_missing=self._agent_missing(task, project, rules) if starts else None,
             reviewer=self._reviewer(task, project, rules),
+            login_missing=self._login_missing(task, project, rules) if starts else None,
             now=self.clock.now(),
             actor=caller.actor,
             session=caller.session,
@@ -114,23 +118,22 @@ class Witness(Struct, frozen=True, kw_only=True):
         return None
 
     def _agent_missing(self, task: Task, project: Project, rules: Pinned) -> str | None:
-        """Of its worker and its reviewers; one that nobody knows is the spawner's to tell of."""
         settings = self.configuration.settings_at(project, rules.base_commit)
-        named = (task.agent, *(gate.agent for gate in rules.gates if gate.agent))
-        known = [it for it in named if it in known_agents(settings) or digest_in(it)]
-        missing = (self.harnesses.missing(it, settings) for it in known)
+        missing = (self.harnesses.missing(it, settings) for it in _agents(task, rules, settings))
         return next((how for how in missing if how), None)
+
+    def _login_missing(self, task: Task, project: Project, rules: Pinned) -> NoLogin | None:
+        settings = self.configuration.settings_at(project, rules.base_commit)
+        missing = (self.logins.missing(it, settings) for it in _agents(task, rules, settings))
+        return next((it for it in missing if it), None)
 
     def _reviewer(self, task: Task, project: Project, rules: Pinned) -> str:
         """The project's own agent, where a file works on the task and that agent is installed."""
         if digest_in(task.agent) is None or not rules.base_commit:
             return ""
         settings = self.configuration.settings_at(project, rules.base_commit)
-        return (
-            ""
-            if self.harnesses.missing(settings.project.agent, settings)
-            else (settings.project.agent)
-        )
+        agent = settings.project.agent
+        return "" if self.harnesses.missing(agent, settings) else agent
 
     def _artifacts(
         self, task: Task, canonical: TaskText, session: Session | None, hide: Hide
@@ -163,6 +166,12 @@ def behind(store: Store, id: TaskId) -> bool:
     """Whether TASK.md has yet to be written for what was decided."""
     pending = store.pending_effects(id, BATCH)
     return any(isinstance(it.effect, MirrorTask) for it in pending)
+
+
+def _agents(task: Task, rules: Pinned, settings: Settings) -> list[str]:
+    """Its worker's and its reviewers'; one that nobody knows is the spawner's to tell of."""
+    named = dict.fromkeys((task.agent, *(gate.agent for gate in rules.gates if gate.agent)))
+    return [it for it in named if it in known_agents(settings) or digest_in(it)]
 
 
 def _read(text: TaskText) -> Artifacts:

@@ -8,6 +8,7 @@ import click
 
 from lockgate.bootstrap import App
 from lockgate.core.config.settings import Settings
+from lockgate.core.model.logins import REACHES_AGENTS, Source
 from lockgate.errors import Refused
 from lockgate.faces.cli.output import app, echo, here, json_option, show
 from lockgate.services.setup.doctor import settings_here
@@ -22,7 +23,8 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 @click.option("--variable", metavar="NAME", help="Read it from this variable at each start.")
 @click.option("--token-stdin", is_flag=True, help="Read a long-lived token from stdin.")
 @click.option("--as", "target", metavar="NAME", help="The variable the agent's program reads.")
-@click.option("--show", "only_show", is_flag=True, help="Say what is stored, and no value.")
+@click.option("--show", "instead", flag_value="show", help="Say what agents get, and no value.")
+@click.option("--forget", "instead", flag_value="forget", help="Remove what is stored.")
 @json_option
 def auth(
     *,
@@ -30,7 +32,7 @@ def auth(
     variable: str | None,
     token_stdin: bool,
     target: str | None,
-    only_show: bool,
+    instead: str | None,
     as_json: bool,
 ) -> None:
     """Store how AGENT logs in: a long-lived token or key, or the name of a variable that has one.
@@ -40,11 +42,14 @@ def auth(
     """
     it = app()
     must_be_human(it.caller, f"no login of {agent} was stored")
-    names = it.logins.names(agent, _settings(it))
-    if only_show:
-        _show(it, agent, names, as_json=as_json)
+    settings = settings_here(it.configuration, here())
+    name = _target(it, agent, settings, target) if instead is None else ""
+    if instead == "show":
+        _show(it, agent, settings, as_json=as_json)
         return
-    name = _target(agent, names, target)
+    if instead == "forget":
+        _forget(it, agent, settings, as_json=as_json)
+        return
     if variable is not None:
         path = it.logins.keep(agent, name, variable=_variable(agent, variable))
         told = f"{agent} gets {name} from the variable {variable}"
@@ -56,30 +61,45 @@ def auth(
     show(facts, f"{told}; stored in {path}", as_json=as_json)
 
 
-def _settings(it: App) -> Settings:
-    return settings_here(it.configuration, here())
-
-
-def _show(it: App, agent: str, names: tuple[str, ...], *, as_json: bool) -> None:
-    stored = it.logins.stored(agent)
-    given = it.logins.given(agent, names)
+def _show(it: App, agent: str, settings: Settings, *, as_json: bool) -> None:
+    """What sessions get: the orchestrator's variables where one runs, and not this shell's."""
+    stored, missing = it.logins.stored(agent), it.logins.missing(agent, settings)
+    found = it.logins.sources(agent, settings)
     facts = {
         "agent": agent,
-        "names": {name: {"stored": name in stored, "set": name in given} for name in names},
+        "logged_in": missing is None,
+        "names": {
+            name: {"stored": name in stored, "set": source in REACHES_AGENTS, "source": source}
+            for name, source in found.items()
+        },
     }
-    lines = [f"{name}: {_state(name in stored, name in given)}" for name in names]
+    lines = [f"{name}: {SOURCES[source]}" for name, source in found.items()]
+    lines += [missing.why, f"  {missing.fix}"] if missing else []
     show(facts, "\n".join(lines) or f"{agent} needs no login", as_json=as_json)
 
 
-def _state(stored: bool, given: bool) -> str:  # noqa: FBT001 - the two are all it is about
-    if stored:
-        return "stored" if given else "stored, but the variable it names is not set here"
-    return "from the environment" if given else "not set"
+SOURCES = {
+    Source.STORED: "stored",
+    Source.ENVIRONMENT: "from the environment",
+    Source.SHELL: "set in this shell only; the orchestrator was started without it",
+    Source.UNSET: "stored, but the variable it names is not set",
+    Source.NONE: "not set",
+}
 
 
-def _target(agent: str, names: tuple[str, ...], asked: str | None) -> str:
-    if asked in names or (asked is None and names):
-        return asked or names[0]
+def _forget(it: App, agent: str, settings: Settings, *, as_json: bool) -> None:
+    it.logins.names(agent, settings)  # an agent that nobody knows is an error
+    names = it.logins.forget(agent)
+    told = f"removed what was stored for {agent}: {', '.join(names)}"
+    facts = {"agent": agent, "forgotten": list(names)}
+    show(facts, told if names else f"nothing was stored for {agent}", as_json=as_json)
+
+
+def _target(it: App, agent: str, settings: Settings, asked: str | None) -> str:
+    names = it.logins.names(agent, settings)
+    first = it.logins.keys(agent, settings) or names
+    if asked in names or (asked is None and first):
+        return asked or first[0]
     why = f"{agent} reads no {asked}" if asked else f"{agent} reads no variable to log in with"
     fix = f"use one of {', '.join(names)}" if names else f"name it in [agents.{agent}] env"
     raise Refused(f"no login of {agent} was stored", why=why, fix=fix)

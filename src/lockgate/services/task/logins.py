@@ -1,0 +1,42 @@
+"""Whether an agent has a login. Every command, the orchestrator and `doctor` ask here."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from msgspec import Struct
+
+from lockgate.core.config.settings import Settings
+from lockgate.core.model.logins import NoLogin, Source, missing_login
+from lockgate.ports import Credentials, Harnesses
+
+
+class Logins(Struct, frozen=True):
+    """Which variables an agent logs in by, and what the user has given for them."""
+
+    harnesses: Harnesses
+    credentials: Credentials
+
+    def missing(self, agent: str, settings: Settings) -> NoLogin | None:
+        """None where its sessions would get a login, or where it needs none."""
+        keys = self.keys(agent, settings)
+        return missing_login(agent, self.credentials.sources(agent, keys)) if keys else None
+
+    def names(self, agent: str, settings: Settings) -> tuple[str, ...]:
+        return self.harnesses.logins(agent, settings)
+
+    def keys(self, agent: str, settings: Settings) -> tuple[str, ...]:
+        """Those of which any one is a login."""
+        return self.harnesses.keys(agent, settings)
+
+    def sources(self, agent: str, settings: Settings) -> Mapping[str, Source]:
+        return self.credentials.sources(agent, self.names(agent, settings))
+
+    def stored(self, agent: str) -> tuple[str, ...]:
+        return self.credentials.names(agent)
+
+    def keep(self, agent: str, name: str, *, value: str = "", variable: str = "") -> Path:
+        return self.credentials.store(agent, name, value=value, variable=variable)
+
+    def forget(self, agent: str) -> tuple[str, ...]:
+        """Remove what was stored; the names that it was stored for."""
+        return self.credentials.forget(agent)
