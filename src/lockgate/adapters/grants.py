@@ -1,4 +1,4 @@
-"""What the user has agreed to: one file a project in the home, and `trust.toml` beside them."""
+"""The user's own word: what they agreed to, a file a project, `trust.toml` and `settings.toml`."""
 
 import json
 import os
@@ -118,3 +118,39 @@ def _write(path: Path, told: dict[str, object]) -> None:
 def _bad(file: Path, why: str) -> BadConfig:
     fix = 'write it so: origins = ["github.com/acme/*"]'
     return BadConfig(f"{file} was not read", why=why, fix=fix)
+
+
+# `settings.toml` in the home: what only the user may decide, and no repository.
+
+
+FILE = "settings.toml"
+
+
+def signs_off(home: Path) -> bool:
+    """`[commit] signoff = true`: Lockgate adds the user's Signed-off-by. BadConfig where it is
+    anything else than true or false.
+    """
+    import tomllib  # noqa: PLC0415 - few have such a file
+
+    file = home / FILE
+    try:
+        told: dict[str, object] = tomllib.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return False
+    except (OSError, ValueError) as error:
+        raise _bad_setting(file, str(error)) from error
+    commit = told.pop("commit", {})
+    table = cast("dict[str, object]", commit) if isinstance(commit, dict) else {"": commit}
+    unknown = [*told, *(it for it in table if it != "signoff")]
+    if unknown:
+        raise _bad_setting(
+            file, f"it has {unknown[0]!r}, and [commit] signoff is all that it may have"
+        )
+    value = table.get("signoff", False)
+    if not isinstance(value, bool):
+        raise _bad_setting(file, f"[commit] signoff is {value!r}, and must be true or false")
+    return value
+
+
+def _bad_setting(file: Path, why: str) -> BadConfig:
+    return BadConfig(f"{file} was not read", why=why, fix="write: [commit]\\nsignoff = true")

@@ -7,6 +7,7 @@ import hashlib
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -21,6 +22,8 @@ _WHERE = ("rev-parse", "--path-format=absolute")
 _COMMON, _TOP = "--git-common-dir", "--show-toplevel"
 _STATUS = ("--porcelain=v2", "--branch", "-z", "--no-renames", "--untracked-files=normal")
 _HEAD = "HEAD"
+_OBJECTS = "GIT_OBJECT_DIRECTORY"
+SIGN_SECONDS = 30.0
 _REFS = ("refs/heads", *(f"refs/remotes/*/{it}" for it in (_HEAD, *USUAL)))
 _BEFORE_PATH = {"1": 8, "u": 10, "?": 1}  # spaces in a line of it, by its kind
 
@@ -227,6 +230,19 @@ class GitRepository(Struct, frozen=True):
             return (self.bases / project.id).read_text("utf-8").strip() if self.bases else ""
         except (OSError, UnicodeDecodeError):
             return ""
+
+    def signing_trouble(self, project: Project) -> str | None:
+        where = Path(project.common_dir)
+        if self._git(where, "config", "--type=bool", "--get", "commit.gpgsign").out != "true\n":
+            return None
+        tree = self._git(where, "hash-object", "-t", "tree", "/dev/null").out.strip()
+        asked = (self.program, f"--git-dir={where}", "commit-tree", "-S", "-m", "A trial", tree)
+        with TemporaryDirectory(prefix="lockgate-") as place:  # nothing is written into the clone
+            try:
+                done = run(asked, deadline=SIGN_SECONDS, environment={_OBJECTS: place})
+            except Unavailable as error:
+                return error.why
+        return None if done.code == 0 else " ".join(done.err.split()) or "git does not say why"
 
     def _commit(self, directory: Path, name: str) -> str | None:
         asked = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")

@@ -14,7 +14,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from lockgate.adapters.credentials import StoredCredentials
-from lockgate.adapters.grants import FileGrants
+from lockgate.adapters.grants import FileGrants, signs_off
 from lockgate.adapters.harnesses import Registry
 from lockgate.adapters.repository import GitRepository
 from lockgate.adapters.store import open_store
@@ -206,7 +206,8 @@ class App(Struct, frozen=True, kw_only=True):
     def workspaces(self) -> "GitWorkspaces":
         from lockgate.adapters.workspaces import GitWorkspaces
 
-        return GitWorkspaces(self.home, secrets=self.witness.secrets.of)
+        signoff = partial(signs_off, self.home)
+        return GitWorkspaces(self.home, secrets=self.witness.secrets.of, signoff=signoff)
 
     @property
     def sessions(self) -> "ProcessSessions":
@@ -265,7 +266,8 @@ class App(Struct, frozen=True, kw_only=True):
         from lockgate.services.train.view import TrainView
 
         log = SqlTrainLog(self.store.database)
-        return TrainView(self.store, log, GitYard(self.home), self.configuration)
+        yard = GitYard(self.home, signoff=partial(signs_off, self.home))
+        return TrainView(self.store, log, yard, self.configuration)
 
     @property
     def queue(self) -> "Queueing":

@@ -223,6 +223,10 @@ class Repository(Protocol):
         """Whether the target branch has all of this commit; False where either is missing."""
         ...
 
+    def signing_trouble(self, project: Project) -> str | None:
+        """Why git could not sign a commit, where the user's git signs every one of them."""
+        ...
+
     def current_branch(self, project: Project) -> str: ...
     def write_file(self, project: Project, path: str, text: str, *, replace: bool) -> None:
         """Write it into the work tree; Refused where it is there and may not be replaced."""

@@ -6,6 +6,7 @@ from typing import Protocol
 from msgspec import Struct
 
 from lockgate.core.config.settings import MergeFence, MergeStrategy
+from lockgate.core.model.commits import Author
 from lockgate.core.model.task import TaskId
 from lockgate.core.train.model import Built, Candidate, Commit, Conflict, Result, Tree
 from lockgate.ports.store import Project
@@ -18,6 +19,7 @@ class Target(Struct, frozen=True, kw_only=True):
     branch: str
     remote: str = ""
     fence: MergeFence = MergeFence.WAIT  # what keeps an earlier orchestrator's push out
+    identity: str = ""  # who makes merge commits, where it is not the user
 
     @property
     def name(self) -> str:
@@ -30,6 +32,8 @@ class Load(Struct, frozen=True):
     task: TaskId
     commit: Commit
     message: str  # subject, empty line, what is worth saying
+    agent: str = ""  # whose work it is
+    author: Author = Author.USER  # whose name it carries, where it lands as one commit
 
 
 class Span(Struct, frozen=True):

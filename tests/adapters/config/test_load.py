@@ -134,6 +134,10 @@ fence = "wait"
 window = 4
 batch = 1
 
+[commit]
+author = "user"
+identity = ""
+
 [budget]
 task_usd = 5.0
 task_tokens = 0

@@ -20,6 +20,7 @@ ASKING = {
     "sandbox.read": '[sandbox]\nread = ["/srv/x"]',
     "merge.mode": '[merge]\nmode = "auto"',
     "merge.target": '[merge]\ntarget = "remote"',
+    "commit.identity": '[commit]\nidentity = "Bot <bot@acme.dev>"',
     "agents.command": '[agents.mine]\ncommand = ["/srv/x"]',
     "agents.resume": '[agents.mine]\ncommand = ["x"]\nresume = ["/srv/x"]',
     "agents.env": '[agents.mine]\ncommand = ["x"]\nenv = ["KEY"]',
@@ -33,6 +34,7 @@ protect = {paths = ["x"]}
 retry = {strategy = "fresh", fresh_after_failures = 1, max_iterations = 9}
 sandbox = {memory_mb = 99999, scratch_mb = 99999, session_disk_mb = 99999, pids = 99999}
 merge = {strategy = "squash", window = 9, batch = 9, fence = "ref"}
+commit = {author = "agent"}
 budget = {task_usd = 0.0, task_tokens = 9, task_minutes = 0, day_usd = 9.0}
 notify = {urls = ["https://x"]}
 [limits]

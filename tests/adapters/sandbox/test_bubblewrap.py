@@ -473,3 +473,24 @@ def test_a_bubblewrap_whose_program_writes_outside_is_found_out(tmp_path) -> Non
     (tmp_path / "bwrap").chmod(0o755)
 
     assert trouble(str(tmp_path / "bwrap")) == "a program in the sandbox wrote outside of it"
+
+
+@pytest.mark.parametrize("network", [False, True])
+def test_tests_that_need_an_identity_a_host_name_or_a_terminal_have_one(network) -> None:
+    done = shell(
+        "cd /tmp && git init -q x && cd x && git commit -q --allow-empty -m x"
+        " && git log -1 --format=%ae && git config user.name Own && git config user.name"
+        " && getent hosts $(hostname) >/dev/null && echo resolved && tput cols >/dev/null"
+        " && echo $TERM",
+        network=network,
+    )
+
+    assert done.out.split() == ["sandbox@localhost", "Own", "resolved", "xterm"], done.err
+
+
+def test_a_git_configuration_of_its_own_wins_over_the_boxs() -> None:
+    done = shell(
+        "git config --global user.name Mine && git config user.name && git config user.email"
+    )
+
+    assert done.out.splitlines() == ["Mine", "sandbox@localhost"], done.err

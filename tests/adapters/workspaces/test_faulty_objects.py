@@ -56,7 +56,7 @@ def test_a_faulty_commit_is_made_again_from_its_tree_and_its_good_parent(shop, l
     assert change.files == ("a.txt", "new")
     assert "fsck" in change.mended
     assert asked(shop.judge, "rev-parse", f"{change.commit}^@").split() == [good]
-    assert asked(shop.judge, "log", "-1", "--format=%an", change.commit) == "Lockgate"
+    assert asked(shop.judge, "log", "-1", "--format=%an", change.commit) == "The User"
     _sound(shop, change.commit)
 
 
@@ -67,7 +67,7 @@ def test_the_message_of_a_commit_that_is_made_again_stays(shop) -> None:
     change = shop.workspaces.take(shop.project, task)
 
     assert asked(shop.judge, "log", "-1", "--format=%B", change.commit).strip() == (
-        "Fix the door\n\nIt stuck."
+        "Fix the door\n\nIt stuck.\n\nCo-authored-by: scripted <scripted@localhost>"
     )
 
 

@@ -297,10 +297,10 @@ def test_lending_starts_no_program_and_a_change_one(bare, started) -> None:
     ("config", "who"),
     [
         ("[user]\nname = First\nname = Last\nemail = l@x\n", "Last <l@x>"),
-        ('[user]\nname = "  "\nemail = l@x\n', "claude <l@x>"),
-        ("[User]\nEmail = l@x\n", "claude <l@x>"),
-        ('[user]\nname = "Two \\"Words\\" é"\n', 'Two "Words" é <claude@localhost>'),
-        ('[user "x"]\nname = Other\n', "claude <claude@localhost>"),
+        ('[user]\nname = "  "\nemail = l@x\n', "codex <l@x>"),
+        ("[User]\nEmail = l@x\n", "codex <l@x>"),
+        ('[user]\nname = "Two \\"Words\\" é"\n', 'Two "Words" é <codex@localhost>'),
+        ('[user "x"]\nname = Other\n', "codex <codex@localhost>"),
     ],
 )
 def test_the_user_is_who_their_git_says(bare, config, who) -> None:
@@ -308,7 +308,7 @@ def test_the_user_is_who_their_git_says(bare, config, who) -> None:
     for key in ("name", "email"):
         git(bare.root, "config", "--unset", f"user.{key}")
     file.write_text(file.read_text() + config)
-    task = bare.task(agent="claude")
+    task = bare.task(agent="codex")
     place = bare.workspaces.prepare(bare.project, task)
 
     name, email = (asked(place, "config", f"user.{it}") for it in ("name", "email"))

@@ -60,7 +60,7 @@ def test_work_that_was_not_committed_is_committed_on_top(shop) -> None:
     assert change.files == ("a.txt", "d/staged", "new")
     assert asked(shop.judge, "rev-parse", f"{change.commit}^") == head
     said = asked(shop.judge, "log", "-1", "--format=%an|%s", change.commit)
-    assert said == "lockgate|Work not committed by the agent"
+    assert said == f"The User|{task.goal}"
     assert shop.files(change.commit) == ["d/staged", "new"]
     assert asked(shop.judge, "ls-tree", change.commit, "new").startswith("100755")
 

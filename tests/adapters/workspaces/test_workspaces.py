@@ -471,7 +471,7 @@ def test_a_checkout_is_the_commit_with_its_history_and_none_of_the_judges(shop, 
 
     seen = shop.inside(desk, "git log --format=%s && git diff --name-only origin/HEAD...HEAD")
     assert seen.out.splitlines() == [
-        "Work not committed by the agent", "two", "one", "a.txt", "c.txt",
+        task.goal, "two", "one", "a.txt", "c.txt",
     ], seen.err  # fmt: skip
     assert shop.inside(desk, "git status --porcelain; git fsck").code == 0
     assert shop.inside(desk, f"git cat-file -e {secret}").code != 0

@@ -5,6 +5,7 @@ from msgspec.structs import replace
 
 from lockgate.core.config.settings import (
     AgentSettings,
+    CommitSettings,
     EnvSettings,
     MergeMode,
     MergeSettings,
@@ -236,3 +237,13 @@ def test_an_origin_is_trusted_by_a_pattern_that_names_its_host():
         it for it in ("*", "*/acme/*", "git?ub.com/acme", "acme", "a/") if names_a_host(it)
     ] == []
     assert names_a_host("github.com/acme/*")
+
+
+def test_a_name_for_merge_commits_that_is_not_the_users_is_asked_for() -> None:
+    settings = Settings(
+        formula="none", gates=(), commit=CommitSettings(identity="Bot <bot@acme.dev>")
+    )
+
+    [found] = requests(settings, Surroundings())
+
+    assert found.says == 'make merge commits in the name of "Bot <bot@acme.dev>"'

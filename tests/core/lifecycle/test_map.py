@@ -427,3 +427,13 @@ def test_a_task_does_not_start_while_its_agent_is_not_logged_in() -> None:
 
     assert isinstance(refusal, Refusal)
     assert (refusal.why, refusal.fix) == ("claude is not logged in", "lockgate auth claude")
+
+
+def test_a_task_does_not_start_while_its_commits_could_not_be_signed() -> None:
+    seen = evidence(a_task(S.PENDING), actor=Actor.HUMAN, unsigned="no secret key")
+
+    refusal = validate_transition(seen, S.WORKING)
+
+    assert isinstance(refusal, Refusal)
+    assert "commit.gpgsign is set, and git could not sign a commit: no secret key" in refusal.why
+    assert "git commit -S --allow-empty" in refusal.fix

@@ -333,3 +333,19 @@ def test_an_agent_does_not_run_tasks(shell):
 
     assert "a worker may not do that" in answer.why
     assert len(shell.rows()["tasks"]) == len(before)
+
+
+def test_a_commit_that_could_not_be_signed_is_told_before_a_task_exists(shell):
+    for name, value in (
+        ("commit.gpgsign", "true"),
+        ("gpg.format", "ssh"),
+        ("user.signingkey", "/no/such/key"),
+    ):
+        shell.git("config", name, value)
+
+    answer = shell.run("run", "Say hello")
+
+    assert answer.code == 1
+    assert "commit.gpgsign is set, and git could not sign a commit" in answer.why
+    assert "git config commit.gpgsign false" in answer.err
+    assert json.loads(shell.did("task", "list", "--json"))["tasks"] == []

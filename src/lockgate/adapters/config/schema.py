@@ -15,12 +15,14 @@ from lockgate.core.config.settings import (
     SandboxLevel,
 )
 from lockgate.core.model import limits
+from lockgate.core.model.commits import Author
 from lockgate.core.model.gates import Dimension, Report, Where
 from lockgate.core.model.limits import Strategy
 from lockgate.core.model.task import AgentPhase, GateKind
 
 NAME = r"^[A-Za-z0-9][A-Za-z0-9_-]{0,39}$"
 VARIABLE = r"^[A-Za-z_][A-Za-z0-9_]{0,99}$"
+IDENTITY = r"^$|^[^<>\n]*[^<>\s] <[^<>\s]+>$"  # Name <address>
 HOST_AND_PORT = r"^[A-Za-z0-9.\-]{1,253}:[1-9][0-9]{0,4}$"
 
 MANY = 1_000_000
@@ -161,6 +163,11 @@ class Merge(Table):
     batch: Annotated[int, Field(ge=1, le=100)] = 1
 
 
+class Commit(Table):
+    author: Annotated[Author, Loose] = Author.USER
+    identity: Annotated[str, Field(pattern=IDENTITY)] = ""
+
+
 class Budget(Table):
     task_usd: Money = 5.0
     task_tokens: Amount = 0
@@ -195,6 +202,7 @@ class Config(Table):
     sandbox: Sandbox = Sandbox()
     protect: Protect = Protect()
     merge: Merge = Merge()
+    commit: Commit = Commit()
     budget: Budget = Budget()
     notify: Notify = Notify()
     agents: Annotated[dict[Name, Agent], Field(max_length=200)] = {}

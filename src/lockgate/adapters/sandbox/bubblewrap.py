@@ -28,6 +28,8 @@ from lockgate.adapters.sandbox.trusted import trusted
 
 NOBODY = 65534
 HOME = "/home/agent"
+GIT_CONFIG = "/run/gitconfig"  # inside the box; it gives git an identity
+_GIT_CONFIG = Path(__file__).with_name("gitconfig")
 RESOLVER = os.path.realpath("/etc/resolv.conf")  # often a link to a file of a service's
 MEBIBYTE = 1 << 20
 FILE_BYTES = 16 << 30  # the most that one file may have
@@ -47,7 +49,7 @@ class Box(Struct, frozen=True, kw_only=True):
 
     mounts: tuple[Mount, ...]
     directory: str
-    env: Mapping[str, str]  # all of it, but for PATH, HOME, LANG and TMPDIR where they are missing
+    env: Mapping[str, str]  # all of it, but for PATH, HOME and the like where they are missing
     network: bool = False
     read: tuple[str, ...] = ()  # the host's, shown read-only at their own place; `~` is HOME
     hidden: tuple[str, ...] = ()  # never shown, though they lie in what is; mounts still are
@@ -137,6 +139,7 @@ def _options(box: Box, host: Host) -> Iterator[str]:
     yield from _emptied(private)
     yield from _shown(inside)
     yield from _emptied(hidden)
+    yield from ("--ro-bind", str(_GIT_CONFIG), GIT_CONFIG)
     yield from _parents(tuple(mount.target for mount in box.mounts))
     for mount in box.mounts:
         yield from ("--bind" if mount.writable else "--ro-bind", str(mount.source), mount.target)
@@ -149,7 +152,8 @@ def _options(box: Box, host: Host) -> Iterator[str]:
 
 def _namespaces(box: Box) -> Iterator[str]:
     yield from ("--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try")
-    yield from ("--hostname", "sandbox", "--die-with-parent", "--cap-drop", "ALL")
+    # The name that resolves on every machine, also without a network.
+    yield from ("--hostname", "localhost", "--die-with-parent", "--cap-drop", "ALL")
     if os.geteuid() == 0:  # what setpriv needs to give everything up
         yield from ("--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID")
         yield from ("--cap-add", "CAP_SETPCAP")
@@ -231,7 +235,8 @@ def inside_path(tools: Sequence[str] | None = None) -> str:
 
 
 def _environment(box: Box, host: Host) -> dict[str, str]:
-    given = {"HOME": HOME, "LANG": "C.UTF-8", "TMPDIR": TMP} | dict(box.env)
+    usual = {"HOME": HOME, "LANG": "C.UTF-8", "TMPDIR": TMP, "TERM": "xterm"}
+    given = usual | {"GIT_CONFIG_SYSTEM": GIT_CONFIG} | dict(box.env)
     return {**host.roots, "PATH": given.get("PATH") or host.path} | given
 
 

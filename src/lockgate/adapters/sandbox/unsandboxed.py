@@ -130,6 +130,8 @@ def _environment(place: str) -> dict[str, str]:
         "PATH": os.environ.get("PATH", os.defpath),
         "HOME": f"{place}/home",
         "LANG": "C.UTF-8",
+        "TERM": "xterm",
+        "GIT_CONFIG_SYSTEM": str(Path(__file__).with_name("gitconfig")),
         "TMPDIR": f"{place}/tmp",  # noqa: S108 - the attempt's own
         "OUT": f"{place}/out",
         "SCRATCH": f"{place}/scratch",

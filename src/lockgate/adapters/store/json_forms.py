@@ -16,6 +16,7 @@ from lockgate.core.lifecycle.decision import (
     ReleaseWorkspace,
     SpawnAgent,
 )
+from lockgate.core.model.commits import Author
 from lockgate.core.model.event_log import canonical
 from lockgate.core.model.findings import Finding, GateFeedback, Location, Priority
 from lockgate.core.model.limits import Limits, RetryConfig, Strategy
@@ -124,6 +125,7 @@ def pinned_from_json(it: Fields) -> Pinned:
         respawn=it.flag("respawn"),
         protect=_texts(it, "protect"),
         lands_alone=it.flag("lands_alone") if it.has("lands_alone") else False,
+        author=Author(it.text("author")) if it.has("author") else Author.USER,
         steps=_texts(it, "steps"),
         sandboxed=it.flag("sandboxed") if it.has("sandboxed") else True,
         budget=_budget(it.inner("budget")) if it.has("budget") else Budget(),

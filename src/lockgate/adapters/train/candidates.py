@@ -12,13 +12,24 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from lockgate.adapters.train.git import EMAIL, NAME, answered, asked, failed, scripted
+from lockgate.adapters.train.git import answered, asked, failed, scripted, signed_commit
+from lockgate.adapters.workspaces.authors import user_of
 from lockgate.adapters.workspaces.git import git, told
 from lockgate.adapters.workspaces.git_files import write_commit
 from lockgate.adapters.workspaces.repositories import Repositories, writing
 from lockgate.core.config.settings import MergeStrategy
+from lockgate.core.model.commits import (
+    LOCKGATE,
+    NOBODY,
+    Byline,
+    Person,
+    byline,
+    person_in,
+    with_trailers,
+)
 from lockgate.core.train.model import Commit, Conflict, Tree
 from lockgate.errors import Unavailable
+from lockgate.ports import Project
 from lockgate.ports.train import Load, Span, Target
 
 # Merging two commits of a bare repository, without a work tree.
@@ -168,8 +179,45 @@ def _fed(what: str, repos: Repositories, text: str, *argv: str) -> str:
     return done.out
 
 
-_US = f"{NAME} <{EMAIL}>"
 _KEPT = ("author ", "encoding ")  # of a replayed commit's head; a signature would not hold
+
+
+class Hand(Struct, frozen=True):
+    """Who makes the commits of the train, and how they are signed."""
+
+    project: Project | None
+    person: Person = LOCKGATE
+    user: Person = NOBODY
+    signs: bool = False
+    signoff: bool = False
+
+    def by(self, load: Load) -> Byline:
+        """Of a change that lands as one commit."""
+        if not load.agent:
+            return Byline(self.person, self.person)
+        return byline(self.user, load.agent, load.author, signoff=self.signoff)
+
+    @property
+    def merging(self) -> Byline:
+        """Of a merge: its parents say whose work it is."""
+        given = self.signoff and self.user.name and self.user.email
+        signed = (f"Signed-off-by: {self.user}",) if given else ()
+        return Byline(self.person, self.person, signed)
+
+
+US = Hand(None)
+
+
+def hand_of(target: Target, *, signoff: bool) -> Hand:
+    user = user_of(target.project)
+    named = person_in(target.identity) or user.person
+    known = named if named.name and named.email else LOCKGATE
+    return Hand(target.project, known, user.person, user.signs, signoff)
+
+
+class Landed(Struct, frozen=True):
+    strategy: MergeStrategy
+    hand: Hand
 
 
 class Front(Struct, frozen=True):
@@ -188,11 +236,11 @@ class Replayed(Struct, frozen=True):
 
 
 def put_all(
-    repos: Repositories, front: Front, loads: Sequence[Load], strategy: MergeStrategy
+    repos: Repositories, front: Front, loads: Sequence[Load], how: Landed
 ) -> Front | Conflict:
     """One after the other, up to the first that does not merge."""
     for load in loads:
-        found = _put_on(repos, front, load, strategy)
+        found = _put_on(repos, front, load, how)
         if isinstance(found, Clash):
             return Conflict(load.task, files=found.files)
         front = found
@@ -215,34 +263,33 @@ def _replayed(repos: Repositories, change: Span, onto: Span) -> tuple[str, ...]:
     return found.files if isinstance(found, Clash) else ()
 
 
-def _put_on(
-    repos: Repositories, front: Front, load: Load, strategy: MergeStrategy
-) -> Front | Clash:
-    match strategy:
+def _put_on(repos: Repositories, front: Front, load: Load, how: Landed) -> Front | Clash:
+    match how.strategy:
         case MergeStrategy.MERGE:
-            return _joined(repos, front, load, (front.commit, load.commit))
+            return _joined(repos, front, load, (front.commit, load.commit), how.hand)
         case MergeStrategy.SQUASH:
-            found = _joined(repos, front, load, (front.commit,))
+            found = _joined(repos, front, load, (front.commit,), how.hand)
             same = isinstance(found, Front) and found.facts.tree == front.facts.tree
             return front if same else found
         case MergeStrategy.REBASE:
-            return _rebase(repos, front, load.commit)
+            return _rebase(repos, front, load.commit, how.hand)
 
 
 def _joined(
-    repos: Repositories, front: Front, load: Load, parents: tuple[Commit, ...]
+    repos: Repositories, front: Front, load: Load, parents: tuple[Commit, ...], hand: Hand
 ) -> Front | Clash:
     found = merged(repos.judge, front.commit, load.commit)
     if isinstance(found, Clash):
         return found
     facts = Facts(found.tree, max(found.made, front.facts.seconds))
-    author = f"author {_US} {facts.seconds} +0000"
+    by = hand.merging if len(parents) > 1 else hand.by(load)
+    author = f"author {by.author} {facts.seconds} +0000"
     words = load.message.encode("utf-8", "replace").decode().replace("\0", "").rstrip("\n")
-    message = f"{words or '(no summary)'}\n"
-    return _committed(repos, facts, parents, (author,), message)
+    message = with_trailers(words or "(no summary)", by.trailers)
+    return _committed(repos, facts, parents, Words((author,), message), hand)
 
 
-def _rebase(repos: Repositories, front: Front, change: Commit) -> Front | Clash:
+def _rebase(repos: Repositories, front: Front, change: Commit, hand: Hand) -> Front | Clash:
     """A merge in the change is replayed as what it brought to its first parent."""
     if git(repos.judge, "merge-base", front.commit, change).code != 0:
         found = merged(repos.judge, front.commit, change)  # says whether history is cut off
@@ -252,7 +299,7 @@ def _rebase(repos: Repositories, front: Front, change: Commit) -> Front | Clash:
         if isinstance(found, Clash):
             return found
         if found.tree != front.facts.tree:
-            front = _rewritten(repos, front, found, step)
+            front = _rewritten(repos, front, found, step, hand)
     return front
 
 
@@ -274,27 +321,33 @@ def _moved(repos: Repositories, front: Front, step: Replayed) -> Merged | Clash:
 
 def _stand_in(repos: Repositories, tree: Tree, parent: Commit) -> Commit:
     """A commit with this tree on that parent, so that git takes the parent as the merge's base."""
-    author = f"author {_US} 0 +0000"
-    return _committed(repos, Facts(tree, 0), (parent,), (author,), "lockgate\n").commit
+    words = Words((f"author {US.person} 0 +0000",), "lockgate\n")
+    return _committed(repos, Facts(tree, 0), (parent,), words, US).commit
 
 
-def _rewritten(repos: Repositories, front: Front, found: Merged, step: Replayed) -> Front:
+def _rewritten(
+    repos: Repositories, front: Front, found: Merged, step: Replayed, hand: Hand
+) -> Front:
     head, _, message = step.text.partition("\n\n")
     kept = tuple(it for it in head.split("\n") if it.startswith(_KEPT))
     facts = Facts(found.tree, max(found.made, front.facts.seconds))
-    return _committed(repos, facts, (front.commit,), kept, message)
+    return _committed(repos, facts, (front.commit,), Words(kept, message), hand)
+
+
+class Words(Struct, frozen=True):
+    """In git's own words: `kept` is the author, and the encoding where there is one."""
+
+    kept: tuple[str, ...]
+    message: str
 
 
 def _committed(
-    repos: Repositories,
-    facts: Facts,
-    parents: tuple[Commit, ...],
-    kept: tuple[str, ...],
-    message: str,
+    repos: Repositories, facts: Facts, parents: tuple[Commit, ...], words: Words, hand: Hand
 ) -> Front:
-    """In git's own words: `kept` is the author, and the encoding where there is one."""
-    author, *encoding = kept
+    author, *encoding = words.kept
     lines = (f"tree {facts.tree}", *(f"parent {it}" for it in parents), author)
-    ours = f"committer {_US} {facts.seconds} +0000"
-    text = "\n".join((*lines, ours, *encoding, "", message))
+    ours = f"committer {hand.person} {facts.seconds} +0000"
+    text = "\n".join((*lines, ours, *encoding, "", words.message))
+    if hand.signs and hand.project:
+        return Front(signed_commit(repos, hand.project, text), facts)
     return Front(Commit(write_commit(repos.judge, text)), facts)

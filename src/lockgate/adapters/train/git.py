@@ -1,6 +1,8 @@
 """Git as the train asks it, with as few programs as can be: each costs more than what it does."""
 
 import os
+import re
+import secrets
 from collections.abc import Callable, Generator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -9,6 +11,8 @@ from shlex import quote
 from lockgate.adapters.run import Finished, run
 from lockgate.adapters.workspaces.files import locked
 from lockgate.adapters.workspaces.git import ENVIRONMENT, LONG, OPTIONS, words_of
+from lockgate.adapters.workspaces.repositories import Repositories
+from lockgate.core.model.commits import SIGN
 from lockgate.core.train.model import Commit
 from lockgate.errors import Unavailable
 from lockgate.ports import Project
@@ -127,3 +131,42 @@ def _run(
 def _git(where: Path, argv: tuple[str, ...]) -> tuple[str, ...]:
     options = (part for it in _OPTIONS for part in ("-c", it))
     return ("git", "-C", os.fspath(where), *options, *argv)
+
+
+# Commits signed as the user's own git signs theirs, outside of every sandbox.
+
+
+SIGN_SECONDS = 30.0
+_LINE = re.compile(r"^(author|committer) (.*) <(.*)> (\d+) ([+-]\d{4})$")
+
+
+def signed_commit(repos: Repositories, project: Project, text: str) -> Commit:
+    """The commit that this text describes, with a signature by the user's key."""
+    head, _, message = text.partition("\n\n")
+    lines = head.split("\n")
+    tree = next(it.partition(" ")[2] for it in lines if it.startswith("tree "))
+    parents = [it.partition(" ")[2] for it in lines if it.startswith("parent ")]
+    above = [word for it in parents for word in ("-p", it)]
+    encoding = [it.partition(" ")[2] for it in lines if it.startswith("encoding ")]
+    more = [word for it in encoding for word in ("-c", f"i18n.commitEncoding={it}")]
+    file = repos.directory / f".message-{secrets.token_hex(4)}"
+    where = ("git", *more, f"--git-dir={project.common_dir}")
+    try:
+        file.write_bytes(message.encode("utf-8", "surrogateescape"))
+        asked = (*where, "commit-tree", "-S", *above, "-F", str(file), tree)
+        done = run(asked, deadline=SIGN_SECONDS, environment=_people(lines, repos.judge))
+    finally:
+        file.unlink(missing_ok=True)
+    if done.code != 0:
+        raise Unavailable("the commit to land was not signed", why=words_of(done), fix=SIGN)
+    return Commit(done.out.strip())
+
+
+def _people(lines: list[str], judge: Path) -> dict[str, str]:
+    """The new object goes to judge.git, though the configuration is that of the user's clone."""
+    found = {"GIT_OBJECT_DIRECTORY": str(judge / "objects")}
+    for match in filter(None, map(_LINE.match, lines)):
+        who, name, email, seconds, zone = match.groups()
+        facts = {"NAME": name, "EMAIL": email, "DATE": f"@{seconds} {zone}"}
+        found |= {f"GIT_{who.upper()}_{key}": value for key, value in facts.items()}
+    return found

@@ -1,11 +1,21 @@
 """The port's methods, each one a few words over the modules beside this one."""
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from lockgate.adapters.train import landing, targets
-from lockgate.adapters.train.candidates import Facts, Front, clash, facts_of, mark, put_all, unmark
+from lockgate.adapters.train.candidates import (
+    Facts,
+    Front,
+    Landed,
+    clash,
+    facts_of,
+    hand_of,
+    mark,
+    put_all,
+    unmark,
+)
 from lockgate.adapters.train.git import alone, in_repository
 from lockgate.adapters.train.pushes import Pushes
 from lockgate.adapters.workspaces.git import git, told
@@ -59,8 +69,13 @@ class GitYard:
     What it has seen of a commit it does not ask for again: that never changes.
     """
 
-    def __init__(self, home: Path, pushes: Pushes | None = None) -> None:
-        self.home, self._pushes = home, pushes or Pushes()
+    def __init__(
+        self,
+        home: Path,
+        pushes: Pushes | None = None,
+        signoff: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self.home, self._pushes, self._signoff = home, pushes or Pushes(), signoff
         self._known: dict[Commit, Facts] = {}  # those that judge.git has whole
         self._built_on: dict[Commit, Commit] = {}
 
@@ -77,7 +92,8 @@ class GitYard:
     ) -> Built | Conflict:
         repos = self._of(target.project)
         start = Front(onto, self._known.get(onto) or facts_of(repos.judge, onto))
-        front = put_all(repos, start, loads, strategy)
+        hand = hand_of(target, signoff=self._signoff())
+        front = put_all(repos, start, loads, Landed(strategy, hand))
         if isinstance(front, Conflict):
             return front
         with writing(repos):

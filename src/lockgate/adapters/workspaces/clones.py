@@ -12,13 +12,15 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from lockgate.adapters.run import Finished, run
+from lockgate.adapters.run import Finished
+from lockgate.adapters.workspaces.authors import add_hook
 from lockgate.adapters.workspaces.files import discard, hand_over, owner_at, remove
 from lockgate.adapters.workspaces.git import commit_at, fetched, git, is_ancestor, told, words_of
 from lockgate.adapters.workspaces.git_files import borrow, make_repository, set_ref, share_shallow
 from lockgate.adapters.workspaces.leaving_out import dependencies
 from lockgate.adapters.workspaces.listing import blobs_of
 from lockgate.adapters.workspaces.repositories import Repositories, last_change, rules_of
+from lockgate.core.model.commits import LOCKGATE, Byline
 from lockgate.core.model.task import Pinned, Task
 from lockgate.core.text.steering import Swapped, swapped
 from lockgate.errors import Unavailable
@@ -63,7 +65,7 @@ def _packed(repos: Repositories, git_dir: Path, commit: str, base_commit: str) -
 
 BASE = "/base.git"  # where every sandbox shows it
 OURS = ("TASK.md", "task.json")  # Lockgate's own files in a workspace
-LOCKGATE = ("Lockgate", "lockgate@localhost")  # who commits where a change is only judged
+JUDGED = Byline(LOCKGATE, LOCKGATE)  # who commits where a change is only judged
 _SPECIAL = re.compile(r"[\\*?\[\] ]")  # in a pattern of git's
 EXCLUDED = ("/TASK.md", "/task.json", "/.TASK.md.*", "/.task.json.*", ".aider*")
 
@@ -74,6 +76,8 @@ class Order(Struct, frozen=True, kw_only=True):
     candidate: Candidate
     repos: Repositories
     sandboxed: bool
+    by: Byline = JUDGED  # whose name the work carries
+    goal: str = ""  # what a commit of it says that its author did not make
 
     @property
     def project(self) -> Project:
@@ -118,9 +122,10 @@ def clone_for_work(order: Order, task: Task, place: Path) -> None:
         set_ref(git_dir, "HEAD", f"ref: {branch}")
         told(order.what, git_dir, "read-tree", "-m", "-u", "HEAD", tree=new)
         exclude(git_dir, dependencies(order.repos.base, order.base_commit))
+        add_hook(git_dir, order.by)
         _leave_ours_alone(order, new)
 
-    build(order, place, fill, _identity(order, task.agent))
+    build(order, place, fill, order.by)
 
 
 def clone_of_commit(order: Order, place: Path, commit: str) -> None:
@@ -200,9 +205,7 @@ def is_clone_of(place: Path, commit: str) -> bool:
         return False
 
 
-def build(
-    order: Order, place: Path, fill: Callable[[Path], None], who: tuple[str, str] = LOCKGATE
-) -> None:
+def build(order: Order, place: Path, fill: Callable[[Path], None], who: Byline = JUDGED) -> None:
     """Filled beside its place, and moved there whole; whoever came first wins."""
     place.parent.mkdir(parents=True, exist_ok=True)
     for half in place.parent.glob(f".new-{escape(place.name)}-????????"):
@@ -234,9 +237,9 @@ def _half_made(new: Path) -> Generator[Path]:
         remove(new)
 
 
-def _init(order: Order, new: Path, who: tuple[str, str]) -> None:
+def _init(order: Order, new: Path, who: Byline) -> None:
     rules, git_dir = order.rules, new / ".git"
-    make_repository(git_dir, rules.base_commit, _configuration(order, *who), bare=False)
+    make_repository(git_dir, rules.base_commit, _configuration(order, who), bare=False)
     borrow(git_dir, str(order.repos.base / "objects"))
     share_shallow(order.repos.base, git_dir)
     origin = "refs/remotes/origin"
@@ -296,23 +299,22 @@ def exclude(git_dir: Path, more: Iterable[str]) -> None:
     (git_dir / "info" / "exclude").write_bytes(os.fsencode(lines))
 
 
-def _configuration(order: Order, name: str, email: str) -> str:
+def _configuration(order: Order, who: Byline) -> str:
     base = order.rules.base
+    people = {
+        "user": who.committer,
+        **({} if who.author == who.committer else {"author": who.author}),
+    }
+    named = "".join(
+        f"[{key}]\n\tname = {_quoted(it.name)}\n\temail = {_quoted(it.email)}\n"
+        for key, it in people.items()
+    )
     return (
         '[remote "origin"]\n'
         f"\turl = {_quoted(order.shown_base)}\n"
         f"\tfetch = {_quoted(f'+refs/heads/{base}:refs/remotes/origin/{base}')}\n"
         f"\tuploadpack = {_quoted(f'git -c safe.directory={BASE} upload-pack')}\n"
-        f"[user]\n\tname = {_quoted(name)}\n\temail = {_quoted(email)}\n"
-    )
-
-
-def _identity(order: Order, agent: str) -> tuple[str, str]:
-    """The user's, as their own git has it; the agent's name where they have none."""
-    asked = ("config", "--null", "--get-regexp", r"^user\.(name|email)$")
-    said = run(("git", f"--git-dir={order.project.common_dir}", *asked)).out.split("\0")
-    found = {key: value.strip() for key, _, value in (line.partition("\n") for line in said)}
-    return found.get("user.name") or agent, found.get("user.email") or f"{agent}@localhost"
+    ) + named
 
 
 def _quoted(value: str) -> str:

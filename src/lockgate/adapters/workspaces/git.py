@@ -4,7 +4,10 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
+from msgspec import Struct
+
 from lockgate.adapters.run import Finished, run
+from lockgate.core.model.commits import LOCKGATE, Person
 from lockgate.errors import Unavailable
 
 LONG = 900.0  # seconds, for what grows with the repository
@@ -58,12 +61,27 @@ def told(
     return done.out
 
 
+class Stamp(Struct, frozen=True):
+    """Who a commit is by, and when it was made."""
+
+    author: Person = LOCKGATE
+    committer: Person = LOCKGATE
+    seconds: int = 0
+
+
 def commit_made(
-    what: str, git_dir: Path, tree: str, parents: Sequence[str], message: str, seconds: int = 0
+    what: str,
+    git_dir: Path,
+    tree: str,
+    parents: Sequence[str],
+    message: str,
+    stamp: Stamp = Stamp(),  # noqa: B008 - it cannot be changed
 ) -> str:
     """A commit of ours, with no ref; the same facts give the same id."""
-    facts = {"NAME": "Lockgate", "EMAIL": "lockgate@localhost", "DATE": f"@{seconds} +0000"}
-    who = {f"GIT_{it}_{k}": v for it in ("AUTHOR", "COMMITTER") for k, v in facts.items()}
+    people = {"AUTHOR": stamp.author, "COMMITTER": stamp.committer}
+    who = {f"GIT_{it}_DATE": f"@{stamp.seconds} +0000" for it in people}
+    for it, person in people.items():
+        who |= {f"GIT_{it}_NAME": person.name, f"GIT_{it}_EMAIL": person.email}
     above = [part for parent in parents for part in ("-p", parent)]
     argv = ("commit-tree", *above, "-m", message or "(no summary)", tree)
     asked = (*HARDENED, f"--git-dir={git_dir}", *argv)

@@ -13,8 +13,9 @@ from msgspec import Struct
 
 from lockgate.adapters.workspaces.clones import Order
 from lockgate.adapters.workspaces.files import remove
-from lockgate.adapters.workspaces.git import commit_made, git, told
+from lockgate.adapters.workspaces.git import Stamp, commit_made, git, told
 from lockgate.adapters.workspaces.git_files import borrow, make_repository, share_shallow
+from lockgate.core.model.commits import with_trailers
 from lockgate.core.model.findings import Finding, Location, Priority
 
 MOST = 20  # faults that are told
@@ -81,7 +82,9 @@ def made_again(order: Order, room: Path, commit: str, faults: Sequence[Fault]) -
     head, _, message = text.partition("\n\n")
     since = _SECONDS.search(head)
     plain = message.replace("\0", "\ufffd").strip()
-    made = commit_made(what, room, tree, parents, plain, int(since[1]) if since else 0)
+    by = order.by
+    stamp = Stamp(by.author, by.committer, int(since[1]) if since else 0)
+    made = commit_made(what, room, tree, parents, with_trailers(plain, by.trailers), stamp)
     listed = "; ".join(f"{it.kind} {it.id[:12]}: {it.why}" for it in faults[:MOST])
     return Mended(made, f"they cannot be taken as they are (git fsck): {listed}")
 

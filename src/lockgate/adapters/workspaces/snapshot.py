@@ -18,6 +18,7 @@ from lockgate.adapters.workspaces.reading import opened, read_clone
 from lockgate.adapters.workspaces.repositories import keep, last_change, writing
 from lockgate.adapters.workspaces.scratch import not_taken, scratch_for
 from lockgate.adapters.workspaces.setup import copied_into
+from lockgate.core.model.commits import with_trailers
 from lockgate.core.model.secrets import Secret
 from lockgate.ports import Unfit
 
@@ -40,9 +41,16 @@ def take_work(
     if not place.is_dir() or place.is_symlink():
         return Taken(last or order.base_commit)
     with scratch_for(order, place, last) as scratch:
-        script = ("take.sh", last or "", *OURS, *copied_into(place))
+        script = ("take.sh", last or "", *_by(order), *OURS, *copied_into(place))
         read_clone(order, place, scratch, script, deadline)
         return _carry_over(order, scratch / "out", last, secrets)
+
+
+def _by(order: Order) -> tuple[str, ...]:
+    """Who commits what the agent left uncommitted, and what that commit says."""
+    by, goal = order.by, order.goal
+    people = (by.author.name, by.author.email, by.committer.name, by.committer.email)
+    return (*people, with_trailers(goal, by.trailers))
 
 
 def _carry_over(

@@ -1,8 +1,8 @@
 # All work in a clone as one commit, and what is new of it as a pack. Runs after index.sh, where the
-# clone cannot be written. More arguments: the task's last change (empty where there is none), and
-# the files that are not the agent's to change.
-last=$1
-shift
+# clone cannot be written. More arguments: the task's last change (empty where there is none), who
+# the work is by and who commits it, the message, and the files that are not the agent's to change.
+last=$1 author=$2 author_email=$3 committer=$4 committer_email=$5 message=$6
+shift 6
 
 # The commits: as the clone has them, else those we know.
 parent=${last:-$base}
@@ -45,9 +45,10 @@ elif [ -n "$last" ] && [ "$(tree_of "$last")" = "$tree" ] &&
     [ "$(g rev-parse --verify --quiet "$last^1")" = "$parent" ]; then
     commit=$last
 else
-    commit=$(GIT_AUTHOR_NAME=lockgate GIT_AUTHOR_EMAIL=lockgate@localhost \
-        GIT_COMMITTER_NAME=lockgate GIT_COMMITTER_EMAIL=lockgate@localhost \
-        g commit-tree -p "$parent" -m 'Work not committed by the agent' "$tree") || exit 2
+    commit=$(printf '%s' "$message" |
+        GIT_AUTHOR_NAME=$author GIT_AUTHOR_EMAIL=$author_email \
+        GIT_COMMITTER_NAME=$committer GIT_COMMITTER_EMAIL=$committer_email \
+        g commit-tree -p "$parent" "$tree") || exit 2
 fi
 
 hand_over "$commit"

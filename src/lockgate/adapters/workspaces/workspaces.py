@@ -9,6 +9,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from lockgate.adapters.workspaces import changes
+from lockgate.adapters.workspaces.authors import user_of
 from lockgate.adapters.workspaces.clones import (
     Order,
     clone_for_review,
@@ -33,6 +34,7 @@ from lockgate.adapters.workspaces.repositories import (
 from lockgate.adapters.workspaces.setup import furnish
 from lockgate.adapters.workspaces.snapshot import take_work
 from lockgate.core.config.settings import Settings
+from lockgate.core.model.commits import byline
 from lockgate.core.model.secrets import Secret
 from lockgate.core.model.task import Task, TaskId
 from lockgate.errors import Unavailable
@@ -65,18 +67,20 @@ class GitWorkspaces:
         take_seconds: float = TAKE_SECONDS,
         check_out: Callable[[Order, Path, str], None] = clone_of_commit,
         secrets: Callable[[Candidate, str], Sequence[Secret]] = lambda _candidate, _agent: (),
+        signoff: Callable[[], bool] = lambda: False,
     ) -> None:
         self.home = home
         self.sandboxed = sandboxed
         self.take_seconds = take_seconds
         self.check_out = check_out
         self.secrets = secrets
+        self.signoff = signoff
 
     def prepare(self, project: Project, task: Task) -> Path:
         place = self.place(task.id)
         with task_lock(self.home, _checked(task.id)):
             if not place.is_dir():
-                clone_for_work(self._order(candidate_of(project, task)), task, place)
+                clone_for_work(self._order_of(candidate_of(project, task), task), task, place)
         return place
 
     def place(self, id: TaskId) -> Path:
@@ -179,7 +183,7 @@ class GitWorkspaces:
         return not self.place(task.id).exists()
 
     def _take(self, project: Project, task: Task) -> Change | Unfit:
-        order = self._order(candidate_of(project, task))
+        order = self._order_of(candidate_of(project, task), task)
         known = self.secrets(order.candidate, task.agent)
         taken = take_work(order, self.place(task.id), self.take_seconds, known)
         if isinstance(taken, Unfit):
@@ -190,6 +194,12 @@ class GitWorkspaces:
     def _order(self, it: Candidate) -> Order:
         enclosed = self.sandboxed and rules_of(it).sandboxed
         return Order(candidate=it, repos=up_to_date(self.home, it), sandboxed=enclosed)
+
+    def _order_of(self, it: Candidate, task: Task) -> Order:
+        """Whose commits carry the user's name."""
+        user, author = user_of(it.project).person, rules_of(it).author
+        by = byline(user, task.agent, author, signoff=self.signoff())
+        return replace(self._order(it), by=by, goal=task.goal)
 
     def _rests(self, id: TaskId) -> Iterator[Path]:
         """Beside the rooms, our marks and what a killed one has left."""

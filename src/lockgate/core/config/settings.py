@@ -7,6 +7,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from lockgate.core.model.agents import digest_in
+from lockgate.core.model.commits import Author
 from lockgate.core.model.dag import TaskDAG
 from lockgate.core.model.gates import (
     CommandGate,
@@ -121,6 +122,13 @@ class MergeSettings(Struct, frozen=True, kw_only=True):
     batch: int = 1
 
 
+class CommitSettings(Struct, frozen=True):
+    """Whose name an agent's work carries, and who makes merge commits: the user where empty."""
+
+    author: Author = Author.USER
+    identity: str = ""  # Name <address>
+
+
 class BudgetSettings(Struct, frozen=True, kw_only=True):
     """0 is no limit."""
 
@@ -155,6 +163,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     sandbox: SandboxSettings = field(default_factory=SandboxSettings)
     protect: tuple[str, ...] = ()
     merge: MergeSettings = field(default_factory=MergeSettings)
+    commit: CommitSettings = field(default_factory=CommitSettings)
     budget: BudgetSettings = field(default_factory=BudgetSettings)
     notify_urls: tuple[str, ...] = ()
     agents: tuple[AgentSettings, ...] = ()
@@ -191,6 +200,7 @@ def pin(settings: Settings, base_commit: str, config_hash: str) -> Pinned:
         respawn=settings.project.respawn is Respawn.AUTO,
         protect=protected_paths(settings),
         lands_alone=settings.merge.mode is MergeMode.AUTO,
+        author=settings.commit.author,
         sandboxed=settings.sandbox.level is SandboxLevel.AUTO,
         steps=tuple(steps_in_order(settings.steps)),
         budget=Budget(

@@ -55,6 +55,8 @@ KEYS: Mapping[str, Mark] = {
     "protect.paths": H,
     **{f"merge.{it}": A for it in ("mode", "target")},
     **{f"merge.{it}": H for it in ("strategy", "fence", "window", "batch")},
+    "commit.author": H,
+    "commit.identity": A,
     **{f"budget.{it}": H for it in ("task_usd", "task_tokens", "task_minutes", "day_usd")},
     "notify.urls": H,
     **{f"agents.{it}": A for it in ("command", "resume", "env")},
@@ -168,6 +170,9 @@ def _of_merge(settings: Settings) -> Iterator[Request]:
         yield Request("merge.mode auto", "land changes by itself")
     if settings.merge.target is MergeTarget.REMOTE:
         yield Request("merge.target remote", "push what lands to origin")
+    if settings.commit.identity:
+        who = _plain(settings.commit.identity)
+        yield Request(f"commit.identity {who}", f"make merge commits in the name of {who}")
 
 
 def _path(path: str, around: Surroundings) -> str:

@@ -22,6 +22,7 @@ from lockgate.core.lifecycle.decision import (
     release,
     worker,
 )
+from lockgate.core.model.commits import SIGN, unsigned
 from lockgate.core.model.gates import PROTECTED
 from lockgate.core.model.limits import Limits
 from lockgate.core.model.task import REVIEWS, Actor, GateKind, GateRef, Role, Status, Task
@@ -43,7 +44,9 @@ Need = Callable[[Evidence], Missing | None]
 
 
 def configured(seen: Evidence) -> Missing | None:
-    """Its agent is there and logged in, and base's configuration can be taken and is agreed to."""
+    """Its agent is there and logged in, commits can be signed where they must be, and base's
+    configuration can be taken and is agreed to.
+    """
     if seen.misconfigured is not None:
         fix = "mend .lockgate/config.toml on the base branch, and commit it"
         return Missing(seen.misconfigured, fix)
@@ -53,6 +56,8 @@ def configured(seen: Evidence) -> Missing | None:
         return Missing(f"agent {seen.task.agent} is not installed", seen.agent_missing)
     if seen.login_missing is not None:
         return Missing(seen.login_missing.why, seen.login_missing.fix)
+    if seen.unsigned is not None:
+        return Missing(unsigned(seen.unsigned), SIGN)
     return None
 
 

@@ -5,6 +5,7 @@ from typing import NewType
 
 from msgspec import Struct, field
 
+from lockgate.core.model.commits import Author
 from lockgate.core.model.findings import GateFeedback
 from lockgate.core.model.limits import LARGE_BYTES, LARGE_FILES, Limits, RetryConfig
 
@@ -229,6 +230,7 @@ class Pinned(Struct, frozen=True, kw_only=True):
     lands_alone: bool = False  # `[merge] mode = "auto"`: a human is asked of what steers
     budget: Budget = Budget()
     sandboxed: bool = True
+    author: Author = Author.USER  # whose name the work carries
     steps: tuple[str, ...] = ()  # their names, each behind those that it comes after
 
 

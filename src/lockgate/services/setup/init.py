@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from lockgate.core.config.baseline import Baseline
 from lockgate.core.config.settings import SandboxLevel, Settings
+from lockgate.core.model import commits
 from lockgate.core.model.agents import names_a_file
 from lockgate.errors import Refused
 from lockgate.ports import Configuration, Harnesses, Project, Repository, Store, TaskFilter
@@ -122,6 +123,9 @@ class Readiness(Struct, frozen=True, kw_only=True):
         login = self.logins.missing(name, settings)
         if login:
             raise Refused(WHAT, why=login.why, fix=login.fix)
+        unsigned = self.repository.signing_trouble(project)
+        if unsigned:
+            raise Refused(WHAT, why=commits.unsigned(unsigned), fix=commits.SIGN)
         why = self.trouble() if settings.sandbox.level is SandboxLevel.AUTO else None
         if why:
             fix = f'lockgate doctor, or do without: [sandbox] level = "none" in {CONFIG}'

@@ -87,6 +87,7 @@ class Witness(Struct, frozen=True, kw_only=True):
             agent_missing=self._agent_missing(task, project, rules) if starts else None,
             reviewer=self._reviewer(task, project, rules),
             login_missing=self._login_missing(task, project, rules) if starts else None,
+            unsigned=self.repository.signing_trouble(project) if starts else None,
             now=self.clock.now(),
             actor=caller.actor,
             session=caller.session,

@@ -224,7 +224,13 @@ class MergeQueue(Struct, frozen=True, kw_only=True):
     def _build(self, train: Train, step: Build) -> None:
         tasks = [self.view.store.load(change.task) for change in step.changes]
         loads = [
-            Load(task.id, change.commit, f"{task.goal}\n\nLockgate-Task: {task.id}\n")
+            Load(
+                task.id,
+                change.commit,
+                f"{task.goal}\n\nLockgate-Task: {task.id}\n",
+                task.agent,
+                train.settings.commit.author,
+            )
             for task, change in zip(tasks, step.changes, strict=True)
         ]
         strategy = train.settings.merge.strategy

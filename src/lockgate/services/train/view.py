@@ -54,10 +54,17 @@ class TrainView(Struct, frozen=True):
 
     def target(self, project: Project) -> tuple[Target, MergeMode]:
         """Where the changes of a project land, and whether they do so by themselves."""
-        merge = self.configuration.settings_of(project).merge
+        settings = self.configuration.settings_of(project)
+        merge = settings.merge
         branch = self.configuration.rules_of(project).base
         remote = REMOTE if merge.target is MergeTarget.REMOTE else ""
-        target = Target(project=project, branch=branch, remote=remote, fence=merge.fence)
+        target = Target(
+            project=project,
+            branch=branch,
+            remote=remote,
+            fence=merge.fence,
+            identity=settings.commit.identity,
+        )
         return target, merge.mode
 
     def train(self, target: Target) -> Train:
