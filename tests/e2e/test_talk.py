@@ -85,3 +85,31 @@ def test_an_old_handoff_above_a_new_one_is_put_away(make) -> None:
     assert body.count("## Handoff") == 1
     assert "DONE: again" in body
     assert "try 1" not in body
+
+
+# --- an agent that asks ---------------------------------------------------------------------------
+
+
+def test_what_an_agent_asks_is_shown_everywhere_and_its_answer_reaches_it(make) -> None:
+    questions = '{ section = "Questions", text = "Which word:\\ngood or bad?" }'
+    asks = (questions, '{ signal = "update clarification" }')
+    it = make(worker(*GOOD, when="the good one") + worker(*asks) + REVIEWER)
+    id = it.create("work")
+    it.up()
+    it.until_status(id, S.CLARIFICATION)
+    it.until(lambda: it.settled(id))
+
+    for look in (("task", "list"), ("status",), ("task", "why", id), ("task", "show", id)):
+        assert "Which word: good or bad?" in it.lockgate(*look).stdout, look
+    asked = it.lockgate("answer", id)
+    assert asked.returncode == 0
+    assert "  Which word:\n  good or bad?\n" in asked.stdout
+    assert f"lockgate answer {id} -m TEXT" in asked.stdout
+    assert it.task(id).status is S.CLARIFICATION
+    done = it.lockgate("answer", id, "-m", "the good one")
+
+    assert done.returncode == 0, done.stderr
+    task = it.until_status(id, S.REVIEWING)
+    assert task.question == ""
+    assert it.lockgate("answer", id).stdout == f"{id} asks nothing now: it is reviewing\n"
+    assert {"question.asked", "question.answered"} <= set(it.types(id))

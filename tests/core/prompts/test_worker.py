@@ -155,7 +155,45 @@ def test_no_role_reads_another_roles_commands() -> None:
 
 def test_the_directive_of_a_human_reaches_the_next_agent() -> None:
     assert "use the cookie" in _prompt(S.WORKING, directive="use the cookie")
-    assert "human" not in _prompt(S.WORKING)
+    assert "From the human" not in _prompt(S.WORKING)
+
+
+# --- asking a human -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("review_round", [0, 1])
+@pytest.mark.parametrize(
+    "part",
+    [
+        "When to ask: where only a human can decide",
+        "Write ## Questions into TASK.md",
+        "lockgate task update --status clarification",
+        "Stop. The answer comes in this conversation",
+    ],
+)
+def test_a_worker_is_told_when_and_how_to_ask(part, review_round) -> None:
+    assert part in _prompt(S.WORKING, review_round=review_round)
+
+
+@pytest.mark.parametrize("resumed", [True, False])
+def test_a_worker_reads_its_question_and_the_answer_however_it_begins(resumed) -> None:
+    task = a_task(phase=Working("a", 1), question="Red\nor blue?", directive="Blue.")
+
+    text = _opening(task, resumed=resumed)
+
+    assert text.endswith("What was asked:\n> Red\n> or blue?\n\nThe human's answer:\nBlue.\n")
+    assert text.count("Blue.") == 1
+    assert text.startswith("You asked a human") == resumed
+
+
+def test_a_worker_without_an_answer_is_told_to_decide_by_itself() -> None:
+    text = _opening(a_task(phase=Working("a", 1), question="Red or blue?"), resumed=True)
+
+    assert "decide it yourself" in text
+
+
+def test_a_task_that_still_asks_shows_no_answer() -> None:
+    assert "The human's answer" not in _prompt(S.CLARIFICATION, question="Red or blue?")
 
 
 # --- the first words of a session -----------------------------------------------------------------

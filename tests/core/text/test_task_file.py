@@ -14,9 +14,9 @@ from lockgate.core.text.task_file import (
     count_in,
     digest,
     merge_sections,
-    one_handoff,
     parse_task_artifacts,
     replace_section,
+    without_old,
 )
 
 EMPTY = [
@@ -224,10 +224,11 @@ def test_a_double_section_is_carried_double_so_that_it_is_seen() -> None:
             "## Handoff\n\none\n\ntwo\n\n## Notes\nn\n",
         ),
         ("## Handoff\nold\n## Handoff\nold\n", "## Handoff\n\nold\n"),
+        ("## Questions\nold\n## Questions\nnew\n", "## Questions\n\nnew\n"),
     ],
 )
-def test_of_several_handoffs_what_is_new_is_left_as_one(body, becomes) -> None:
-    assert one_handoff(body, {digest("\nold\n")}) == becomes
+def test_of_several_handoffs_or_questions_what_is_new_is_left_as_one(body, becomes) -> None:
+    assert without_old(body, {digest("\nold\n")}) == becomes
 
 
 @pytest.mark.parametrize(
@@ -239,8 +240,8 @@ def test_of_several_handoffs_what_is_new_is_left_as_one(body, becomes) -> None:
         "## Context\nsay hello\n",
     ],
 )
-def test_a_text_with_one_handoff_or_none_stays_as_it_is(body) -> None:
-    assert one_handoff(body, {digest("\nold\n")}) == body
+def test_a_text_with_without_old_or_none_stays_as_it_is(body) -> None:
+    assert without_old(body, {digest("\nold\n")}) == body
 
 
 def test_our_double_section_becomes_one() -> None:

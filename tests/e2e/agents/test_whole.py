@@ -4,10 +4,12 @@ import pytest
 
 from lockgate.core.model.task import Role, Status
 from tests.e2e.agents.whole import (
+    PATIENCE,
     REVIEW,
     at_work,
     by_agent,
     reviews,
+    shell,
     with_hooks,
     without_hooks,
     works,
@@ -88,6 +90,32 @@ def test_an_agent_with_a_hook_that_stops_again_has_been_asked_and_counts(case, t
         assert "the agent stopped without handing in" in log
         assert "It said: I have stopped." in log
         assert it.types().count("agent.crashed") == 1
+
+
+@by_agent
+def test_an_agent_asks_a_human_and_goes_on_with_the_answer(case, tmp_path) -> None:
+    if case.agent == "aider":
+        pytest.skip("needs a shell: aider's model can only edit files")
+    ask = "printf '## Questions\\nWhich word?\\n' >> TASK.md; lockgate task update --status"
+    asks = [shell(case, f"{ask} clarification"), {"text": "I wait for you."}]
+    with at_work(case, tmp_path, [*asks, *works(case, "hello")]) as it:
+        it.orchestra.until(lambda: it.task.status is Status.CLARIFICATION, PATIENCE)
+        it.orchestra.until(lambda: it.orchestra.settled(it.id), PATIENCE)
+        assert it.task.question == "Which word?"
+        first = it.requests()[0]
+        assert "When to ask: where only a human can decide" in first
+
+        answered = it.orchestra.lockgate("answer", it.id, "-m", "Say hello, please.")
+        assert answered.returncode == 0, answered.stderr
+        it.settle()
+
+        assert it.task.status is Status.REVIEWING, it.orchestra.story()
+        one, two = it.sessions()
+        assert two.native == one.native != ""
+        told = [asked for asked in it.requests() if "Say hello, please." in asked]
+        assert told
+        assert "I wait for you." in told[0], "the same conversation"
+        assert (it.task.crash_count, it.task.failed_attempts) == (0, 0)
 
 
 @by_agent

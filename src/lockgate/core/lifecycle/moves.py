@@ -31,6 +31,7 @@ from lockgate.core.model.events import (
     Event,
     GateCompleted,
     MoveForced,
+    QuestionAnswered,
     Resumed,
     TaskCompletionSignaled,
 )
@@ -233,6 +234,10 @@ def with_a_worker(
 
 
 def _directed(asked: Move, decision: Decision) -> Decision:
+    """With the human's words for the next agent, which answer what the last one asked."""
     if not asked.directive:
         return decision
-    return replace(decision, task=replace(decision.task, directive=asked.directive))
+    directed = replace(decision, task=replace(decision.task, directive=asked.directive))
+    if decision.task.question and asked.target is S.WORKING:
+        return also(directed, QuestionAnswered(asked.directive))
+    return directed

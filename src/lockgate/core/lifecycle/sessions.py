@@ -20,6 +20,7 @@ from lockgate.core.lifecycle.transition import (
     arrive,
     charge,
     crashed,
+    new_question,
     session_id,
     stay,
     within_budget,
@@ -74,7 +75,7 @@ def session_started(
         asked=spawn.asks,
     )
     if worker and task.status is S.WORKING:
-        task = replace(task, phase=Working(session.id, task.iteration))
+        task = replace(task, phase=Working(session.id, task.iteration), question="")
     if worker:
         task = replace(task, directive="", exhausted=False, step_failures=0)
     started = SessionStarted(
@@ -194,7 +195,7 @@ def _after_its_end(seen: Evidence, end: End) -> Decision:
         return stay(seen, seen.task)
     if owner is None:
         waiting = status in {S.CLARIFICATION, S.REVIEWING, S.STUCK}
-        return stay(seen, replace(seen.task, dead=waiting))
+        return stay(seen, replace(_still_asking(seen, end), dead=waiting))
     if session and session.interactive:
         return stay(seen, replace(seen.task, dead=True))
     missing: list[str] = []
@@ -206,6 +207,14 @@ def _after_its_end(seen: Evidence, end: End) -> Decision:
                 return _advanced(seen, rule)
             missing.append(lacks.why)
     return _without_artifact(seen, end, missing[0])
+
+
+def _still_asking(seen: Evidence, end: End) -> Task:
+    """What the agent wrote after it asked, or its last words where it wrote nothing."""
+    if seen.task.status is not S.CLARIFICATION:
+        return seen.task
+    question = new_question(seen) or seen.task.question or end.report.said
+    return replace(seen.task, question=question)
 
 
 def _has_spoken(seen: Evidence) -> bool:

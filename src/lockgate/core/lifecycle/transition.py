@@ -26,6 +26,7 @@ from lockgate.core.model.events import (
     Event,
     GateEvaluationStarted,
     GateFailedRetrying,
+    QuestionAsked,
     StatusChanged,
 )
 from lockgate.core.model.findings import GateFeedback
@@ -162,7 +163,7 @@ def arrive(seen: Evidence, task: Task, arrival: Arrival) -> Decision:
     ]
     if worker in makers:
         moved = replace(moved, generation=moved.rev)
-    moved = replace(moved, phase=_phase(seen, moved, arrival))
+    moved = replace(_asking(seen, moved, arrival), phase=_phase(seen, moved, arrival))
     changed = StatusChanged(
         source=task.status,
         target=arrival.target,
@@ -172,7 +173,7 @@ def arrive(seen: Evidence, task: Task, arrival: Arrival) -> Decision:
     )
     return Decision(
         moved,
-        events=(changed, *_opening(moved)),
+        events=(changed, *_opening(moved), *_question(moved)),
         effects=(MirrorTask(), *(it for make in makers for it in make(moved))),
     )
 
@@ -297,6 +298,27 @@ def _held_up(agent: SessionId, iterations: int, arrival: Arrival) -> TaskPhase:
         gate_name="", findings=(), summary=arrival.reason, suggested_action=""
     )
     return Stuck(agent, iterations, arrival.feedback or nothing_judged)
+
+
+def _asking(seen: Evidence, task: Task, arrival: Arrival) -> Task:
+    """The task with what its agent asks, which stays until the agent has the answer."""
+    match seen.task.status, arrival.target:
+        case _, S.CLARIFICATION:
+            return replace(task, question=new_question(seen) or arrival.reason)
+        case S.CLARIFICATION, S.WORKING if seen.actor is not Actor.WORKER:
+            return replace(task, spent=task.spent | {seen.found.questions_digest} - {""})
+        case _:
+            return replace(task, question="")
+
+
+def new_question(seen: Evidence) -> str:
+    """What `## Questions` says, unless it was answered before."""
+    return "" if seen.found.questions_digest in seen.task.spent else seen.found.questions
+
+
+def _question(task: Task) -> tuple[Event, ...]:
+    asks = task.status is S.CLARIFICATION and task.question
+    return (QuestionAsked(task.question),) if asks else ()
 
 
 def _opening(task: Task) -> tuple[Event, ...]:

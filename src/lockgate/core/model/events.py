@@ -221,6 +221,18 @@ class AgentCrashed(Struct, frozen=True, kw_only=True):
     reason: str
 
 
+class QuestionAsked(Struct, frozen=True):
+    """An agent wants to know something from a human before it goes on."""
+
+    question: str
+
+
+class QuestionAnswered(Struct, frozen=True):
+    """A human answered what the agent had asked."""
+
+    answer: str
+
+
 class AgentAsked(Struct, frozen=True):
     """An agent stopped without handing in; it is asked once to hand in or to ask a question."""
 
@@ -328,6 +340,8 @@ Event = (
     | AutoAdvanced
     | AgentCrashed
     | AgentAsked
+    | QuestionAsked
+    | QuestionAnswered
     | SessionStarted
     | SessionEnded
     | SessionInterrupted
@@ -374,6 +388,8 @@ TYPES: dict[type[Event], str] = {
     AutoAdvanced: "auto.advanced",
     AgentCrashed: "agent.crashed",
     AgentAsked: "agent.asked",
+    QuestionAsked: "question.asked",
+    QuestionAnswered: "question.answered",
     SessionStarted: "session.started",
     SessionEnded: "session.ended",
     SessionInterrupted: "session.interrupted",

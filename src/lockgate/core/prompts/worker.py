@@ -27,6 +27,14 @@ Rules:
 - Do NOT set --status reviewing; your way on is always agent-review.
 - You MUST write ## Handoff first: the command fails if ## Handoff is missing or empty."""
 
+_ASKING = f"""\
+When to ask: where only a human can decide, for example when the task contradicts itself, or two
+readings of it lead to different results. Small things you decide yourself, and note in DECISIONS.
+How to ask:
+1. Write ## Questions into TASK.md: at most 3 questions, each with the choices that you see.
+2. Run: lockgate task update --status {Status.CLARIFICATION}
+3. Stop. The answer comes in this conversation, and you go on from there."""
+
 _HANDOFF = """\
    DONE: what you completed
    REMAINING: what is left, if anything
@@ -99,6 +107,8 @@ Instructions:
 {_HANDOFF}
 4. Run: {_update(Status.AGENT_REVIEW)}
 
+{_ASKING}
+
 {_RULES}
 """
 
@@ -115,6 +125,8 @@ Instructions:
 2. Fix each issue it raises, test, commit.
 3. Update ## Handoff with what you changed.
 4. Run: {_update(Status.AGENT_REVIEW)}
+
+{_ASKING}
 
 {_RULES}
 """
@@ -194,6 +206,8 @@ def _news(task: Task, feedback: GateFeedback | None) -> str:
         return clarification_prompt(task)
     if task.status is Status.STUCK:
         return stuck_prompt(task)
+    if task.question:
+        return f"You asked a human, who lets you go on. The answer is below.\n\n{_AGAIN}"
     if task.last_words:
         return f"You stopped without handing in. The workspace is as you left it.\n\n{_AGAIN}"
     return f"You were interrupted. The workspace is as you left it: go on.\n\n{_AGAIN}"
@@ -239,9 +253,22 @@ def _feedback_before(task: Task, feedback: GateFeedback) -> GateFeedback | None:
 
 
 def _with_directive(task: Task, text: str) -> str:
+    if task.question and task.status is Status.WORKING:
+        return f"{text}\n\n{_answered(task)}"
     if not task.directive:
         return text
     return f"{text}\n\nFrom the human who took this up:\n{task.directive}\n"
+
+
+def _answered(task: Task) -> str:
+    none = "There is none: decide it yourself, and note your choice under DECISIONS in ## Handoff."
+    return f"""\
+What was asked:
+{quoted(task.question)}
+
+The human's answer:
+{task.directive or none}
+"""
 
 
 def _text(task: Task, role: Role, limits: Limits) -> str:

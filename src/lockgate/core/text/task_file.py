@@ -98,13 +98,15 @@ class Verdict(StrEnum):
 
 
 class Artifacts(Struct, frozen=True, kw_only=True):
-    """What is there of a task's Handoff and Review, and in words what is wrong with the rest."""
+    """What is there of a task's sections, and in words what is wrong with the rest."""
 
     handoff: str | None = None
     handoff_digest: str | None = None
     review: str | None = None
     review_digest: str | None = None
     verdict: Verdict | None = None
+    questions: str = ""
+    questions_digest: str = ""
     problems: tuple[str, ...] = ()
 
     @property
@@ -140,6 +142,7 @@ def parse_task_artifacts(body: str) -> Artifacts:
     found = sections(body)
     handoff, no_handoff = _only(found, "Handoff")
     review, no_review = _only(found, "Review")
+    asked, _ = _only(found, "Questions")
     verdict = None if review is None else extract_review_verdict(review)
     problems = [it for it in (no_handoff, no_review) if it]
     if review is not None and verdict is None:
@@ -150,6 +153,8 @@ def parse_task_artifacts(body: str) -> Artifacts:
         review=None if review is None else review.strip(),
         review_digest=None if review is None else digest(review),
         verdict=verdict,
+        questions="" if asked is None else asked.strip(),
+        questions_digest="" if asked is None else digest(asked),
         problems=tuple(problems),
     )
 
@@ -202,21 +207,28 @@ def merge_sections(canonical: str, incoming: str, names: frozenset[str]) -> str:
     return canonical if merged == canonical else merged.rstrip("\n") + "\n"
 
 
-def one_handoff(body: str, spent: Collection[str]) -> str:
-    """The text with one `## Handoff`: those that moved the task before, empty ones and copies go.
+def without_old(body: str, spent: Collection[str]) -> str:
+    """The text with one `## Handoff` and one `## Questions`: what was used before is put away.
 
-    What is new in several is joined in order; where none is new the last one stays.
+    Of several with the same title the used, the empty and the copies go. What is new in several is
+    joined in order; where none is new the last one stays.
     """
-    if body.count("Handoff") < 2:  # noqa: PLR2004 - it takes two
+    for title in ("Handoff", "Questions"):
+        body = _without_old(body, title, spent)
+    return body
+
+
+def _without_old(body: str, title: str, spent: Collection[str]) -> str:
+    if body.count(title) < 2:  # noqa: PLR2004 - it takes two
         return body
-    found = [it.text for it in sections(body) if it.title == "Handoff"]
+    found = [it.text for it in sections(body) if it.title == title]
     if len(found) < 2:  # noqa: PLR2004 - as above
         return body
     told = {
         digest(it): it for it in found if _CONTENT.search(_without_comments(it, inside=False)[0])
     }
     new = [text.strip() for known, text in told.items() if known not in spent]
-    return replace_section(body, "Handoff", "\n\n".join(new) or found[-1].strip())
+    return replace_section(body, title, "\n\n".join(new) or found[-1].strip())
 
 
 def only_sections(body: str, names: Collection[str]) -> str:

@@ -17,6 +17,7 @@ from lockgate.services.task.views import (
     Overview,
     TaskView,
     Why,
+    asks,
     large_change,
     may_ask,
     needs_human,
@@ -102,6 +103,7 @@ def task_text(view: TaskView, where: str, more: Iterable[tuple[str, str]] = ()) 
         *((("rules", _rules(task.pinned)),) if task.pinned else ()),
         *((("trouble", one_line(view.trouble)),) if view.trouble else ()),
         *((("directive", one_line(task.directive)),) if task.directive else ()),
+        *((("question", one_line(asks(task))),) if asks(task) else ()),
         *((("last words", one_line(task.last_words)),) if task.last_words else ()),
         *(("gate", _judged(it)) for it in view.gates),
         *((name, one_line(", ".join(files))) for name, files in _first(task) if files),
@@ -150,6 +152,15 @@ def status_text(pid: int | None, seen: Overview, troubles: Mapping[str, Trouble]
 
 def untrusted_lines(found: Iterable[tuple[Project, str]]) -> list[str]:
     return [f"  ✗ nothing of {one_line(it.name)} runs: {one_line(why)}" for it, why in found]
+
+
+def question_text(task: Task) -> str:
+    """What the agent asks, as it wrote it, and how to answer."""
+    if task.status is not Status.CLARIFICATION:
+        return f"{task.id} asks nothing now: it is {task.status}"
+    asked = (f"  {line}".rstrip() for line in safe(asks(task)).splitlines())
+    answer = f"  answer it: lockgate answer {task.id} -m TEXT"
+    return "\n".join((f"{task.id} asks:", *asked, answer))
 
 
 def why_text(seen: Why) -> str:
@@ -204,6 +215,8 @@ _STORIES = {
     "session.interrupted": "the machine went down under its agent, which is taken up again",
     "usage.limited": "its agent's plan is used up for now; it goes on by itself",
     "agent.crashed": "{reason} (time {crash_count} in this status)",
+    "question.asked": "its question: {question}",
+    "question.answered": "a human answers: {answer}",
     "agent.asked": "its agent stopped without handing in; it is asked to hand in or to ask",
     "GateEvaluationStarted": "handed on; gates judge iteration {iteration} on a clean checkout",
     "change.mended": "its commits are made again as one by Lockgate: {why}",
@@ -282,6 +295,7 @@ def _board_cells(task: Task, trouble: str | None) -> tuple[str, ...]:
     mark = DEAD if task.dead else MARKS[task.status]
     note = f"  [broken: {one_line(trouble)}]" if trouble else ""
     note += f"  [gate {one_line(_waiting(task))} waits for a human]" if _waiting(task) else ""
+    note += f"  [asks: {one_line(asks(task))[:GIST]}]" if asks(task) else ""
     note += f"  [needs a human: {_attention(task)}]" if _attention(task) else ""
     note += "".join(f"  [{it}]" for it in (queued(task), large_change(task)) if it)
     return mark, task.id, str(task.status), str(task.priority), one_line(task.summary) + note

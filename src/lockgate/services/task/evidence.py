@@ -20,9 +20,9 @@ from lockgate.core.text.task_file import (
     Unreadable,
     frontmatter,
     merge_sections,
-    one_handoff,
     parse_task_artifacts,
     replace_section,
+    without_old,
 )
 from lockgate.errors import BadConfig, Untrusted
 from lockgate.ports import (
@@ -141,7 +141,7 @@ class Witness(Struct, frozen=True, kw_only=True):
     ) -> tuple[Artifacts, str | None, bool]:
         """A session's own sections come from where it works, all else from the canonical file.
 
-        A Handoff that moved the task before, or stands there twice, is put away.
+        A Handoff or a question that was used before, or stands there twice, is put away.
         """
         ours = canonical.body if isinstance(canonical, Readable) else None
         text, merged = canonical, ours
@@ -151,7 +151,7 @@ class Witness(Struct, frozen=True, kw_only=True):
                 merged = merge_sections(ours or "", hide(text.body), SECTIONS[session.role])
         if not isinstance(text, Readable) or merged is None:
             return _read(text), ours, False
-        merged = one_handoff(merged, task.spent)
+        merged = without_old(merged, task.spent)
         return parse_task_artifacts(merged), merged, merged != ours
 
     def _tampered(self, task: Task, canonical: TaskText) -> str | None:

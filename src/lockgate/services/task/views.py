@@ -36,6 +36,7 @@ from lockgate.services.task.trust import wanted
 
 PAGE = 50
 BATCH = 1000
+GIST = 300  # characters of a question that a list shows
 NO_TROUBLES: Mapping[str, Trouble] = {}
 
 
@@ -305,7 +306,8 @@ def _by_its_status(task: Task) -> str:
         case Status.PAUSED_FOR_INTERVENTION:
             return f"{task.failed_attempts} failed attempts; lockgate resume {task.id}"
         case Status.CLARIFICATION:
-            return f"asks a question; lockgate answer {task.id} -m TEXT"
+            asked = f"asks: {_gist(asks(task))}" if asks(task) else "asks a question"
+            return f"{asked}; lockgate answer {task.id} -m TEXT"
         case Status.REVIEWING:
             return _about_its_landing(task)
         case Status.AGENT_REVIEW:
@@ -331,6 +333,17 @@ def _about_its_gate(task: Task) -> str:
     yes, no = f"lockgate approve {task.id}", f"lockgate reject {task.id} -m TEXT"
     told = f"gate {task.waiting} waits; lockgate task show {task.id}, then {yes} or {no}"
     return _noting_size(task, told)
+
+
+def asks(task: Task) -> str:
+    """What its agent wants to know, as the agent wrote it; empty where it waits for no answer."""
+    return task.question if task.status is Status.CLARIFICATION else ""
+
+
+def _gist(text: str) -> str:
+    """The text in one line, cut where it is long."""
+    line = " ".join(text.split())
+    return line if len(line) <= GIST else f"{line[: GIST - 1]}…"
 
 
 def _stuck_for(task: Task) -> str:

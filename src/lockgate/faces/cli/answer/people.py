@@ -29,14 +29,13 @@ from lockgate.faces.cli.output import (
 )
 from lockgate.faces.words import task as words
 from lockgate.services.task.callers import must_be_human
-from lockgate.services.task.views import files_in_order, task_facts
+from lockgate.services.task.views import asks, files_in_order, task_facts
 
 PATIENCE = 60.0
 PAUSE = 0.1
 COLOURS = {"+": "green", "-": "red", "@": "cyan"}
 ID = click.argument("name", metavar="ID")
 OPTIONAL_ID = click.argument("name", metavar="[ID]", required=False)
-TEXT = click.option("-m", "--message", required=True, metavar="TEXT", help="Your answer.")
 DONE = click.option("-m", "--message", default="", metavar="TEXT", help="What you did.")
 
 
@@ -79,12 +78,22 @@ def open_change(*, name: str | None) -> None:
 
 @click.command()
 @ID
-@TEXT
+@click.option("-m", "--message", metavar="TEXT", help="Your answer; without it, see the question.")
 @json_option
-def answer(*, name: str, message: str, as_json: bool) -> None:
-    """Answer what a task's agent asked; it goes on with your answer."""
+def answer(*, name: str, message: str | None, as_json: bool) -> None:
+    """Answer what a task's agent asked; it goes on with your answer.
+
+    Without -m the question is shown, and nothing is changed.
+    """
     it = app()
-    show_moved(it, it.people.answer(named(it, name), message, it.caller), as_json=as_json)
+    id = named(it, name)
+    if message is None:
+        must_be_human(it.caller, f"no question of task {id} was shown")
+        task = it.views.load(id)
+        facts = {"task": id, "status": task.status, "question": asks(task)}
+        show(facts, words.question_text(task), as_json=as_json)
+        return
+    show_moved(it, it.people.answer(id, message, it.caller), as_json=as_json)
 
 
 @click.command()

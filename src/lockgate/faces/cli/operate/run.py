@@ -4,7 +4,6 @@ import click
 
 from lockgate.bootstrap import App
 from lockgate.core.model.task import Status, Task
-from lockgate.core.text.markdown import sections
 from lockgate.core.text.steering import told_of, unseen
 from lockgate.faces.cli.look.follow import follow
 from lockgate.faces.cli.operate.tasks import AGENT_HELP, agent_here, read_context
@@ -25,7 +24,7 @@ def ending_text(it: App, task: Task) -> str:
         case Status.REVIEWING if not (task.held or task.troubled):
             return "\n".join(_to_land(it, task))
         case Status.CLARIFICATION:
-            return "\n".join(_to_answer(it, task))
+            return words.question_text(task)
         case Status.REVIEWING | Status.AGENT_REVIEW | Status.PENDING | Status.WORKING:
             return _resting_text(task)
         case Status.STUCK | Status.PAUSED_FOR_INTERVENTION | Status.CANCELLED:
@@ -50,17 +49,6 @@ def _to_land(it: App, task: Task) -> list[str]:
     if it.projects.tip_of(task) != task.candidate:
         lines += [f"  branch {branch} in your repository is another commit and was left alone"]
     return lines
-
-
-def _to_answer(it: App, task: Task) -> list[str]:
-    body = it.views.task(task.id).body or ""
-    asked = [section.text for section in sections(body) if section.title == "Questions"]
-    lines = [line for text in asked for line in words.safe(text).strip().splitlines()]
-    return [
-        f"{task.id} asks:",
-        *(f"  {line}" for line in lines),
-        f"  answer it: lockgate answer {task.id} -m TEXT",
-    ]
 
 
 @click.command()
