@@ -113,3 +113,11 @@ def test_what_an_agent_asks_is_shown_everywhere_and_its_answer_reaches_it(make) 
     assert task.question == ""
     assert it.lockgate("answer", id).stdout == f"{id} asks nothing now: it is reviewing\n"
     assert {"question.asked", "question.answered"} <= set(it.types(id))
+
+
+def test_a_login_shell_of_an_agent_finds_the_lockgate_command(make) -> None:
+    it = make(worker("{ shell = \"bash -lc 'lockgate task update --status clarification'\" }"))
+    id = it.create("work")
+    it.up()
+
+    it.until_status(id, S.CLARIFICATION)

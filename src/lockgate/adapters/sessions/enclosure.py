@@ -30,6 +30,16 @@ def make_door(door: Path) -> None:
     new.rename(door / "bin" / "lockgate")
 
 
+def login_files(start: Start, door: Path) -> dict[str, str]:
+    """Files of the HOME that give a login shell the session's PATH.
+
+    /etc/profile sets another one, without the `lockgate` command. Codex runs all commands so.
+    """
+    env = _environment(start) if start.sandboxed else _bare_environment(start, door)
+    line = f"export PATH={shlex.quote(env['PATH'])}\n"
+    return {".profile": line, ".zprofile": line}
+
+
 def program_of(start: Start, door: Path, state: Path, mark: str) -> Program:
     """How the runner is to start it."""
     if not start.sandboxed:

@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 from msgspec import Struct
 
 from lockgate.adapters.sandbox import cgroup, owner
-from lockgate.adapters.sessions.enclosure import make_door, program_of
+from lockgate.adapters.sessions.enclosure import login_files, make_door, program_of
 from lockgate.adapters.sessions.runner.spec import Spec
 from lockgate.errors import Refused
 from lockgate.ports import Start
@@ -152,6 +152,7 @@ def lay_out(start: Start, directory: Path, state: Path) -> None:
     make_door(directory / "door")
     home = AgentHome(start.home, owner() if start.sandboxed else (os.geteuid(), os.getegid()))
     home.make()
+    home.write(login_files(start, directory / "door"), replace=True)
     home.write(start.launch.files, replace=True)
     home.write(start.launch.kept, replace=False)
     home.write(start.launch.programs, replace=True, mode=0o700)
