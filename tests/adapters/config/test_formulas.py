@@ -14,6 +14,7 @@ from lockgate.core.config.checks import problems
 from lockgate.core.config.settings import Expect, Settings
 from lockgate.core.model.gates import DIMENSIONS, Gate, ParallelReviewGate, kind_of, waves
 from lockgate.core.model.task import AgentPhase
+from lockgate.errors import BadConfig
 
 COMMANDS = '[commands]\ntest = "pytest"\ntypecheck = "mypy"\n'
 
@@ -101,3 +102,18 @@ def test_what_a_caller_does_to_a_formula_does_not_last() -> None:
 
     assert formula_gates("solo")
     assert formula_steps("tdd")
+
+
+def test_one_line_takes_gates_out_of_a_formula() -> None:
+    text = f'{COMMANDS}[gates]\nformula = "solo"\nskip = ["typecheck", "differential"]\n'
+
+    settings = load_config(text, origin="a test")
+
+    assert [gate.name for gate in settings.gates] == ["tests", "code_review"]
+
+
+def test_a_name_to_skip_that_is_not_there_is_refused_with_its_line() -> None:
+    text = f'{COMMANDS}[gates]\nformula = "solo"\nskip = ["types"]\n'
+
+    with pytest.raises(BadConfig, match=r"line \d+: no gate is called 'types'; there are tests,"):
+        load_config(text, origin="a test")

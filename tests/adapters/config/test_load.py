@@ -73,6 +73,7 @@ timeout = 600
 report = "junit"
 exclusive = ""
 on = ["change", "train"]
+paths = ["api/**"]
 when = "task.priority == 1 && change.paths.exists(p, p.startsWith('api/'))"
 
 [[gates.list]]

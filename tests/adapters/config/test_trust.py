@@ -47,6 +47,7 @@ review_rounds = 9
 escalation_threshold = 9
 [gates]
 formula = "solo"
+skip = ["differential"]
 [[gates.list]]
 name = "x"
 type = "command"
@@ -58,6 +59,7 @@ timeout = 9
 report = "tap"
 exclusive = "x"
 on = ["train"]
+paths = ["x/**"]
 when = "task.priority == 1"
 [[gates.list]]
 name = "y"

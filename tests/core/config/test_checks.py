@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from lockgate.core.config.checks import Coverage, coverage, why_unjudged
+from lockgate.core.config.checks import Coverage, coverage, unknown_skips, why_unjudged
 from lockgate.core.config.settings import MergeMode, MergeSettings, Settings
 from lockgate.core.model.gates import (
     CommandGate,
@@ -35,6 +35,17 @@ def of(*gates: Gate, merge: MergeSettings | None = None) -> Coverage:
     return coverage(replace(settings, merge=merge) if merge else settings)
 
 
+API = replace(TESTS, name="api", place=replace(ALWAYS, paths=("api/**",)))
+WEB = replace(TESTS, name="web", place=replace(ALWAYS, paths=("web/**", "shared/**")))
+
+
+def test_gates_with_paths_leave_no_hole_for_some_other_file_is_for_all_of_them() -> None:
+    found = of(API, WEB)
+
+    assert (found.sometimes, found.hole) == ((API, WEB), "")
+    assert of(replace(API, command="true"), TESTS).hole == ""
+
+
 def test_gates_are_told_apart_by_which_changes_they_judge() -> None:
     some, later = replace(TYPES, place=SOMETIMES), replace(TYPES, name="later", place=TRAIN)
 
@@ -54,6 +65,13 @@ HOLES = {
     ),
     "in the train only": ((replace(TESTS, place=TRAIN),), "in the train only"),
     "one that cannot fail": ((replace(TESTS, command="pytest || true"),), "tests cannot fail"),
+    "one that cannot fail, alone on its paths": (
+        (
+            replace(TESTS, command="true", place=replace(ALWAYS, paths=("api/**",))),
+            replace(TYPES, place=replace(ALWAYS, paths=("web/**",))),
+        ),
+        "gate tests cannot fail, and no other one judges api/**",
+    ),
     "that and one with a when": (
         (replace(TESTS, command="true"), replace(TYPES, place=SOMETIMES)),
         "gate tests cannot fail",
@@ -133,3 +151,12 @@ def test_a_commit_alone_is_judged_by_what_runs_a_command(
 
     assert says in told
     assert bool(says) is bool(told)
+
+
+def test_a_name_to_skip_that_no_gate_has_is_a_problem() -> None:
+    assert unknown_skips(["tests"], ["tests", "types"]) == ()
+
+    [problem] = unknown_skips(["test"], ["tests", "types"])
+
+    assert problem.says == "no gate is called 'test'; there are tests, types"
+    assert "there are none" in unknown_skips(["x"], [])[0].says

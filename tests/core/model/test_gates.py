@@ -60,6 +60,7 @@ SAMPLES: dict[str, Any] = {
     "exclusive": "db",
     "on": (Where.TRAIN,),
     "when": "task.priority == 1",
+    "paths": ("api/**",),
     "dimensions": (Dimension.STYLE,),
     "advisory": (Dimension.SMELLS,),
     "reviewer": "codex",

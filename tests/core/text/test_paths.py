@@ -1,10 +1,13 @@
 """Patterns and the paths they name; what a change touches of them is what a human must see."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockgate.core.text.paths import matching
+from lockgate.core.model.gates import CommandGate, Placement, Where
+from lockgate.core.text.paths import MOST_FILES, matching, touched
 
 parts = st.lists(
     st.text(st.characters(exclude_characters="/\0*?"), min_size=1, max_size=8),
@@ -54,3 +57,32 @@ def test_what_several_patterns_name_is_what_one_of_them_names_in_the_order_it_ca
 
     assert matching(some, patterns) == tuple(path for path in some if path in one_by_one)
     assert matching(some, []) == ()
+
+
+# --- `paths` of a gate --------------------------------------------------------------------------
+
+PLACE = Placement(serial=True, on=(Where.CHANGE,))
+API = CommandGate(name="api", place=replace(PLACE, paths=("services/api/**",)), command="a")
+WEB = replace(API, name="web", place=replace(PLACE, paths=("web/**", "shared/**")))
+EVERY = replace(API, name="every", place=PLACE)
+RARE = replace(API, name="rare", place=replace(PLACE, paths=("docs/**",), when="false"))
+
+# the files of a change → the gates that judge it
+TOUCHED = [
+    (["services/api/a.py"], ["api", "every"]),
+    (["web/a.ts"], ["web", "every"]),
+    (["shared/a.ts"], ["web", "every"]),
+    (["services/api/a.py", "web/a.ts"], ["api", "web", "every"]),
+    (["README.md"], ["api", "web", "every", "rare"]),
+    (["services/api/a.py", "uv.lock"], ["api", "web", "every", "rare"]),
+    (["docs/a.md"], ["api", "web", "every", "rare"]),
+    ([], ["api", "web", "every", "rare"]),
+    ([f"web/{n}.ts" for n in range(MOST_FILES + 1)], ["api", "web", "every", "rare"]),
+]
+
+
+@pytest.mark.parametrize(("files", "judging"), TOUCHED, ids=range(len(TOUCHED)))
+def test_a_gate_with_paths_judges_what_touches_them_and_what_no_gate_names(files, judging) -> None:
+    gates = (API, WEB, EVERY, RARE)
+
+    assert [it.name for it in gates if touched(it, gates, files)] == judging

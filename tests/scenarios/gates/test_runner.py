@@ -184,6 +184,17 @@ def test_a_gate_whose_condition_does_not_hold_is_not_run(bench) -> None:
     assert change == {"paths": ["api/a.py"], "files_changed": 1}
 
 
+def test_a_gate_whose_paths_the_change_does_not_touch_is_not_run(bench) -> None:
+    web, api = (replace(ALONE, paths=(f"{it}/**",)) for it in ("web", "api"))
+
+    results = bench.judge(command("a", web), command("b", api))
+
+    assert [it.proof.ran[0] for it in results if isinstance(it, Passed)] == [
+        'not asked for: paths = ["web/**"]',
+        "b",
+    ]
+
+
 def test_a_condition_reads_the_goal_and_not_the_summary_that_an_agent_wrote(bench) -> None:
     gate = command("a", replace(ALONE, when="task.summary.contains('login')"))
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from lockgate.adapters.config.formulas import formula_gates
 from lockgate.adapters.config.schema import Config, GateEntry, StepEntry
-from lockgate.core.config.checks import COMMAND_KEYS, Problem, repeated_gates
+from lockgate.core.config.checks import COMMAND_KEYS, Problem, repeated_gates, unknown_skips
 from lockgate.core.config.settings import (
     AgentSettings,
     BudgetSettings,
@@ -18,7 +18,7 @@ from lockgate.core.config.settings import (
     Settings,
     Step,
 )
-from lockgate.core.model.gates import Gate, WrittenGate, configured, merge_gates, misfits
+from lockgate.core.model.gates import Gate, WrittenGate, configured, merge_gates, misfits, skipping
 from lockgate.core.model.limits import Limits, RetryConfig
 from lockgate.core.model.task import GateKind
 
@@ -50,6 +50,7 @@ def written_problems(config: Config) -> tuple[Problem, ...]:
     """What only the entries as written show: repeated names, no type, keys of another type."""
     return (
         *repeated_gates(it.name for it in config.gates.list_),
+        *unknown_skips(config.gates.skip, _names(config)),
         *(problem for gate in _written(config) for problem in _misplaced(gate)),
     )
 
@@ -57,7 +58,13 @@ def written_problems(config: Config) -> tuple[Problem, ...]:
 def _written(config: Config) -> tuple[WrittenGate, ...]:
     formula = [GateEntry.model_validate(it) for it in formula_gates(config.gates.formula)]
     listed = config.gates.list_
-    return merge_gates([_entry(it) for it in formula], [_entry(it) for it in listed])
+    merged = merge_gates([_entry(it) for it in formula], [_entry(it) for it in listed])
+    return skipping(merged, config.gates.skip)
+
+
+def _names(config: Config) -> tuple[str, ...]:
+    formula = (str(it["name"]) for it in formula_gates(config.gates.formula))
+    return tuple(dict.fromkeys((*formula, *(it.name for it in config.gates.list_))))
 
 
 def _gates(config: Config) -> Iterator[Gate]:

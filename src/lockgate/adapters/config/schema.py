@@ -46,6 +46,8 @@ Name = Annotated[str, Field(pattern=NAME)]
 Text = Annotated[str, Field(max_length=10_000)]
 Command = Annotated[str, Field(min_length=1, max_length=10_000)]
 Strings = Annotated[tuple[Command, ...], Field(strict=False, max_length=1_000)]
+Pattern = Annotated[str, Field(min_length=1, max_length=1_000)]
+Patterns = Annotated[tuple[Pattern, ...], Field(strict=False, min_length=1, max_length=200)]
 Count = Annotated[int, Field(ge=1, le=MANY)]
 Amount = Annotated[int, Field(ge=0, le=1_000 * MANY)]
 Money = Annotated[float, Field(ge=0, le=MANY, allow_inf_nan=False)]
@@ -98,6 +100,7 @@ class GateEntry(Table):
     exclusive: Text | None = None
     on: Annotated[tuple[Annotated[Where, Loose], ...], Loose] | None = None
     when: Text | None = None
+    paths: Patterns | None = None
     dimensions: Dimensions | None = None
     advisory: Dimensions | None = None
     reviewer: Name | None = None
@@ -106,6 +109,7 @@ class GateEntry(Table):
 
 class Gates(Table):
     formula: Formula = "code-review"
+    skip: Annotated[tuple[Name, ...], Field(strict=False, max_length=200)] = ()
     list_: list[GateEntry] = Field(default=[], alias="list", max_length=200)
 
 

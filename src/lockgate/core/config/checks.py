@@ -60,6 +60,16 @@ def repeated_gates(names: Iterable[str]) -> tuple[Problem, ...]:
     return tuple(_repeated(("gates", "list"), names))
 
 
+def unknown_skips(skip: Iterable[str], known: Sequence[str]) -> tuple[Problem, ...]:
+    """A name that no gate has would leave in what somebody believes to be out."""
+    there = ", ".join(known) or "none"
+    return tuple(
+        Problem(("gates", "skip"), f"no gate is called {name!r}; there are {there}")
+        for name in skip
+        if name not in known
+    )
+
+
 def _of_gate(gate: Gate, settings: Settings) -> Iterator[Problem]:
     where = ("gates", "list", gate.name)
     yield from _of_any_gate(gate, where)
@@ -187,8 +197,8 @@ def coverage(settings: Settings) -> Coverage:
     reached = [it for it in settings.gates if _reached(it, settings)]
     soft = tuple(it for gate in _commands(settings.gates) for it in _masked(gate))
     return Coverage(
-        always=tuple(it for it in reached if not it.place.when),
-        sometimes=tuple(it for it in reached if it.place.when),
+        always=tuple(it for it in reached if not it.place.conditional),
+        sometimes=tuple(it for it in reached if it.place.conditional),
         never=tuple(it for it in settings.gates if it not in reached),
         masked=soft,
         hole=_hole(settings, reached, {it.gate for it in soft}),
@@ -233,7 +243,16 @@ def _hole(settings: Settings, reached: Sequence[Gate], soft: set[str]) -> str:
         return f"{_named(there)}: each has a `when`, and a change for which none holds is not run"
     if all(it.place.when or it.name in soft for it in there):
         return f"{_named([it for it in there if it.name in soft])} cannot fail"
-    return ""
+    return _soft_paths([it for it in there if not it.place.when], soft)
+
+
+def _soft_paths(there: Sequence[Commanding], soft: set[str]) -> str:
+    """A gate that cannot fail, alone on its `paths`: `touched` lets no other one judge those."""
+    firm = [it for it in there if it.name not in soft]
+    alone = [it for it in there if it.name in soft and it.place.paths]
+    if not alone or any(not it.place.paths for it in firm):
+        return ""
+    return f"{_named(alone)} cannot fail, and no other one judges {', '.join(alone[0].place.paths)}"
 
 
 def _named(gates: Sequence[Gate]) -> str:

@@ -221,7 +221,7 @@ def reference(gate: Gate) -> GateRef:
         kind_of(gate),
         gate.place.fail_fast,
         gate.place.serial,
-        bool(gate.place.when),
+        gate.place.conditional,
     )
     match gate:
         case ParallelReviewGate():

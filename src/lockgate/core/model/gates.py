@@ -1,5 +1,6 @@
 """Configured gates: their kinds, how a list goes over a formula, and the waves they run in."""
 
+import json
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
 
@@ -62,6 +63,12 @@ class Placement(Struct, frozen=True, kw_only=True):
     fail_fast: bool = False
     exclusive: str = ""
     when: str = ""
+    paths: tuple[str, ...] = ()
+
+    @property
+    def conditional(self) -> bool:
+        """Whether there are changes that it does not judge."""
+        return bool(self.when or self.paths)
 
 
 class CommandGate(Struct, frozen=True, kw_only=True):
@@ -135,6 +142,7 @@ class WrittenGate(Struct, frozen=True, kw_only=True):
     exclusive: str | None = None
     on: tuple[Where, ...] | None = None
     when: str | None = None
+    paths: tuple[str, ...] | None = None
     dimensions: tuple[Dimension, ...] | None = None
     advisory: tuple[Dimension, ...] | None = None
     reviewer: str | None = None
@@ -172,6 +180,11 @@ def merge_gates(
     added = [_over(own.get(it.name, it), written) for it in listed if it.name not in placed]
     placed.update(gate.name for gate in added)
     return (*head, *added, *(gate for gate in formula if gate.name not in placed))
+
+
+def skipping(gates: Sequence[WrittenGate], skip: Sequence[str]) -> tuple[WrittenGate, ...]:
+    """Without those that `[gates] skip` names."""
+    return tuple(gate for gate in gates if gate.name not in skip)
 
 
 def misfits(gate: WrittenGate) -> tuple[str, ...]:
@@ -224,14 +237,14 @@ def kind_of(gate: Gate) -> GateKind:
 
 
 def with_protected(gates: Sequence[Gate], protected: Sequence[str]) -> tuple[Gate, ...]:
-    """A human is asked of what is protected: by the list's own gate, whatever its `when`, or by one
-    more at its end.
+    """A human is asked of what is protected: by the list's own gate, whatever its condition, or by
+    one more at its end.
     """
     humans = [it for it in gates if isinstance(it, HumanGate) and Where.CHANGE in it.place.on]
-    if not protected or any(not gate.place.when for gate in humans):
+    if not protected or any(not gate.place.conditional for gate in humans):
         return tuple(gates)
     if humans:
-        always = replace(humans[-1], place=replace(humans[-1].place, when=""))
+        always = replace(humans[-1], place=replace(humans[-1].place, when="", paths=()))
         return tuple(always if gate is humans[-1] else gate for gate in gates)
     place = Placement(serial=True, on=(Where.CHANGE,))
     return (*gates, HumanGate(PROTECTED, place, "This change touches protected files"))
@@ -246,6 +259,12 @@ def as_pinned(gates: Sequence[Gate], pinned: Sequence[GateRef]) -> tuple[Gate, .
         else gate
         for gate in gates
     )
+
+
+def condition(gate: Gate) -> str:
+    """When it judges, in the configuration's words; empty where it judges every change."""
+    paths = f"paths = {json.dumps(gate.place.paths)}" if gate.place.paths else ""
+    return " and ".join(filter(None, (paths, gate.place.when)))
 
 
 def waves(gates: Iterable[Gate]) -> tuple[tuple[Gate, ...], ...]:
@@ -268,6 +287,7 @@ def _placement(gate: WrittenGate, kind: GateKind) -> Placement:
         fail_fast=gate.fail_fast or False,
         exclusive=gate.exclusive or "",
         when=gate.when or "",
+        paths=gate.paths or (),
     )
 
 
@@ -288,6 +308,7 @@ def _over(gate: WrittenGate, written: dict[str, WrittenGate]) -> WrittenGate:
         exclusive=gate.exclusive if user.exclusive is None else user.exclusive,
         on=gate.on if user.on is None else user.on,
         when=gate.when if user.when is None else user.when,
+        paths=gate.paths if user.paths is None else user.paths,
         dimensions=gate.dimensions if user.dimensions is None else user.dimensions,
         advisory=gate.advisory if user.advisory is None else user.advisory,
         reviewer=gate.reviewer if user.reviewer is None else user.reviewer,

@@ -165,7 +165,7 @@ class GateRef(Struct, frozen=True):
     kind: GateKind
     fail_fast: bool = False
     serial: bool = False
-    conditional: bool = False  # it has a `when`, which somebody has to look at first
+    conditional: bool = False  # it has a `when` or `paths`, which somebody has to look at first
     reviewers: tuple[str, ...] = ()  # a parallel review's dimensions, the advisory ones among them
     advisory: tuple[str, ...] = ()
     agent: str = ""  # the reviewers' harness, where it is not the author's

@@ -13,6 +13,7 @@ from lockgate.core.model.gates import (
     MultipassReviewGate,
     ParallelReviewGate,
     Where,
+    condition,
     kind_of,
     waves,
 )
@@ -202,7 +203,7 @@ def runs(gate: Gate) -> str:
 
 
 def applies(gate: Gate) -> str:
-    return one_line(gate.place.when) or "always"
+    return one_line(condition(gate)) or "always"
 
 
 def explained(gate: Gate, settings: Settings) -> dict[str, str]:

@@ -20,6 +20,7 @@ from lockgate.core.model.gates import (
     ParallelReviewGate,
     Where,
     as_pinned,
+    condition,
     kind_of,
     waves,
     with_protected,
@@ -28,6 +29,7 @@ from lockgate.core.model.results import Broken, Passed, SingleGateResult, proof_
 from lockgate.core.model.secrets import hiding
 from lockgate.core.model.task import REVIEWS, Task
 from lockgate.core.model.values import redacted
+from lockgate.core.text.paths import touched
 from lockgate.core.text.steering import asked_of
 from lockgate.core.wrappers.edits import Edit, asking, question
 from lockgate.errors import Unavailable
@@ -214,7 +216,7 @@ class GateRunner(Struct, frozen=True, kw_only=True):
             branch = it.facts.branch
             return Broken(gate.name, f"branch {branch} is neither in a workspace nor in git")
         if not self._applies(it, gate):
-            why = f"not asked for: {gate.place.when}"
+            why = f"not asked for: {condition(gate)}"
             return Passed(gate.name, proof_of(candidate.commit, candidate.rules, why))
         match gate:
             case HumanGate():
@@ -230,6 +232,8 @@ class GateRunner(Struct, frozen=True, kw_only=True):
                 return Broken(gate.name, "a review is its reviewers' to judge")
 
     def _applies(self, it: Evaluation, gate: Gate) -> bool:
+        if not touched(gate, it.settings.gates, it.files):
+            return False
         if not gate.place.when:
             return True
         facts: dict[str, object] = {

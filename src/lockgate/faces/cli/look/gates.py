@@ -7,7 +7,7 @@ import click
 from lockgate.bootstrap.gates import rulebook
 from lockgate.core.config.checks import Coverage, coverage
 from lockgate.core.config.settings import Settings
-from lockgate.core.model.gates import Gate, with_protected
+from lockgate.core.model.gates import Gate, condition, with_protected
 from lockgate.core.model.values import as_facts
 from lockgate.core.text.steering import asked_of
 from lockgate.errors import Refused
@@ -65,7 +65,10 @@ def check(*, base: str | None, as_json: bool) -> None:
     facts = {
         "rules": said,
         "always": [it.name for it in found.always],
-        "sometimes": [{"name": it.name, "when": it.place.when} for it in found.sometimes],
+        "sometimes": [
+            {"name": it.name, "when": it.place.when, "paths": list(it.place.paths)}
+            for it in found.sometimes
+        ],
         "never": [it.name for it in found.never],
         "masked": [as_facts(it) for it in found.masked],
         "hole": found.hole,
@@ -137,7 +140,7 @@ def _check_lines(found: Coverage, said: str) -> Iterator[str]:
     yield f"rules: {words.one_line(said)}"
     yield f"every change: {', '.join(it.name for it in found.always) or 'no gate'}"
     for gate in found.sometimes:
-        yield f"some changes: {gate.name}, when {words.one_line(gate.place.when)}"
+        yield f"some changes: {gate.name}, when {words.one_line(condition(gate))}"
     for gate in found.never:
         yield f"no change: {gate.name}, which runs in the train only"
     for it in found.masked:
