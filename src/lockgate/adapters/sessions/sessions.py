@@ -43,9 +43,9 @@ class ProcessSessions:
 
     def start(self, start: Start) -> None:
         directory = self._directory(start.session)
-        if self._is_settled(start.session):
-            return
         self.note(start)
+        if self._is_settled(start.session):  # asked last: it may be ended while it is noted
+            return
         runner = (*PYTHON, str(RUNNER), str(directory))
         if start.interactive:
             self._tmux.open(start.session, runner)
