@@ -255,6 +255,7 @@ class App(Struct, frozen=True, kw_only=True):
             sessions=self.sessions,
             harnesses=self.harnesses,
             credentials=self.credentials,
+            logins=self.logins,
             chance=self.tasks.chance,
         )
 

@@ -8,6 +8,7 @@ from msgspec import Struct
 from lockgate.core.config.settings import SandboxLevel, Settings, known_agents
 from lockgate.core.model.agents import Ending, Exit, Job
 from lockgate.core.model.task import Role, SessionId
+from lockgate.errors import Refused
 from lockgate.ports import (
     Chance,
     Credentials,
@@ -151,9 +152,14 @@ class Trial(Struct, frozen=True, kw_only=True):
     sessions: Sessions
     harnesses: Harnesses
     credentials: Credentials
+    logins: Logins
     chance: Chance
 
     def begin(self, agent: str, settings: Settings) -> SessionId:
+        """Refused where the agent is installed and has no login."""
+        login = self.logins.missing(agent, settings)
+        if login and not self.harnesses.missing(agent, settings):
+            raise Refused(f"agent {agent} was not started", why=login.why, fix=login.fix)
         id = SessionId(f"trial-{self.chance.suffix()}")
         start = self._start(id, agent, settings)
         try:

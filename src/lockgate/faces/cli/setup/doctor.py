@@ -97,9 +97,6 @@ def _tried(it: App, agent: str, settings: Settings) -> Outcome:
     echo(f"asking {words.one_line(agent)} from where it would work", err=True)
     try:
         must_be_trusted(it.configuration, here())
-        login = it.logins.missing(agent, settings)
-        if login and not it.logins.harnesses.missing(agent, settings):
-            return Outcome("", f"{login.why} ({login.fix})", 0.0)
         return _outcome(it.trial, agent, settings)
     except LockgateError as error:
         return Outcome("", f"{error} ({error.fix})", 0.0)
