@@ -98,9 +98,9 @@ def _killed(orchestra: Orchestra, kills: int, seed: int) -> None:
     tale.check()
 
 
-@pytest.mark.parametrize("seed", [1, 2])
-def test_they_end_the_same_with_the_orchestrator_killed_at_random_moments(orchestra, seed) -> None:
-    _killed(orchestra, 10, seed)
+def test_they_end_the_same_with_the_orchestrator_killed_at_random_moments(orchestra) -> None:
+    """Ten kills of one seed; `make soak` has ten seeds more, with twenty kills each."""
+    _killed(orchestra, 10, seed=1)
 
 
 @pytest.mark.slow

@@ -315,8 +315,7 @@ def asking(*argv: str, stdin: str = "") -> Request:
 
 def test_a_door_is_for_its_owner_and_takes_the_place_of_one_left_behind(tmp_path, opened) -> None:
     path = tmp_path / "door.sock"
-    first = opened(path, echo)
-    first._socket.close()
+    Door(str(path), echo)._socket.close()
 
     opened(path, lambda _, __: Answer(0, "the second"))
 

@@ -237,9 +237,9 @@ def test_following_and_one_document_exclude_each_other(shell):
 
 def until_it_says(shell: Shell, id: str, words: str) -> None:
     end = time.monotonic() + 60
-    while words not in shell.program("task", "peek", id).out:
+    while words not in shell.run("task", "peek", id).out:
         assert time.monotonic() < end, shell.did("task", "log", id)
-        time.sleep(0.2)
+        time.sleep(0.05)
 
 
 def orchestrated_command(shell: Shell, *argv: str) -> "subprocess.Popen[bytes]":
