@@ -122,7 +122,7 @@ def test_no_face_builds_a_service() -> None:
         if isinstance(node, ast.Call) and ast.unparse(node.func) in services
     }
 
-    assert {"Views", "Repinning", "Trial", "Measuring"} <= services
+    assert {"Views", "Repinning", "Trial", "Initialiser"} <= services
     assert built == set()
 
 

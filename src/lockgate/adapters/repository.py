@@ -162,13 +162,18 @@ class GitRepository(Struct, frozen=True):
         tree = self._git(where, "rev-parse", f"{tip}^{{tree}}")
         return merged.code == 0 and merged.out.strip() == tree.out.strip()
 
-    def write_file(self, project: Project, path: str, text: str, *, replace: bool) -> None:
+    def check_place(self, project: Project, path: str, *, replace: bool) -> None:
         target = Path(project.root) / path
         what = f"{path} was not written"
         if target.is_symlink() or target.parent.is_symlink():
             raise Refused(what, why="a link is in its place", fix="remove the link, then try again")
         if target.exists() and not replace:
             raise Refused(what, why="it is there already", fix="add --force to overwrite it")
+
+    def write_file(self, project: Project, path: str, text: str, *, replace: bool) -> None:
+        self.check_place(project, path, replace=replace)
+        target = Path(project.root) / path
+        what = f"{path} was not written"
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
             beside = target.with_name(f".{target.name}.new")

@@ -42,9 +42,12 @@ from lockgate.services.task.views import Views
 if TYPE_CHECKING:
     from lockgate.adapters.sessions.sessions import ProcessSessions
     from lockgate.adapters.workspaces import GitWorkspaces
+    from lockgate.core.discovery.found import Plan, Tree
+    from lockgate.ports import Project
     from lockgate.services.gates.steps import Steps
     from lockgate.services.setup.doctor import Checkup, Trial
-    from lockgate.services.setup.init import Initialiser, Proposal, Readiness, Wanted
+    from lockgate.services.setup.init import Initialiser, Wanted
+    from lockgate.services.setup.readiness import Readiness
     from lockgate.services.task.coordinator import Coordinator
     from lockgate.services.task.people import Approvals, People, Repinning, TaskRunner
     from lockgate.services.task.sessions import AgentSessions, Attendance
@@ -170,7 +173,7 @@ class App(Struct, frozen=True, kw_only=True):
     def initialiser(self) -> "Initialiser":
         from lockgate.services.setup.init import Initialiser
 
-        return Initialiser(self.projects.repository, _propose, self.configuration)
+        return Initialiser(self.projects.repository, _look, _render, self.configuration)
 
     @property
     def runner(self) -> "TaskRunner":
@@ -230,7 +233,7 @@ class App(Struct, frozen=True, kw_only=True):
     @property
     def readiness(self) -> "Readiness":
         from lockgate.adapters.sandbox import trouble
-        from lockgate.services.setup.init import Readiness
+        from lockgate.services.setup.readiness import Readiness
 
         return Readiness(
             store=self.store,
@@ -346,14 +349,16 @@ def config_schema() -> dict[str, object]:
     return json_schema()
 
 
-def _propose(root: Path, wanted: "Wanted", base: str) -> "Proposal":
-    from lockgate.adapters.config.detect import detect, told
-    from lockgate.adapters.config.write import render_config
-    from lockgate.services.setup.init import Proposal
+def _look(project: "Project", commit: str | None) -> "Tree":
+    from lockgate.adapters.config.detect import look_at
 
-    seen = detect(root)
-    text = render_config(seen, formula=wanted.formula, agent=wanted.agent, base=base)
-    return Proposal(text, told(seen))
+    return look_at(Path(project.root), commit)
+
+
+def _render(plan: "Plan", wanted: "Wanted", base: str) -> str:
+    from lockgate.adapters.config.write import render_config
+
+    return render_config(plan, formula=wanted.formula, agent=wanted.agent, base=base)
 
 
 def make_demo_repository(root: Path, seconds: float = 0.0) -> str | None:

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable, Generator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING
@@ -13,27 +14,23 @@ from msgspec.structs import replace
 from lockgate.adapters.config.when import CelConditions
 from lockgate.adapters.gate_commands import CommandGates
 from lockgate.adapters.reports import read_reports
+from lockgate.adapters.sandbox.process import hearing
 from lockgate.adapters.system import SystemChance, wait
 from lockgate.adapters.workspaces import GitWorkspaces
 from lockgate.adapters.workspaces.temporary import Checkouts, lend, throw_away_home
 from lockgate.bootstrap.app import App, base_configuration, home_of, repository_of
-from lockgate.core.config.baseline import Baseline
 from lockgate.core.model.task import ProjectId
 from lockgate.ports import Candidate, GateRuns, Project
-from lockgate.services.gates.commit_check import (
-    Measuring,
-    Noted,
-    Rulebook,
-    SpotCheck,
-    commands_of,
-    on_base,
-)
+from lockgate.services.gates.commit_check import Noted, Rulebook, SpotCheck, on_base
 from lockgate.services.gates.runner import Cancelled, GateRunner, Wrapping
 from lockgate.services.task.projects import BaseConfiguration
 
 if TYPE_CHECKING:
     from lockgate.services.gates.differential import DifferentialJudge
     from lockgate.services.gates.wrappers import WrappedCommands
+    from lockgate.services.setup.init import Initialised, Site, Wanted
+
+Say = Callable[[str], None]
 
 
 def gate_runner(home: Path, workspaces: GitWorkspaces, gates: GateRuns) -> GateRunner:
@@ -85,6 +82,9 @@ def _differential_judge(
 # Puts together what judges a commit with no task, no agent and no database.
 
 
+told_as_it_comes = hearing
+
+
 class Bench(Struct, frozen=True):
     """Where it is judged, for as long as it is."""
 
@@ -112,27 +112,30 @@ def bench_in(
     return Bench(SpotCheck(workspaces, runner), noted)
 
 
-def measurement(
-    it: App, project: Project, where: tuple[str, str], times: int, say: Callable[[str], None]
-) -> Callable[[Cancelled], tuple[Baseline, ...]]:
-    """Runs the commands of a configuration, the first of `where`, on the base branch, the second.
+def rehearsed(
+    it: App, project: Project, asked: "tuple[Wanted, Site, Initialised]", times: int, say: Say
+) -> "Callable[[Cancelled], Initialised]":
+    """Sets a repository up as it was proposed, once that was tried so many times on its base."""
+    from lockgate.services.setup.rehearsal import Rehearsal
 
-    It finds nothing to run where that has no commit yet, or no command is configured.
-    """
-    text, base = where
-    commit = it.projects.repository.commit_of(project, base)
+    wanted, site, proposed = asked
+    do = partial(it.initialiser.init, project, proposed, site, wanted)
 
-    def work(cancelled: Cancelled) -> tuple[Baseline, ...]:
-        if commit is None:
-            return ()
-        evaluation = on_base(project, it.configuration, text, (base, commit))
-        if not commands_of(evaluation.settings):
-            return ()
-        with spot_checking(evaluation.candidate) as bench:
-            measuring = Measuring(
-                runner=bench.check.runner, noted=bench.noted, cancelled=cancelled, say=say
+    def work(cancelled: Cancelled) -> "Initialised":
+        if site.commit is None or times == 0 or not proposed.commands:
+            return do(None)
+        by = partial(on_base, project, it.configuration, where=(site.base, site.commit))
+        with spot_checking(by(proposed.text).candidate) as bench:
+            return do(
+                Rehearsal(
+                    runner=bench.check.runner,
+                    noted=bench.noted,
+                    cancelled=cancelled,
+                    say=say,
+                    evaluation=by,
+                    times=times,
+                )
             )
-            return measuring.baselines(evaluation, times)
 
     return work
 

@@ -1,10 +1,9 @@
 """Patterns and the paths they name; what a change touches of them is what a human must see."""
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from lockgate.core.model.gates import CommandGate, Placement, Where
 from lockgate.core.text.paths import MOST_FILES, matching, touched

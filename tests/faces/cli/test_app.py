@@ -495,9 +495,9 @@ def test_the_log_of_a_task_is_its_events_and_its_history_file_has_the_same(shell
 # --- init ---------------------------------------------------------------------------------------
 
 SAMPLES = {
-    "pytest": ({"pyproject.toml": "[project]\nname='x'\n", "tests/conftest.py": ""}, "pytest -q"),
-    "npm": ({"package.json": '{"scripts": {"test": "node --test"}}'}, "npm test"),
-    "go": ({"go.mod": "module x\n"}, "go test -json ./..."),
+    "pytest": ({"pyproject.toml": "[project]\nname='x'\n", "tests/test_x.py": ""}, "pytest -q"),
+    "npm": ({"package.json": '{"scripts": {"test": "node --test"}}'}, "npm run test"),
+    "go": ({"go.mod": "module x\n", "x_test.go": ""}, "go test -json ./..."),
     "cargo": ({"Cargo.toml": "[package]\nname='x'\n"}, "cargo test"),
     "make": ({"Makefile": "test:\n\ttrue\n"}, "make test"),
     "nothing": ({}, "not found"),
@@ -511,6 +511,8 @@ def test_init_writes_a_configuration_that_loads_from_what_the_repository_shows(p
     for name, text in files.items():
         (plain.repo / name).parent.mkdir(exist_ok=True)
         (plain.repo / name).write_text(text, encoding="utf-8")
+    plain.git("add", "--all")
+    plain.git("commit", "--quiet", "--allow-empty", "--message", "Files")
 
     made = json.loads(plain.did("init", "--agent", "scripted", "--baseline", "0", "--json"))
 

@@ -16,22 +16,40 @@ def with_test(shell: Shell, command: str) -> Shell:
     return shell
 
 
-def test_a_green_base_is_said_to_be_green(plain: Shell) -> None:
+def test_a_command_that_passes_whatever_the_source_is_is_not_called_ready(plain: Shell) -> None:
     said = with_test(plain, "true").did("init", "--agent", "scripted")
 
-    assert "on base, test: green" in said
+    assert "on main, tests: green" in said
+    assert "with app.py broken it stayed green" in said
     assert "committed on main" in said
+    assert said.splitlines()[-1].startswith("not ready: the tests pass with the source broken")
 
 
-def test_a_red_base_is_told_with_what_was_found_and_stops_nothing(plain: Shell) -> None:
+def test_a_command_that_notices_a_broken_source_is_ready(plain: Shell) -> None:
+    said = with_test(plain, "! grep -q lockgate app.py").did("init", "--agent", "scripted")
+
+    assert "with app.py broken it turned red, as it should" in said
+    assert said.splitlines()[-2:] == [
+        "gate check: no change lands past every command gate",
+        'next: lockgate run "what to do"',
+    ]
+
+
+def test_a_red_command_is_left_out_and_the_end_says_what_to_do(plain: Shell) -> None:
     with_test(plain, "echo 'AssertionError: two is not one'; false")
 
     answer = plain.run("init", "--agent", "scripted")
 
     assert answer.code == 0
-    assert "on base, test: red" in answer.out
+    assert "on main, tests: red" in answer.out
     assert "AssertionError: two is not one" in answer.out
-    assert "Configuration" in plain.git("log", "-1", "--format=%s").title()
+    assert answer.out.splitlines()[-1] == (
+        "not ready: `make test` fails on main. Mend that,"
+        ' or name another command: lockgate init --force --test-command "…"'
+    )
+    config = plain.git("show", "main:.lockgate/config.toml")
+    assert "# Left out: tests, `make test`: " in config
+    assert 'skip = ["tests", "typecheck"]' in config
 
 
 def test_what_passes_and_fails_on_the_same_commit_is_flaky(plain: Shell) -> None:
@@ -62,7 +80,7 @@ def test_nothing_is_run_where_that_is_asked_for(plain: Shell) -> None:
 def test_a_set_up_that_fails_is_told_as_such(plain: Shell) -> None:
     with_test(plain, "true")
     (plain.repo / "requirements.txt").write_text("./no-such-directory\n", encoding="utf-8")
-    (plain.repo / "conftest.py").write_text("", encoding="utf-8")
+    (plain.repo / "test_x.py").write_text("", encoding="utf-8")
     plain.git("add", "--all")
     plain.git("commit", "--quiet", "--message", "Need something")
 
@@ -72,9 +90,64 @@ def test_a_set_up_that_fails_is_told_as_such(plain: Shell) -> None:
     (found,) = answer.facts["baseline"]
     assert found["colour"] == "broken"
     assert "set-up" in found["why"]
+    assert answer.facts["next"].startswith("not ready: gate tests could not be run")
 
 
 def test_a_file_that_is_there_already_is_refused_before_anything_runs(plain: Shell) -> None:
     with_test(plain, "sleep 60").did("init", "--baseline", "0")
 
     assert plain.run("init").code == 1
+
+
+# --- what a human says --------------------------------------------------------------------------
+
+
+def test_a_command_and_a_set_up_can_be_named(plain: Shell) -> None:
+    asked = ("--test-command", "test -s made && ! grep -q lockgate app.py", "--setup", "date >made")
+
+    facts = plain.run("init", "--agent", "scripted", *asked, "--json").facts
+
+    assert facts["ready"] is True
+    assert facts["found"]["setup"] == "date >made (seen by --setup)"
+    assert facts["baseline"][0]["broke"] == "app.py"
+
+
+def test_a_dry_run_prints_the_file_and_where_it_was_seen_and_does_no_more(plain: Shell) -> None:
+    with_test(plain, "true")
+    plain.did("task", "list")
+    before = plain.traces()
+
+    said = plain.did("init", "--agent", "scripted", "--dry-run")
+
+    assert "found  test: make test (seen by Makefile)" in said
+    assert 'test = "make test"  # seen by Makefile' in said
+    assert plain.traces() == before
+    facts = plain.run("init", "--agent", "scripted", "--dry-run", "--json").facts
+    assert 'formula = "plain"' in facts["text"]
+
+
+CI = "jobs: {test: {steps: [{run: ./gradlew test}]}}\n"
+
+
+def test_what_only_ci_knows_is_offered_and_taken_with_yes(plain: Shell) -> None:
+    (plain.repo / ".github/workflows").mkdir(parents=True)
+    (plain.repo / ".github/workflows/ci.yml").write_text(CI, encoding="utf-8")
+    plain.git("add", "--all")
+    plain.git("commit", "--quiet", "--message", "Test in CI")
+
+    said = plain.did("init", "--agent", "scripted")
+    taken = plain.run("init", "--agent", "scripted", "--yes", "--force", "--json").facts
+
+    assert said.splitlines()[-1] == (
+        "not ready: no command was found that tests this repository."
+        ' Name it: lockgate init --force --test-command "./gradlew test" (seen in CI)'
+    )
+    assert taken["baseline"][0]["command"] == "./gradlew test"
+
+
+def test_without_a_commit_and_with_nothing_run_it_is_not_called_ready(plain: Shell) -> None:
+    said = with_test(plain, "true").did("init", "--agent", "scripted", "--baseline", "0")
+
+    assert said.splitlines()[-1] == (
+        "not ready: nothing was run. See whether it passes: lockgate gate run"
+    )

@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from lockgate.core.discovery.found import Tree
 from lockgate.core.model.task import Role, Status
 from lockgate.errors import Untrusted
 from lockgate.faces.cli.look.follow import SLOW_START, Follower
-from lockgate.services.setup.init import Initialiser, Proposal, Wanted
+from lockgate.services.setup.init import Initialiser, Wanted
 from tests.faces.cli.test_agents import Seat
 from tests.faces.shell import CONFIG, Answer, Shell, a_shell, commit_config
 
@@ -235,9 +236,16 @@ def test_what_the_users_own_init_writes_is_agreed_to(plain):
     text = CONFIG + '\n[sandbox]\nlevel = "none"\n'
     app = plain.app()
     project = app.projects.here(plain.repo)
-    init = Initialiser(app.projects.repository, lambda *_: Proposal(text, {}), app.configuration)
+    init = Initialiser(
+        app.projects.repository,
+        lambda *_: Tree(paths=frozenset()),
+        lambda *_: text,
+        app.configuration,
+    )
+    wanted = Wanted(formula="", agent="")
+    site = init.site(project, wanted, app.caller)
 
-    init.init(project, Wanted(formula="", agent=""), app.caller)
+    init.init(project, init.propose(project, wanted, site), site, wanted, None)
 
     assert app.configuration.allowed_of(project).sandbox.level == "none"
     app.store.close()

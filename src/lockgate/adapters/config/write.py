@@ -1,36 +1,45 @@
-"""Writes a config.toml for what was detected. What it writes always loads."""
+"""Writes a config.toml for what was found. What it writes always loads."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from lockgate.adapters.config.detect import Detected, Seen, names_tests
 from lockgate.adapters.config.formulas import GATE_FORMULAS, formula_gates
 from lockgate.core.config.settings import HARNESSES
+from lockgate.core.discovery.found import (
+    Package,
+    Plan,
+    Seen,
+    at_top,
+    gate_name,
+    names_tests,
+    set_up_of,
+)
 from lockgate.errors import BadConfig
 
 _NEEDS = {"tests": "test", "typecheck": "typecheck", "differential": "test"}
+_RUNS = ("command", "differential")
+Block = tuple[str, ...]
 
 
 def render_config(
-    detected: Detected, *, formula: str = "", agent: str = "claude", base: str = "main"
+    plan: Plan, *, formula: str = "", agent: str = "claude", base: str = "main"
 ) -> str:
-    """A formula whose commands were not all found is spelled out, without the gates that lack one.
+    """A gate whose command was not found is skipped by name; none is given an empty command.
 
-    No formula is the one that fits: `solo`, or `plain` where no report would name tests. A gate is
-    never given an empty command or one that always passes.
+    No formula is the one that fits: `solo`, or `plain` where no report would name tests.
     """
-    chosen = formula or ("solo" if _can_compare(detected) else "plain")
-    _refuse_unknown("formula", chosen, GATE_FORMULAS)
+    _refuse_unknown("formula", formula or "solo", GATE_FORMULAS)
     _refuse_unknown("agent", agent, HARNESSES)
+    only = plan.only
     blocks = (
         ("# How Lockgate judges and lands changes of this repository.",
          "# It is read from the base branch's commit, never from a workspace."),
         ("[project]", f"base = {quoted(base)}", f"agent = {quoted(agent)}"),
-        ("[commands]", _command("test", detected.test), _command("typecheck", detected.typecheck)),
-        _env(detected),
-        ("[tests]", f"paths = {_list(detected.test_paths)}") if detected.test_paths else (),
-        () if formula or chosen == "solo" else _why_plain(detected),
-        *_gates(detected, chosen),
+        *((_commands(only),) if only else ()),
+        _env(plan),
+        _tests(plan),
+        tuple(f"# {_comment(it)}" for package in plan.packages for it in package.notes),
+        *(_one(only, formula) if only else _many(plan, formula)),
         ("[merge]", 'mode = "manual"  # a change that passed waits for you to merge it'),
     )  # fmt: skip
     return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
@@ -49,52 +58,82 @@ def _escaped(character: str) -> str:
     return f"\\u{ord(character):04x}" if control else character
 
 
+def _commands(package: Package) -> Block:
+    return (
+        "[commands]",
+        _command("test", package.test),
+        _command("typecheck", package.typecheck),
+    )
+
+
 def _command(key: str, seen: Seen | None) -> str:
     if seen is None or not seen.command.strip():
-        return f'# {key} = "…"  # not found: set it, then name its gate below'
+        return f'# {key} = "…"  # none: set it, and take its gate out of `skip` below'
     return f"{key} = {quoted(seen.command)}  # seen by {_comment(seen.by)}"
 
 
-def _env(detected: Detected) -> tuple[str, ...]:
-    if detected.setup is None:
+def _env(plan: Plan) -> Block:
+    setup = set_up_of(plan)
+    if not setup.strip():
         return ()
-    setup = f"setup = {quoted(detected.setup.command)}  # with network, once per hash of inputs"
-    return ("[env]", setup, f"inputs = {_list(detected.inputs)}")
-
-
-def _can_compare(detected: Detected) -> bool:
-    return detected.test is not None and names_tests(detected.test.command)
-
-
-def _why_plain(detected: Detected) -> tuple[str, ...]:
-    if detected.test is None or not detected.test.command.strip():
-        return ()
+    inputs = dict.fromkeys(it for package in plan.packages for it in package.inputs)
     return (
-        "# Not solo: its differential gate compares tests one by one, and the test command has no",
-        "# report that names them. Let it write JUnit into $OUT, then say solo below.",
+        "[env]",
+        f"setup = {quoted(setup)}  # with network, once per hash of inputs",
+        f"inputs = {_list(inputs)}",
     )
 
 
-def _gates(detected: Detected, formula: str) -> Iterable[tuple[str, ...]]:
+def _tests(plan: Plan) -> Block:
+    paths = dict.fromkeys(it for package in plan.packages for it in package.test_paths)
+    return ("[tests]", f"paths = {_list(paths)}") if any(it for it in paths) else ()
+
+
+def _one(package: Package, formula: str) -> Iterator[Block]:
+    """The formula by its name, without the gates that have no command."""
     found = {
-        "test": detected.test and detected.test.command.strip(),
-        "typecheck": detected.typecheck and detected.typecheck.command.strip(),
+        "test": package.test and package.test.command.strip(),
+        "typecheck": package.typecheck and package.typecheck.command.strip(),
     }
-    gates = formula_gates(formula)
-    left_out = [
-        it["name"] for it in gates if it["name"] in _NEEDS and not found[_NEEDS[it["name"]]]
-    ]
-    if not left_out:
-        yield ("[gates]", f"formula = {quoted(formula)}")
-        return
+    compares = bool(found["test"]) and names_tests(str(found["test"]))
+    chosen = formula or ("solo" if compares else "plain")
+    if not formula and found["test"] and not compares:
+        yield (
+            "# Not solo: its differential gate compares tests one by one, and the test command has",
+            "# no report that names them. Let it write JUnit into $OUT, then say solo below.",
+        )
+    names = [str(it["name"]) for it in formula_gates(chosen)]
+    skip = [it for it in names if it in _NEEDS and not found[_NEEDS[it]]]
+    more = (f"skip = {_list(skip)}  # no command for these",) if skip else ()
+    yield ("[gates]", f"formula = {quoted(chosen)}", *more)
+
+
+def _many(plan: Plan, formula: str) -> Iterator[Block]:
+    """One set of gates for each package, then those of the formula that run no command."""
     yield (
-        f"# The formula {formula} without {', '.join(left_out)}: no command was found for that.",
+        "# Each package has its own gates. There is no differential gate: it needs one command.",
         "[gates]",
         'formula = "none"',
     )
-    for gate in gates:
-        if gate["name"] not in left_out:
+    for package in plan.packages:
+        for kind, seen in (("tests", package.test), ("typecheck", package.typecheck)):
+            if seen and seen.command.strip():
+                yield _listed(package, kind, seen)
+    for gate in formula_gates(formula or "plain"):
+        if gate["type"] not in _RUNS:
             yield ("[[gates.list]]", *_entries(gate))
+
+
+def _listed(package: Package, kind: str, seen: Seen) -> Block:
+    folders = (package.path, *package.needs) if package.path else ()
+    paths = (f"paths = {_list(f'{it}/**' for it in folders)}",) if folders else ()
+    return (
+        "[[gates.list]]",
+        f"name = {quoted(gate_name(kind, package))}",
+        'type = "command"',
+        f"command = {quoted(at_top(package, seen.command))}  # seen by {_comment(seen.by)}",
+        *paths,
+    )
 
 
 def _entries(gate: Mapping[str, Any]) -> Iterable[str]:

@@ -6,6 +6,7 @@ import signal
 import time
 from collections.abc import Callable, Generator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
+from contextvars import ContextVar
 from io import FileIO
 from pathlib import Path
 from typing import Protocol, Self
@@ -53,6 +54,19 @@ class Ends:
 
 def _text(raw: bytes) -> str:
     return raw.decode("utf-8", errors="surrogateescape")
+
+
+_heard: ContextVar[Callable[[bytes], None] | None] = ContextVar("heard", default=None)
+
+
+@contextmanager
+def hearing(hear: Callable[[bytes], None]) -> Generator[None]:
+    """What programs print in boxes that this thread runs meanwhile is told as it comes."""
+    token = _heard.set(hear)
+    try:
+        yield
+    finally:
+        _heard.reset(token)
 
 
 LOOK_EVERY = 0.1  # seconds between two looks at whether it is still wanted
@@ -268,6 +282,9 @@ class _Running:
     def _pass_on(self, key: selectors.SelectorKey) -> None:
         if isinstance(key.data, Ends):
             chunk = os.read(key.fd, READ)
+            hear = _heard.get()
+            if hear and key.data is not self.status:
+                hear(chunk)
             if key.data is self.err and not self._bare:
                 self._hear(chunk)
             else:

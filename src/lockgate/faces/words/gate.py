@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from xml.sax.saxutils import escape, quoteattr
 
+from lockgate.core.config.checks import Coverage
 from lockgate.core.config.settings import SandboxLevel, Settings
 from lockgate.core.model.findings import Finding
 from lockgate.core.model.gates import (
@@ -247,3 +248,19 @@ def _beside(gate: Gate) -> str:
     if gate.place.serial:
         return f"alone: what is before it must have passed, what is behind it waits{alone}"
     return f"together with its neighbours that are not serial{alone}"
+
+
+def check_lines(found: Coverage) -> Iterator[str]:
+    """Which gates judge every change and which only some."""
+    yield f"every change: {', '.join(it.name for it in found.always) or 'no gate'}"
+    for gate in found.sometimes:
+        yield f"some changes: {gate.name}, when {one_line(condition(gate))}"
+    for gate in found.never:
+        yield f"no change: {gate.name}, which runs in the train only"
+    for it in found.masked:
+        yield f"warning: gate {it.gate} cannot fail: {one_line(it.why)}"
+    if found.hole:
+        yield f"a change could land past every command gate: {one_line(found.hole)}"
+        yield "  give one a command that can fail, for every change: no `when`"
+    else:
+        yield "no change lands past every command gate"

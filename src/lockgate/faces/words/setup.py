@@ -1,60 +1,149 @@
 """What people and programs read of a repository that was set up, and of steps."""
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
-from lockgate.core.config.baseline import Baseline, Colour
+from lockgate.core.config.baseline import Colour
+from lockgate.core.config.checks import coverage
 from lockgate.core.config.settings import Expect
 from lockgate.core.lifecycle import binary_gate, gate_orchestrator
 from lockgate.core.lifecycle.gate_orchestrator import Advance, Complete, Escalate, Stay
 from lockgate.core.model.values import as_facts
-from lockgate.faces.words.gate import finding_text
+from lockgate.faces.words.gate import check_lines, finding_text
 from lockgate.faces.words.task import one_line
 from lockgate.services.gates.steps import StepRun
-from lockgate.services.setup.init import Initialised
+
+if TYPE_CHECKING:
+    from lockgate.core.discovery.settled import Tried
+    from lockgate.services.setup.init import Initialised
 
 MEANS = {
-    Colour.RED: "it fails on base already, and until that is mended its gate fails for every change"
-    " too; the differential gate holds nothing against a change that was red before it",
+    Colour.RED: "it fails on base already",
     Colour.FLAKY: "the same commit passes and fails: mend that, or its gate will cost attempts",
-    Colour.BROKEN: "it could not be run, so its gate would wait for you",
+    Colour.BROKEN: "it could not be run",
 }
 
 
-def initialised_text(made: Initialised) -> str:
-    lines = [f"wrote {made.path}"]
-    lines += [f"  {key}: {one_line(value)}" for key, value in made.found.items()]
-    lines += [line for it in made.baselines for line in _baseline(it)]
+def found_lines(made: "Initialised") -> Iterator[str]:
+    """What was found in which file, before any of it is run."""
+    for key, value in made.found.items():
+        yield f"found  {key}: {one_line(value)}"
+    yield from (f"note: {one_line(it)}" for it in made.remarks)
+
+
+def proposed_text(made: "Initialised") -> str:
+    """The file and why, for `--dry-run`."""
+    return "\n".join((*found_lines(made), "", made.text.rstrip(), "", "nothing was run or written"))
+
+
+def proposed_facts(made: "Initialised") -> dict[str, object]:
+    return {"path": made.path, "base": made.base, "found": dict(made.found), "text": made.text}
+
+
+def initialised_text(made: "Initialised") -> str:
+    lines = [line for it in made.tried for line in _tried(it, made.base)]
+    lines.append(f"wrote {made.path}")
     if made.branch is None:
         lines.append(f"commit it on {made.base}: it counts once it is there")
     elif made.branch != made.base:
         lines.append(f"committed on {made.branch}; it counts once it is on {made.base}")
     else:
         lines.append(f"committed on {made.branch}")
-    lines.append('next: lockgate run "what to do"')
+    lines += [f"gate check: {it}" for it in check_lines(coverage(made.settings))]
+    lines.append(_next(made))
     return "\n".join(lines)
 
 
-def initialised_facts(made: Initialised) -> dict[str, object]:
+def initialised_facts(made: "Initialised") -> dict[str, object]:
     return {
         "path": made.path,
         "base": made.base,
         "branch": made.branch,
         "found": dict(made.found),
-        "baseline": [as_facts(it) for it in made.baselines],
+        "baseline": [{**as_facts(it.baseline), **_facts(it)} for it in made.tried],
+        "notes": [it for package in made.plan.packages for it in package.notes],
+        "hole": coverage(made.settings).hole,
+        "ready": made.ready,
+        "next": _next(made),
     }
 
 
-def _baseline(it: Baseline) -> Iterator[str]:
-    times = f"{it.passed} of {it.runs} runs passed" if it.runs > 1 else ""
-    told = ", ".join(part for part in (it.colour.value, times, f"{it.seconds:.1f} s") if part)
-    yield f"on base, {it.name}: {told}"
-    if it.colour in MEANS:
-        yield f"  {MEANS[it.colour]}"
-    if it.slow:
+def _facts(it: "Tried") -> dict[str, object]:
+    return {
+        "tests": it.total or None,
+        "left_out": it.red,
+        "broke": it.broke or None,
+        "noticed": it.noticed,
+    }
+
+
+def _tried(it: "Tried", base: str) -> Iterator[str]:
+    found = it.baseline
+    times = f"{found.passed} of {found.runs} runs passed" if found.runs > 1 else ""
+    tests = f"{it.total} tests" if it.total and found.colour is not Colour.BROKEN else ""
+    told = (found.colour.value, tests, times, f"{found.seconds:.1f} s")
+    yield f"on {base}, {found.name}: {', '.join(part for part in told if part)}"
+    if found.colour in MEANS:
+        yield f"  {MEANS[found.colour]}"
+    if it.red and found.colour is Colour.GREEN:
+        held = f"changes are held to the other {it.total}"
+        yield f"  {it.red} of {it.total + it.red} tests fail on {base} already; {held}"
+    if it.late:
+        yield "  it was ended: give its gate more time with `timeout`, or name a shorter command"
+    if it.networked and found.colour is not Colour.GREEN:
+        yield "  it seems to need the network, which gates do not have ([sandbox] network = true)"
+    if found.slow:
         yield "  it is slow: every change pays that, and more than once where it fails"
-    if it.why:
-        yield f"  why: {one_line(it.why)}"
-    yield from (f"    {finding_text(finding)}" for finding in it.findings)
+    if found.why:
+        yield f"  why: {one_line(found.why)[-600:]}"
+    yield from (f"    {finding_text(finding)[:600]}" for finding in found.findings)
+    if it.broke and found.colour is Colour.GREEN:
+        seen = "turned red, as it should" if it.noticed else "stayed green: the tests do not notice"
+        yield f"  with {it.broke} broken it {seen}"
+
+
+def _all_green(tried: "Sequence[Tried]") -> bool:
+    return all(it.baseline.colour is Colour.GREEN for it in tried)
+
+
+def _next(made: "Initialised") -> str:
+    """The one thing to do now; `lockgate run` only where a gate was seen to pass and to fail."""
+    again = "lockgate init --force"
+    tests = [it for it in made.tried if it.baseline.name.startswith("tests")]
+    if made.ready:
+        if made.branch == made.base:
+            return 'next: lockgate run "what to do"'
+        return f'next: bring {made.path} to {made.base}, then: lockgate run "what to do"'
+    if tests and not any(it.broke for it in tests) and _all_green(tests):
+        return (
+            "not ready: no source file was found to break, so nobody saw the tests fail."
+            " See for yourself: lockgate gate run"
+        )
+    if tests and _all_green(tests):
+        return (
+            "not ready: the tests pass with the source broken, so they do not test it."
+            f' Name a command that does: {again} --test-command "…"'
+        )
+    for it in tests:
+        if it.baseline.why:
+            return (
+                f"not ready: gate {it.baseline.name} could not be run. Mend what it says above,"
+                f' or name what installs its needs: {again} --setup "…"'
+            )
+        return (
+            f"not ready: `{it.baseline.command}` fails on {made.base}. Mend that,"
+            f' or name another command: {again} --test-command "…"'
+        )
+    if made.commands:
+        return "not ready: nothing was run. See whether it passes: lockgate gate run"
+    offered = [other.command for it in made.plan.packages for other in it.others]
+    command = offered[0] if offered else "…"
+    seen = " (seen in CI)" if offered else ""
+    return (
+        "not ready: no command was found that tests this repository."
+        f" Name it: {again} --test-command {json.dumps(command)}{seen}"
+    )
 
 
 # A step that was run, as people and programs read it.

@@ -8,13 +8,12 @@ from pathlib import Path
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from lockgate.core.config.baseline import Baseline, Timed, measured
 from lockgate.core.config.bases import Branch, Target
 from lockgate.core.config.checks import why_unjudged
 from lockgate.core.config.settings import Settings, pin
 from lockgate.core.config.trust import Question
 from lockgate.core.model.findings import Finding, by_priority
-from lockgate.core.model.gates import CommandGate, Gate, Placement, Report, Where
+from lockgate.core.model.gates import CommandGate, Gate, Report
 from lockgate.core.model.reports import ReportRead, Unreadable
 from lockgate.core.model.results import Broken, Failed, Passed, SingleGateResult, Waiting
 from lockgate.core.model.task import Pinned
@@ -210,6 +209,7 @@ class Noted(Struct, frozen=True):
 
     gates: GateRuns
     made: dict[str, list[Attempt]] = field(default_factory=dict[str, list[Attempt]])
+    heard: list[ReportRead | Unreadable] = field(default_factory=list[ReportRead | Unreadable])
 
     def attempt(self, gate: CommandGate, run: GateRun, cancelled: Callable[[], bool]) -> Attempt:
         attempt = self.gates.attempt(gate, run, cancelled)
@@ -217,7 +217,8 @@ class Noted(Struct, frozen=True):
         return attempt
 
     def read(self, attempt: Attempt, wanted: Report | None) -> ReportRead | Unreadable:
-        return self.gates.read(attempt, wanted)
+        self.heard.append(self.gates.read(attempt, wanted))
+        return self.heard[-1]
 
 
 class Judged(Struct, frozen=True, kw_only=True):
@@ -275,33 +276,6 @@ def judged(gate: Gate, result: SingleGateResult, made: Sequence[Attempt]) -> Jud
             return replace(told, why=why)
 
 
-# Runs a repository's commands on its base, some times each, and says what they come to.
-
-
-ONCE = Placement(serial=True, on=(Where.CHANGE,))
-
-
-class Measuring(Struct, frozen=True, kw_only=True):
-    """Over a home that is thrown away; `say` tells people what is being run."""
-
-    runner: GateRunner
-    noted: Noted
-    cancelled: Cancelled
-    say: Callable[[str], None]
-
-    def baselines(self, it: Evaluation, times: int) -> tuple[Baseline, ...]:
-        return tuple(self._baseline(it, gate, times) for gate in commands_of(it.settings))
-
-    def _baseline(self, it: Evaluation, gate: CommandGate, times: int) -> Baseline:
-        alone = replace(it, settings=replace(it.settings, gates=(gate,)))
-        runs: list[Timed] = []
-        for number in range(times):
-            self.say(f"{gate.name}, run {number + 1} of {times}: {gate.command}")
-            result = self.runner.results(alone, self.cancelled)[0]
-            runs.append(Timed(result, sum(it.seconds for it in self.noted.made.pop(gate.name, []))))
-        return measured(gate.name, gate.command, tuple(runs))
-
-
 def on_base(
     project: Project, configuration: BaseConfiguration, text: str, where: tuple[str, str]
 ) -> Evaluation:
@@ -311,13 +285,3 @@ def on_base(
     pinned = replace(pin(settings, commit, configuration.digest(settings)), base=branch)
     candidate = Candidate(project=project, commit=commit, rules=pinned, name=HEAD)
     return of_head(candidate, "HEAD", (), settings)
-
-
-def commands_of(settings: Settings) -> tuple[CommandGate, ...]:
-    """What `[commands]` has, each as a gate that is tried once."""
-    said = {"test": settings.commands.test, "typecheck": settings.commands.typecheck}
-    return tuple(
-        CommandGate(name=name, place=ONCE, command=command, attempts=1)
-        for name, command in said.items()
-        if command.strip()
-    )

@@ -1,38 +1,38 @@
 """`init`: look at a repository, write its configuration, commit that one file."""
 
-import re
-import unicodedata
-from collections.abc import Callable, Iterator, Mapping
-from itertools import chain, count
-from pathlib import Path
+from collections.abc import Callable, Mapping
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from lockgate.core.config.baseline import Baseline
-from lockgate.core.config.settings import SandboxLevel, Settings
-from lockgate.core.model import commits
-from lockgate.core.model.agents import names_a_file
+from lockgate.core.config.checks import coverage
+from lockgate.core.config.settings import Settings
+from lockgate.core.discovery.found import Plan, Seen, Tree, remarks
+from lockgate.core.discovery.packages import discover
+from lockgate.core.discovery.settled import Tried, asked_for, doubtful, told
 from lockgate.errors import Refused
-from lockgate.ports import Configuration, Harnesses, Project, Repository, Store, TaskFilter
+from lockgate.ports import Project, Repository
+from lockgate.services.setup.rehearsal import Ground, Rehearsal
 from lockgate.services.task.callers import Caller, must_be_human
-from lockgate.services.task.logins import Logins
 from lockgate.services.task.projects import CONFIG, BaseConfiguration
 
 MESSAGE = "Add Lockgate's configuration"
 
 
-class Proposal(Struct, frozen=True):
-    """A configuration that loads, and what was found for it: key to command and its source."""
-
-    text: str
-    found: Mapping[str, str]
-
-
 class Wanted(Struct, frozen=True, kw_only=True):
+    """What the user asks for. `choose` puts one short question, where somebody is there to answer.
+
+    `yes` takes the first of what could be meant.
+    """
+
     formula: str
     agent: str
     force: bool = False
     commit: bool = True
+    test: str = ""
+    setup: str = ""
+    yes: bool = False
+    choose: Callable[[tuple[Seen, ...]], str] | None = None
 
 
 class Initialised(Struct, frozen=True, kw_only=True):
@@ -41,24 +41,40 @@ class Initialised(Struct, frozen=True, kw_only=True):
     path: str
     base: str
     branch: str | None
-    found: Mapping[str, str]
+    text: str
+    plan: Plan
     settings: Settings
-    baselines: tuple[Baseline, ...] = ()
+    tried: tuple[Tried, ...] = ()
+    found: Mapping[str, str]
+    remarks: tuple[str, ...] = ()
+
+    @property
+    def commands(self) -> bool:
+        """Whether there is anything to run."""
+        return any(it.test or it.typecheck for it in self.plan.packages)
+
+    @property
+    def ready(self) -> bool:
+        """Whether a gate judges every change that was seen to pass and to fail."""
+        return not coverage(self.settings).hole and any(it.ready for it in self.tried)
 
 
-# The configuration's text and the base branch: what its commands come to there.
-Measure = Callable[[str, str], tuple[Baseline, ...]]
+class Site(Struct, frozen=True):
+    """Where it is written: the base branch, its commit if it has one, the branch checked out."""
+
+    base: str
+    commit: str | None
+    current: str
 
 
 class Initialiser(Struct, frozen=True):
     repository: Repository
-    propose: Callable[[Path, Wanted, str], Proposal]
+    look: Callable[[Project, str | None], Tree]
+    render: Callable[[Plan, Wanted, str], str]
     configuration: BaseConfiguration
 
-    def init(
-        self, project: Project, wanted: Wanted, caller: Caller, measure: Measure | None = None
-    ) -> Initialised:
-        """What is measured is told and refuses nothing; what is written has the caller's yes."""
+    def site(self, project: Project, wanted: Wanted, caller: Caller) -> Site:
+        """Refused where no configuration could be written, before anything is run."""
         must_be_human(caller, "the repository was not set up")
         if project.root == project.common_dir:
             raise Refused(
@@ -75,91 +91,69 @@ class Initialiser(Struct, frozen=True):
                 why="HEAD is detached: a commit here would be on no branch",
                 fix=f"git checkout {base or 'main'}, then run it again",
             )
-        proposal = self.propose(Path(project.root), wanted, base)
-        self.repository.write_file(project, CONFIG, proposal.text, replace=wanted.force)
-        settings = self.configuration.load(proposal.text, CONFIG)
-        trust, commit = self.configuration.trust, found.commit if found else ""
-        trust.grant(project, trust.question(project, commit, settings))
-        measured = measure(proposal.text, base) if measure else ()
-        self.repository.record_base(project, base)
+        self.repository.check_place(project, CONFIG, replace=wanted.force)
+        return Site(base, found.commit if found else None, current)
+
+    def propose(self, project: Project, wanted: Wanted, site: Site) -> Initialised:
+        """What would be written; nothing is run and nothing is written."""
+        tree = self.look(project, site.commit)
+        plan = asked_for(discover(tree), wanted.test, wanted.setup)
+        choices = doubtful(plan)
+        if choices is not None and not wanted.test:
+            plan = asked_for(plan, _chosen(choices, wanted), wanted.setup)
+        return self._made(plan, wanted, site, tree)
+
+    def init(
+        self,
+        project: Project,
+        proposed: Initialised,
+        site: Site,
+        wanted: Wanted,
+        rehearsal: Rehearsal | None,
+    ) -> Initialised:
+        """Tried on base, written, and committed; what is written has the caller's yes."""
+        made = self._tried(project, proposed, site, wanted, rehearsal) if rehearsal else proposed
+        self.repository.write_file(project, CONFIG, made.text, replace=wanted.force)
+        trust = self.configuration.trust
+        trust.grant(project, trust.question(project, site.commit or "", made.settings))
+        self.repository.record_base(project, site.base)
         branch = self.repository.commit_file(project, CONFIG, MESSAGE) if wanted.commit else None
+        return replace(made, branch=branch)
+
+    def _tried(
+        self,
+        project: Project,
+        proposed: Initialised,
+        site: Site,
+        wanted: Wanted,
+        rehearsal: Rehearsal,
+    ) -> Initialised:
+        tree, commit = self.look(project, site.commit), site.commit or ""
+
+        def read(path: str) -> str:
+            return self.repository.file_at(project, commit, path) or ""
+
+        def render(plan: Plan) -> str:
+            return self.render(plan, wanted, site.base)
+
+        settled = rehearsal.settle(proposed.plan, Ground(site.base, tree, read), render)
+        return replace(self._made(settled.plan, wanted, site, tree), tried=settled.tried)
+
+    def _made(self, plan: Plan, wanted: Wanted, site: Site, tree: Tree) -> Initialised:
+        text = self.render(plan, wanted, site.base)
         return Initialised(
             path=CONFIG,
-            base=base,
-            branch=branch,
-            found=proposal.found,
-            settings=settings,
-            baselines=measured,
+            base=site.base,
+            branch=None,
+            text=text,
+            plan=plan,
+            settings=self.configuration.load(text, CONFIG),
+            found=told(plan),
+            remarks=remarks(tree),
         )
 
 
-# Whether a task could be worked on here, asked before anything is made; and a branch for it.
-
-
-WHAT = "the task was not created"
-LONGEST = 40  # characters of a branch that is made of a summary
-BATCH = 1000
-_OTHER = re.compile(r"[^a-z0-9]+")
-
-
-class Readiness(Struct, frozen=True, kw_only=True):
-    """`trouble` says why nothing can be enclosed here, if nothing can."""
-
-    store: Store
-    repository: Repository
-    configuration: Configuration
-    harnesses: Harnesses
-    logins: Logins
-    trouble: Callable[[], str | None]
-
-    def check(self, project: Project, agent: str | None) -> Settings:
-        """Refused where the work could not begin: no rules or no yes, no program, login or box."""
-        self._must_be_configured(project)
-        settings = self.configuration.allowed_of(project)
-        name = agent or settings.project.agent
-        how = None if names_a_file(name) else self.harnesses.missing(name, settings)
-        if how:
-            raise Refused(WHAT, why=f"agent {name} is not installed", fix=how)
-        login = self.logins.missing(name, settings)
-        if login:
-            raise Refused(WHAT, why=login.why, fix=login.fix)
-        unsigned = self.repository.signing_trouble(project)
-        if unsigned:
-            raise Refused(WHAT, why=commits.unsigned(unsigned), fix=commits.SIGN)
-        why = self.trouble() if settings.sandbox.level is SandboxLevel.AUTO else None
-        if why:
-            fix = f'lockgate doctor, or do without: [sandbox] level = "none" in {CONFIG}'
-            raise Refused(WHAT, why=f"agents run in a sandbox only: {why}", fix=fix)
-        return settings
-
-    def branch_for(self, project: Project, summary: str) -> str:
-        """Words of the summary, with a number where a branch or a task has that name already."""
-        slug = _slug(summary)
-        taken = set(self._branches(project))
-        names = chain([slug], (f"{slug}-{n}" for n in count(2)))
-        return next(
-            it for it in names if it not in taken and not self.repository.commit_of(project, it)
-        )
-
-    def _must_be_configured(self, project: Project) -> None:
-        base = self.repository.base_branch(project)
-        if base is None or self.repository.file_at(project, base.commit, CONFIG) is None:
-            why = f"{project.name} has no {CONFIG} on {base.name if base else 'its base branch'}"
-            raise Refused(WHAT, why=why, fix="lockgate init")
-
-    def _branches(self, project: Project) -> Iterator[str]:
-        after = None
-        while True:
-            page = self.store.page(TaskFilter(project.id), after, BATCH)
-            yield from (task.branch for task in page.tasks)
-            after = page.after
-            if after is None:
-                return
-
-
-def _slug(summary: str) -> str:
-    plain = unicodedata.normalize("NFKD", summary.casefold()).encode("ascii", "ignore")
-    slug = _OTHER.sub("-", plain.decode()).strip("-")
-    if len(slug) > LONGEST:
-        slug = slug[: LONGEST + 1].rpartition("-")[0] or slug[:LONGEST]
-    return slug or "task"
+def _chosen(choices: tuple[Seen, ...], wanted: Wanted) -> str:
+    if wanted.yes:
+        return choices[0].command if choices else ""
+    return wanted.choose(choices) if wanted.choose else ""

@@ -1,13 +1,13 @@
 """`lockgate gate list`, `check` and `explain`: the gates as they are configured."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import click
 
 from lockgate.bootstrap.gates import rulebook
-from lockgate.core.config.checks import Coverage, coverage
+from lockgate.core.config.checks import coverage
 from lockgate.core.config.settings import Settings
-from lockgate.core.model.gates import Gate, condition, with_protected
+from lockgate.core.model.gates import Gate, with_protected
 from lockgate.core.model.values import as_facts
 from lockgate.core.text.steering import asked_of
 from lockgate.errors import Refused
@@ -22,7 +22,7 @@ from lockgate.faces.cli.output import (
     show,
 )
 from lockgate.faces.words import task as words
-from lockgate.faces.words.gate import applies, explained, gate_facts, runs, waves_of
+from lockgate.faces.words.gate import applies, check_lines, explained, gate_facts, runs, waves_of
 from lockgate.services.task.views import GateView
 from lockgate.services.task.views import gate_facts as result_facts
 
@@ -73,7 +73,7 @@ def check(*, base: str | None, as_json: bool) -> None:
         "masked": [as_facts(it) for it in found.masked],
         "hole": found.hole,
     }
-    show(facts, "\n".join(_check_lines(found, said)), as_json=as_json)
+    show(facts, "\n".join((f"rules: {words.one_line(said)}", *check_lines(found))), as_json=as_json)
     if found.hole:
         raise click.exceptions.Exit(UNSAFE)
 
@@ -134,19 +134,3 @@ def _row(gate: Gate, wave: int, last: GateView | None) -> tuple[str, ...]:
     said = words.one_line(last.result) if last else "not yet"
     on = ", ".join(gate.place.on)
     return str(wave), gate.name, str(facts["kind"]), on, applies(gate), said, runs(gate)
-
-
-def _check_lines(found: Coverage, said: str) -> Iterator[str]:
-    yield f"rules: {words.one_line(said)}"
-    yield f"every change: {', '.join(it.name for it in found.always) or 'no gate'}"
-    for gate in found.sometimes:
-        yield f"some changes: {gate.name}, when {words.one_line(condition(gate))}"
-    for gate in found.never:
-        yield f"no change: {gate.name}, which runs in the train only"
-    for it in found.masked:
-        yield f"warning: gate {it.gate} cannot fail: {words.one_line(it.why)}"
-    if found.hole:
-        yield f"a change could land past every command gate: {words.one_line(found.hole)}"
-        yield "  give one a command that can fail, for every change: no `when`"
-    else:
-        yield "no change lands past every command gate"

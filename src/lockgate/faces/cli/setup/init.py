@@ -2,36 +2,24 @@
 
 import json
 import sys
-from collections.abc import Callable
 
 import click
 
 from lockgate.bootstrap import config_schema
-from lockgate.bootstrap.gates import measurement
-from lockgate.core.config.baseline import Baseline
-from lockgate.errors import LockgateError
-from lockgate.faces.cli.output import app, echo, here, interruptible, json_option, note_idle, show
-from lockgate.faces.words import setup, task
+from lockgate.bootstrap.gates import rehearsed
+from lockgate.core.discovery.found import Seen
+from lockgate.faces.cli.output import (
+    app,
+    echo,
+    here,
+    interruptible,
+    json_option,
+    note_idle,
+    show,
+)
+from lockgate.faces.cli.setup.progress import progress
+from lockgate.faces.words import setup
 from lockgate.services.setup.init import Wanted
-
-# The commands of a repository on its base, as `init` has them run.
-
-
-def measured(
-    work: Callable[[Callable[[], bool]], tuple[Baseline, ...]], base: str
-) -> tuple[Baseline, ...]:
-    """What the commands come to on base; none where they cannot be run."""
-    try:
-        return interruptible(work)
-    except LockgateError as error:
-        echo(f"note: the commands were not run on {base}: {task.one_line(str(error))}", err=True)
-        return ()
-
-
-def _say(text: str) -> None:
-    if sys.stderr.isatty():
-        click.echo(f"▸ {task.one_line(text)}", err=True)
-
 
 FORMULAS = ("plain", "solo", "code-review", "security-audit", "quick-review", "none")
 
@@ -43,6 +31,10 @@ FORMULAS = ("plain", "solo", "code-review", "security-audit", "quick-review", "n
     help="Default: solo, or plain where the test command does not name its tests.",
 )
 @click.option("--agent", default="claude", show_default=True, help="Who works on tasks.")
+@click.option("--test-command", "test", default="", metavar="CMD", help="How the tests are run.")
+@click.option("--setup", "prepare", default="", metavar="CMD", help="What installs what they need.")
+@click.option("--yes", is_flag=True, help="Ask nothing: take the first of what could be meant.")
+@click.option("--dry-run", is_flag=True, help="Print the file and why; run and write nothing.")
 @click.option("--no-commit", is_flag=True, help="Write the file and leave committing to you.")
 @click.option("--force", is_flag=True, help="Overwrite a configuration that is there.")
 @click.option(
@@ -59,26 +51,58 @@ def init(
     *,
     formula: str | None,
     agent: str,
+    test: str,
+    prepare: str,
+    yes: bool,
+    dry_run: bool,
     no_commit: bool,
     force: bool,
     baseline: int,
     schema: bool,
     as_json: bool,
 ) -> None:
-    """Write .lockgate/config.toml from what the repository shows, and commit that one file.
+    """Find out how this repository is tested, try that, and commit .lockgate/config.toml.
 
-    Before that the commands are run on base, and what is red, flaky or slow there is told.
+    The commands are run on the base branch, in the sandbox. A command that fails there is tried
+    again with the usual repairs, then left out. At last a source file is broken, also in the
+    sandbox: a configuration is ready when its tests notice that.
     """
     if schema:
         click.echo(json.dumps(config_schema(), indent=2))
         return
     it = app()
     project = it.projects.here(here())
-    wanted = Wanted(formula=formula or "", agent=agent, force=force, commit=not no_commit)
-
-    def measure(text: str, base: str) -> tuple[Baseline, ...]:
-        return measured(measurement(it, project, (text, base), baseline, _say), base)
-
-    made = it.initialiser.init(project, wanted, it.caller, measure if baseline else None)
+    wanted = Wanted(
+        formula=formula or "",
+        agent=agent,
+        force=force or dry_run,
+        commit=not no_commit,
+        test=test,
+        setup=prepare,
+        yes=yes,
+        choose=_choose if sys.stdin.isatty() and sys.stderr.isatty() and not as_json else None,
+    )
+    site = it.initialiser.site(project, wanted, it.caller)
+    proposed = it.initialiser.propose(project, wanted, site)
+    if dry_run:
+        show(setup.proposed_facts(proposed), setup.proposed_text(proposed), as_json=as_json)
+        return
+    for line in () if as_json else setup.found_lines(proposed):
+        echo(line)
+    with progress() as line:
+        work = rehearsed(it, project, (wanted, site, proposed), baseline, line.say)
+        made = interruptible(line.listening(work))
     note_idle(made.settings)
     show(setup.initialised_facts(made), setup.initialised_text(made), as_json=as_json)
+
+
+def _choose(choices: tuple[Seen, ...]) -> str:
+    """One short question; an empty answer is none of them."""
+    for number, it in enumerate(choices, start=1):
+        echo(f"  {number}. {it.command} (seen by {it.by})", err=True)
+    first = choices[0].command if choices else ""
+    asked = "Which command tests this repository? (Enter: none)"
+    said = str(click.prompt(asked, default=first, show_default=bool(first), err=True)).strip()
+    if said.isdigit() and 0 < int(said) <= len(choices):
+        return choices[int(said) - 1].command
+    return said
