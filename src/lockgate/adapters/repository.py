@@ -187,7 +187,7 @@ class GitRepository(Struct, frozen=True):
         root = Path(project.root)
         commit = ("commit", "--quiet", "--message", message, "--only", "--", path)
         unchanged = ("diff", "--cached", "--quiet", "--", path)
-        for argv in (("add", "--", path), commit):
+        for argv in (("add", "--force", "--sparse", "--", path), commit):
             if argv is commit and self._git(root, *unchanged).code == 0:
                 break
             done = self._git(root, *argv)

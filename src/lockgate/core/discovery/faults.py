@@ -48,9 +48,9 @@ _RUST = re.compile(r"^\s*(?:pub(?:\([^)]*\))?\s+)?(?:(?:async|const|unsafe)\s+)*
 def sources(package: Package, paths: frozenset[str]) -> tuple[str, ...]:
     """The files that hold what is tested, those that a test is named after first."""
     start = f"{package.path}/" if package.path else ""
-    endings = _ENDINGS.get(
-        package.language, (*_ANY, *(it for us in _ENDINGS.values() for it in us))
-    )
+    runs_any = package.test is not None and package.test.command.startswith(("make ", "just "))
+    language = "" if runs_any else package.language
+    endings = _ENDINGS.get(language, (*_ANY, *(it for us in _ENDINGS.values() for it in us)))
     own = [it for it in paths if it.startswith(start) and it.endswith(endings)]
     found = [it for it in own if not _NOT_SOURCE.search(it[len(start) :])]
     named = {_stem(it) for it in own if it not in found}

@@ -118,11 +118,8 @@ class Plan(Struct, frozen=True):
 
     @property
     def only(self) -> Package | None:
-        match self.packages:
-            case (Package(path="") as package,):
-                return package
-            case _:
-                return None
+        first, *others = self.packages
+        return None if others or first.path else first
 
 
 # A command that reports its tests one by one, which is what the differential gate compares.

@@ -75,16 +75,16 @@ def manager_of(tree: Tree) -> Manager:
     found = locks(tree)
     named = str(tree.json("package.json").get("packageManager", ""))
     name = named.partition("@")[0] or (_OF_LOCK[found[0]] if found else "npm")
-    match name:
-        case "pnpm" | "yarn" | "bun":
-            return _other(name, named, tree)
-        case _:
-            quiet = "--no-audit --no-fund"
-            install = f"npm ci {quiet}" if found else f"npm install {quiet} --no-package-lock"
-            adds = f"npm install {quiet} --no-save --no-package-lock"
-            return Manager(
-                name="npm", install=install, adds=adds, script="npm run", program="npx --no-install"
-            )
+    if name in {"pnpm", "yarn", "bun"}:
+        return _other(name, named, tree)
+    quiet = "--no-audit --no-fund"
+    return Manager(
+        name="npm",
+        install=f"npm ci {quiet}" if found else f"npm install {quiet} --no-package-lock",
+        adds=f"npm install {quiet} --no-save --no-package-lock",
+        script="npm run",
+        program="npx --no-install",
+    )
 
 
 _OF_LOCK = {
@@ -245,20 +245,15 @@ def _script_name(scripts: Mapping[str, Any], text: str) -> str:
 
 def _report(call: Call | None) -> tuple[str, str]:
     """What goes before the command, and what behind it."""
-    if call is None:
-        return "", ""
-    match call.program:
-        case "node" if "--test" in call.arguments and call.arguments[-1].startswith("--"):
-            return "", NODE_REPORT
-        case "vitest":
-            once = "" if {"run", "--run"} & {*call.arguments} else "--run "
-            return "", f"{once}{VITEST_REPORT}"
-        case "jest" if "--reporters" not in " ".join(call.arguments):
-            return "JEST_JUNIT_OUTPUT_DIR=$OUT ", JEST_REPORT
-        case "mocha" | "_mocha":
-            return "", MOCHA_REPORT
-        case _:
-            return "", ""
+    words = call.arguments if call else ()
+    program = call.program if call else ""
+    if program == "node" and "--test" in words and words[-1].startswith("--"):
+        return "", NODE_REPORT
+    if program == "vitest":
+        return "", VITEST_REPORT if {"run", "--run"} & {*words} else f"--run {VITEST_REPORT}"
+    if program == "jest" and not any(it.startswith("--reporters") for it in words):
+        return "JEST_JUNIT_OUTPUT_DIR=$OUT ", JEST_REPORT
+    return "", MOCHA_REPORT if program in {"mocha", "_mocha"} else ""
 
 
 def _reported(call: Call, command: str) -> Seen:

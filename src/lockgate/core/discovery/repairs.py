@@ -42,13 +42,9 @@ def repaired(package: Package, ran: Ran, tree: Tree) -> Package | None:
     here = tree.below(package.path)
     if ran.set_up_failed:
         return _set_up_again(package, ran.why, here)
-    match package.language:
-        case "python":
-            return _python(package, f"{ran.said}\n{ran.why}", here)
-        case "node":
-            return _node(package, ran.said, here)
-        case _:
-            return None
+    if package.language == "python":
+        return _python(package, f"{ran.said}\n{ran.why}", here)
+    return _node(package, ran.said, here) if package.language == "node" else None
 
 
 # --- Python -------------------------------------------------------------------------------------

@@ -103,37 +103,57 @@ def _tried(it: "Tried", base: str) -> Iterator[str]:
         yield f"  with {it.broke} broken it {seen}"
 
 
-def _all_green(tried: "Sequence[Tried]") -> bool:
-    return all(it.baseline.colour is Colour.GREEN for it in tried)
+AGAIN = "lockgate init --force"
 
 
 def _next(made: "Initialised") -> str:
     """The one thing to do now; `lockgate run` only where a gate was seen to pass and to fail."""
-    again = "lockgate init --force"
     tests = [it for it in made.tried if it.baseline.name.startswith("tests")]
     if made.ready:
-        if made.branch == made.base:
-            return 'next: lockgate run "what to do"'
-        return f'next: bring {made.path} to {made.base}, then: lockgate run "what to do"'
-    if tests and not any(it.broke for it in tests) and _all_green(tests):
+        bring = "" if made.branch == made.base else f"bring {made.path} to {made.base}, then: "
+        return f'next: {bring}lockgate run "what to do"'
+    if tests and all(it.baseline.colour is Colour.GREEN for it in tests):
+        return _unnoticed(tests)
+    if tests:
+        worst = next(it for it in tests if it.baseline.colour is not Colour.GREEN)
+        return _failed(worst, made.base)
+    return _nothing_ran(made)
+
+
+def _unnoticed(tests: "Sequence[Tried]") -> str:
+    if not any(it.broke for it in tests):
         return (
             "not ready: no source file was found to break, so nobody saw the tests fail."
             " See for yourself: lockgate gate run"
         )
-    if tests and _all_green(tests):
+    return (
+        "not ready: the tests pass with the source broken, so they do not test it."
+        f' Name a command that does: {AGAIN} --test-command "…"'
+    )
+
+
+def _failed(it: "Tried", base: str) -> str:
+    if it.late:
         return (
-            "not ready: the tests pass with the source broken, so they do not test it."
-            f' Name a command that does: {again} --test-command "…"'
+            f"not ready: `{it.baseline.command}` did not end in time ({it.baseline.seconds:.0f} s)."
+            f' Name a shorter command: {AGAIN} --test-command "…"; or give its gate more `timeout`'
         )
-    for it in tests:
-        if it.baseline.why:
-            return (
-                f"not ready: gate {it.baseline.name} could not be run. Mend what it says above,"
-                f' or name what installs its needs: {again} --setup "…"'
-            )
+    if it.baseline.why:
         return (
-            f"not ready: `{it.baseline.command}` fails on {made.base}. Mend that,"
-            f' or name another command: {again} --test-command "…"'
+            f"not ready: gate {it.baseline.name} could not be run. Mend what it says above,"
+            f' or name what installs its needs: {AGAIN} --setup "…"'
+        )
+    return (
+        f"not ready: `{it.baseline.command}` fails on {base}. Mend that,"
+        f' or name another command: {AGAIN} --test-command "…"'
+    )
+
+
+def _nothing_ran(made: "Initialised") -> str:
+    if made.unborn:
+        return (
+            "not ready: nothing was run, for nothing was committed yet."
+            f" Commit your files, then: {AGAIN}"
         )
     if made.commands:
         return "not ready: nothing was run. See whether it passes: lockgate gate run"
@@ -142,7 +162,7 @@ def _next(made: "Initialised") -> str:
     seen = " (seen in CI)" if offered else ""
     return (
         "not ready: no command was found that tests this repository."
-        f" Name it: {again} --test-command {json.dumps(command)}{seen}"
+        f" Name it: {AGAIN} --test-command {json.dumps(command, ensure_ascii=False)}{seen}"
     )
 
 

@@ -47,6 +47,7 @@ class Initialised(Struct, frozen=True, kw_only=True):
     tried: tuple[Tried, ...] = ()
     found: Mapping[str, str]
     remarks: tuple[str, ...] = ()
+    unborn: bool = False  # there was no commit to try it on
 
     @property
     def commands(self) -> bool:
@@ -150,6 +151,7 @@ class Initialiser(Struct, frozen=True):
             settings=self.configuration.load(text, CONFIG),
             found=told(plan),
             remarks=remarks(tree),
+            unborn=site.commit is None,
         )
 
 

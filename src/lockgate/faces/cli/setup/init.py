@@ -87,8 +87,8 @@ def init(
     if dry_run:
         show(setup.proposed_facts(proposed), setup.proposed_text(proposed), as_json=as_json)
         return
-    for line in () if as_json else setup.found_lines(proposed):
-        echo(line)
+    for said in () if as_json else setup.found_lines(proposed):
+        echo(said)
     with progress() as line:
         work = rehearsed(it, project, (wanted, site, proposed), baseline, line.say)
         made = interruptible(line.listening(work))

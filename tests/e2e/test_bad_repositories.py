@@ -1,0 +1,139 @@
+"""Repositories that `lockgate init` cannot make ready, or that are odd: each has its outcome."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from lockgate.adapters.sandbox import trouble
+from tests.e2e.test_first_day import GREET, GREET_TEST, MAKEFILE, project
+from tests.faces.shell import Shell
+
+WHY_NOT = trouble()
+pytestmark = pytest.mark.skipif(WHY_NOT is not None, reason=f"needs a sandbox: {WHY_NOT}")
+
+TESTED = {"Makefile": MAKEFILE, "check.sh": GREET_TEST, "greet.sh": GREET}
+READY = 'next: lockgate run "what to do"'
+
+
+def last(shell: Shell, *argv: str) -> str:
+    answer = shell.program("init", *argv)
+    assert answer.code == 0, answer
+    return answer.out.splitlines()[-1]
+
+
+def test_no_tests_at_all(tmp_path: Path) -> None:
+    shell = project(tmp_path, {"README.md": "Nothing.\n"})
+
+    assert last(shell) == (
+        "not ready: no command was found that tests this repository."
+        ' Name it: lockgate init --force --test-command "…"'
+    )
+    assert shell.program("gate", "check").code == 1
+
+
+def test_tests_that_need_the_network(tmp_path: Path) -> None:
+    ask = 'getent hosts example.com || { echo "Could not resolve host: example.com"; exit 1; }\n'
+    shell = project(tmp_path, {**TESTED, "check.sh": ask})
+
+    answer = shell.program("init")
+
+    assert "it seems to need the network, which gates do not have" in answer.out
+    assert answer.out.splitlines()[-1].startswith("not ready: `make test` fails on main.")
+
+
+def test_tests_that_write_into_the_source_tree(tmp_path: Path) -> None:
+    check = f"test ! -e left && touch left && {GREET_TEST.replace(chr(10), ' && ', 1)}"
+    shell = project(tmp_path, {**TESTED, "check.sh": check})
+
+    assert last(shell) == READY
+    assert shell.git("status", "--short") == ""
+    assert shell.program("gate", "run").code == 0
+
+
+def test_tests_that_take_too_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lockgate.core.model.gates.TIMEOUT_SECONDS", 2)  # not ten minutes
+    shell = project(tmp_path, {**TESTED, "check.sh": "sleep 3600\n"})
+
+    answer = shell.run("init")
+
+    assert "on main, tests: red" in answer.out
+    assert answer.out.splitlines()[-1] == (
+        "not ready: `make test` did not end in time (2 s). Name a shorter command:"
+        ' lockgate init --force --test-command "…"; or give its gate more `timeout`'
+    )
+
+
+def test_a_set_up_that_asks_a_question(tmp_path: Path) -> None:
+    shell = project(tmp_path, TESTED)
+
+    answer = shell.program("init", "--setup", "read -r answer && test -n $answer")
+
+    assert "the set-up did not finish" in answer.out
+    assert answer.out.splitlines()[-1].startswith("not ready: gate tests could not be run.")
+
+
+@pytest.mark.parametrize("how", ["shallow", "sparse", "partial"])
+def test_a_clone_that_is_not_whole(tmp_path: Path, how: str) -> None:
+    whole = project(tmp_path / "whole", {**TESTED, "extra/file": "x\n"})
+    (whole.repo / "more").write_text("more\n", encoding="utf-8")
+    whole.git("add", "--all")
+    whole.git("commit", "--quiet", "--message", "More")
+    whole.git("config", "uploadpack.allowFilter", "true")
+    shell = Shell(tmp_path / "part")
+    options = {
+        "shallow": ["--depth=1"],
+        "sparse": ["--sparse"],
+        "partial": ["--filter=blob:none", "--no-checkout"],
+    }
+    source = f"file://{whole.repo}"
+    clone = ["git", "clone", "--quiet", *options[how], source, str(shell.repo)]
+    subprocess.run(clone, check=True, capture_output=True)
+    if how == "partial":
+        shell.git("checkout", "--quiet", "main")
+    for key, value in (("user.name", "Test"), ("user.email", "test@localhost")):
+        shell.git("config", key, value)
+
+    assert last(shell) == READY
+    assert shell.program("gate", "run").code == 0
+
+
+def test_windows_line_ends(tmp_path: Path) -> None:
+    files = {
+        "Makefile": "test:\r\n\t! grep -q lockgate app.py\r\n",
+        "app.py": "def a():\r\n    1\r\n",
+    }
+    shell = project(tmp_path, files)
+
+    assert last(shell) == READY
+
+
+def test_a_submodule_is_remarked_upon(tmp_path: Path) -> None:
+    shell = project(tmp_path, TESTED)
+    commit = shell.git("rev-parse", "HEAD").strip()
+    shell.git("update-index", "--add", "--cacheinfo", f"160000,{commit},vendor/x")
+    shell.git("commit", "--quiet", "--message", "Submodule")
+
+    answer = shell.program("init")
+
+    assert "note: submodules are not checked out where gates run: vendor/x" in answer.out
+
+
+def test_an_unborn_head_gets_a_file_and_the_next_step(tmp_path: Path) -> None:
+    shell = Shell(tmp_path)
+    shell.repo.mkdir()
+    shell.git("init", "--quiet", "--initial-branch=main")
+    for key, value in (("user.name", "Test"), ("user.email", "test@localhost")):
+        shell.git("config", key, value)
+    (shell.repo / "Makefile").write_text(MAKEFILE, encoding="utf-8")
+
+    assert last(shell) == (
+        "not ready: nothing was run, for nothing was committed yet."
+        " Commit your files, then: lockgate init --force"
+    )
+
+
+def test_a_gitignore_that_ignores_every_hidden_file(tmp_path: Path) -> None:
+    shell = project(tmp_path, {**TESTED, ".gitignore": ".*\n"})
+
+    assert last(shell) == READY
