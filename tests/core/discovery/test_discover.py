@@ -131,7 +131,7 @@ PYTHON = {
             "    session.install('-r', 'r.txt', '-e', '.[a]', '-c', 'c', 'pytest')\n"
             "    session.install('--group', 'g', '.')\n"
             "    session.run('pytest', 'tests', *session.posargs)\n"
-            "def test_none(session):\n    session.run('mypy')\n",
+            "def test_none(session):\n    session.run('mypy')\n    session.run(tool)\n",
             "r.txt": "",
         },
         f"{PYTEST} tests",
@@ -361,13 +361,22 @@ TYPES = {
     "mypy with files": ({"pyproject.toml": f"{PROJECT}[tool.mypy]\nfiles=['x']\n"}, "mypy"),
     "mypy of src": ({"mypy.ini": "", "src/x/__init__.py": ""}, "mypy src"),
     "mypy of a package": ({"setup.cfg": "[mypy]\na=b\n", "x/__init__.py": ""}, "mypy x"),
-    "mypy of all": ({".mypy.ini": ""}, "mypy ."),
+    "mypy of all": ({".mypy.ini": "", "tests/__init__.py": ""}, "mypy ."),
     "mypy as tox has it": (
         {"mypy.ini": "", "x/a.py": "", "tox.ini": "[testenv:mypy]\ncommands = mypy x --strict\n"},
         "mypy x",
     ),
     "mypy as tox does not say": (
         {"mypy.ini": "", "tox.ini": "[testenv:mypy]\ncommands = mypy --strict\n"},
+        "mypy .",
+    ),
+    "mypy as nobody says": (
+        {
+            "mypy.ini": "",
+            "noxfile.py": "def test_a(session):\n    session.run('pytest')\ndef b(s):\n    x\n",
+            "Makefile": "test:\n\tpytest\n",
+            "justfile": "lint:\n    ruff\n",
+        },
         "mypy .",
     ),
     "pyright": ({"pyrightconfig.json": ""}, "pyright"),
@@ -395,7 +404,7 @@ JAVASCRIPT = [
     (
         {"scripts": {"test": "eslint . && vitest run"}},
         ["pnpm-lock.yaml"],
-        f"npm run test -- {VITEST}",
+        f"npx --no-install vitest run {VITEST}",
         "npx --yes pnpm install --frozen-lockfile",
     ),
     ({"scripts": {"test": "mocha -r a test/"}}, [], f"npm run test -- {MOCHA}", NPM),
@@ -421,6 +430,8 @@ JAVASCRIPT = [
         NPM,
     ),
     ({"scripts": {"test": "npm run unit", "unit": "mocha | x"}}, [], "npm run test", NPM),
+    ({"scripts": {"test": "ava && tape x"}}, [], "npm run test", NPM),
+    ({"scripts": {"test": "node --test && npm run t", "t": "x"}}, [], f"node --test {NODE}", NPM),
     ({"scripts": {"test": "npm run no-such"}}, [], "npm run test", NPM),
     ({"scripts": {"test": "npm run a b"}}, [], "npm run test", NPM),
     ({"scripts": {"test": "echo 'no test specified'"}}, [], None, NPM),
@@ -685,6 +696,7 @@ def test_names_and_words_for_the_file() -> None:
     assert at_top(inner, "make") == "cd 'a b/c' && make"
     assert quote("it's") == "'it'\"'\"'s'"
     assert Plan((inner,)).only is None
+    assert set_up_of(Plan((Package(setup=Seen("x", "")),))) == "x"
     assert strings(3) == ()
     assert strings([1, "a"]) == ("a",)
 

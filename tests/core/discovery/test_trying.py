@@ -234,6 +234,7 @@ def test_jest_gets_what_its_report_needs_and_loses_a_report_that_it_does_not_kno
     assert plain.test is not None
     assert plain.test.command == "npx --no-install jest"
     assert repaired(found, red("assert 1"), tree({})) is None
+    assert repaired(found, red("x"), scripts(test="eslint . && jest")) is None
 
 
 # --- tests that are red on base -----------------------------------------------------------------
@@ -397,6 +398,8 @@ def test_commands_that_a_human_named_are_for_the_top() -> None:
     assert asked_for(plan, "make t", "").packages == (
         Package(test=Seen("make t", "--test-command")),
     )
+    [setup] = asked_for(Plan((PYTHON,)), "", "make s").packages
+    assert (setup.set_up, setup.test) == ("make s", PYTHON.test)
     [both] = asked_for(Plan((replace(PYTHON, adds=("x",)),)), "make t", "make s").packages
     assert (both.set_up, both.test) == ("make s", Seen("make t", "--test-command"))
 

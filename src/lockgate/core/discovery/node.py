@@ -142,7 +142,7 @@ def _test(tree: Tree, package: Mapping[str, Any], manager: Manager) -> Found | N
     for name in ("test:unit", "test:ci", "test"):
         said = any(re.search(rf"\b(?:run )?{name}\b", it.command) for it in tree.said)
         if (name == "test" or said) and _is_real(scripts.get(name)):
-            return _of_script(package, manager, name, f"scripts.{name} in package.json")
+            return _of_script(tree, manager, name)
     installed = _installed(package)
     for program, words in (("vitest", "vitest run"), ("jest", "jest"), ("mocha", "mocha")):
         if program in installed:
@@ -162,46 +162,38 @@ def _is_real(script: object) -> bool:
     return isinstance(script, str) and bool(script.strip()) and "no test specified" not in script
 
 
-def _of_script(package: Mapping[str, Any], manager: Manager, name: str, by: str) -> Found:
-    """With a report in $OUT, where the script's last program takes what is added behind it."""
-    script = str(table(package, "scripts")[name]).strip()
-    plain = not re.search(r"[|<>`$()]|(?<!&)&(?!&)", script)
-    last = next(iter([*calls_in(script)][-1:]), None) if plain else None
-    follow = _followed(package, last)
-    if follow and follow != script:
-        inner = [*calls_in(follow)]
-        last = inner[-1] if inner and not re.search(r"[|<>`$()]|(?<!&)&(?!&)", follow) else None
-        name = (last and _script_name(table(package, "scripts"), follow)) or name
-    command, more = _report(last)
-    junit = "jest-junit" in more and "jest-junit" not in _installed(package)
-    started = manager.words(name, more)
-    return Seen(f"{command}{started}", by), ("jest-junit",) if junit else ()
+def _of_script(tree: Tree, manager: Manager, name: str) -> Found:
+    """With a report in $OUT, where one test runner is all that the script's tests come to."""
+    found = tests_alone(tree, manager, name)
+    if len(found) == 1:
+        return found[0]
+    return Seen(manager.words(name), f"scripts.{name} in package.json"), ()
 
 
+_ODD = re.compile(r"[|<>`$()]|(?<!&)&(?!&)")  # no plain list of commands
 RUNNERS = frozenset({"mocha", "_mocha", "jest", "vitest", "ava", "tape", "tap", "uvu", "jasmine"})
 MOST_SCRIPTS = 20
 
 
-def tests_alone(tree: Tree, manager: Manager) -> Found | None:
-    """The first test runner that `npm test` comes to, without linters, browsers and types."""
+def tests_alone(tree: Tree, manager: Manager, start: str) -> tuple[Found, ...]:
+    """Each test runner that a script comes to, without linters, browsers and types."""
     package = tree.json("package.json")
     scripts = table(package, "scripts")
-    todo, seen = ["test"], list[str]()
+    todo, seen, found = [start], list[str](), list[Found]()
     while todo and len(seen) < MOST_SCRIPTS:
         name = todo.pop(0)
         script = scripts.get(name)
-        if name in seen or not isinstance(script, str):
+        if name in seen or not isinstance(script, str) or _ODD.search(script):
             continue
         seen.append(name)
         calls = [*calls_in(script)]
-        for call in calls:
-            if _is_runner(call):
-                return _alone(package, manager, (name, call), whole=len(calls) == 1)
+        whole = len(calls) == 1
+        found += [_alone(package, manager, (name, it), whole=whole) for it in calls if _runs(it)]
         todo += [it for call in calls for it in _started_by(call, scripts)]
-    return None
+    return tuple(found)
 
 
-def _is_runner(call: Call) -> bool:
+def _runs(call: Call) -> bool:
     return call.program in RUNNERS or (call.program == "node" and "--test" in call.arguments)
 
 
@@ -228,19 +220,6 @@ def _alone(
     started = call.program if call.program == "node" else f"{manager.program} {call.program}"
     words = " ".join((*call.variables, started, *(quote(it) for it in call.arguments), more))
     return Seen(f"{before}{words.strip()}", by), junit
-
-
-def _followed(package: Mapping[str, Any], last: Call | None) -> str:
-    """The script that a script's last command starts: `npm run test:unit`."""
-    if last and last.program in {"npm", "pnpm", "yarn", "bun"} and last.arguments:
-        words = [it for it in last.arguments if it != "run" and not it.startswith("-")]
-        script = table(package, "scripts").get(words[0]) if len(words) == 1 else None
-        return script if isinstance(script, str) else ""
-    return ""
-
-
-def _script_name(scripts: Mapping[str, Any], text: str) -> str:
-    return next((name for name, it in scripts.items() if it == text), "")
 
 
 def _report(call: Call | None) -> tuple[str, str]:

@@ -229,10 +229,10 @@ def _node(package: Package, said: str, here: Tree) -> Package | None:
         run = re.search(r"\b(?:npm|pnpm|yarn|bun) run\b", test.command)
         start = run[0] if run else "npm run"
         return replace(package, test=Seen(f"{start} build && {test.command}", test.by))
-    found = tests_alone(here, manager_of(here)) if here.has("package.json") else None
-    if found and found[0].command not in test.command and test.by != "tests alone":
-        adds = tuple(dict.fromkeys((*package.adds, *found[1])))
-        return replace(package, test=Seen(found[0].command, "tests alone"), adds=adds)
+    for seen, adds in tests_alone(here, manager_of(here), "test")[:1]:
+        if seen.command not in test.command and test.by != "tests alone":
+            more = tuple(dict.fromkeys((*package.adds, *adds)))
+            return replace(package, test=Seen(seen.command, "tests alone"), adds=more)
     if " -- " in test.command or "--reporter" in test.command:
         plain = re.sub(r"^JEST_JUNIT_OUTPUT_DIR=\$OUT ", "", test.command)
         plain = re.sub(r"(?: --)?(?: --\S*report\S*(?: (?!-)\S+)?| --outputFile\S*)+$", "", plain)
