@@ -230,7 +230,7 @@ def test_each_package_of_a_monorepo_has_its_own_gates_and_paths() -> None:
         ("typecheck-api", ("services/api/**", "libs/shared/**")),
         ("code_review", ()),
     ]
-    assert settings.env.setup == "(cd services/api && make deps)"
+    assert settings.env.setup == "cd services/api && make deps"
     assert [it.command for it in settings.gates if isinstance(it, CommandGate)][1] == (
         "cd services/api && make test"
     )

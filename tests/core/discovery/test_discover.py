@@ -610,12 +610,10 @@ def test_packages_of_one_workspace_are_installed_at_its_top() -> None:
 
     assert [(it.name, it.set_up) for it in found.packages] == [
         ("other-a", NPM),
-        ("packages-a", f"cd ../.. && {CI} && cd packages/a"),
-        ("b", ""),
+        ("packages-a", CI),
+        ("b", CI),
     ]
-    assert set_up_of(found) == (
-        f"(cd other/a && {NPM}) && (cd packages/a && cd ../.. && {CI} && cd packages/a)"
-    )
+    assert set_up_of(found) == f"(cd other/a && {NPM}) && ({CI})"
 
 
 def test_pnpm_s_workspace_is_read_from_its_file() -> None:
@@ -628,7 +626,10 @@ def test_pnpm_s_workspace_is_read_from_its_file() -> None:
 
     [found] = discover(tree({**files, "package.json": package(name="top")})).packages
 
-    assert found.set_up.startswith("cd ../.. && npx --yes pnpm install")
+    assert (found.shared, set_up_of(Plan((found,)))) == (
+        True,
+        "npx --yes pnpm install --frozen-lockfile",
+    )
 
 
 def test_what_the_top_tests_is_no_package_of_its_own_but_another_language_is() -> None:

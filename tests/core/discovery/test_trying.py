@@ -27,6 +27,7 @@ from lockgate.core.discovery.settled import (
     needs_network,
     next_try,
     told,
+    without_idle,
 )
 from lockgate.core.model.reports import Outcome, TestResult
 
@@ -380,6 +381,13 @@ def test_what_is_left_out_is_noted_and_so_are_tests_that_fail_on_base() -> None:
     assert note == "2 of 12 tests fail on trunk already; changes are held to the other 10."
     assert held(PYTHON, red(), "trunk") == PYTHON
     assert left_out(Package(), "tests", "boom").notes == ("Left out: tests, ``: boom",)
+
+
+def test_a_red_package_of_several_is_not_set_up() -> None:
+    idle = replace(PYTHON, test=None, inputs=("a",))
+
+    assert without_idle((idle,)) == (idle,)
+    assert [it.set_up for it in without_idle((PYTHON, idle))] == [PYTHON.set_up, ""]
 
 
 def test_a_need_of_the_network_is_seen_in_the_output_and_in_a_test_s_message() -> None:

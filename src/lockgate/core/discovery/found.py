@@ -92,6 +92,7 @@ class Package(Struct, frozen=True, kw_only=True):
     name: str = ""
     language: str = ""
     setup: Seen | None = None
+    shared: bool = False  # it is set up at the top, for all packages of a workspace
     adds_with: str = ""
     adds: tuple[str, ...] = ()
     inputs: tuple[str, ...] = ()
@@ -145,10 +146,12 @@ def at_top(package: Package, command: str) -> str:
 
 def set_up_of(plan: Plan) -> str:
     """One command for all packages."""
-    each = [(it, it.set_up) for it in plan.packages if it.set_up]
-    if len(each) == 1 and not each[0][0].path:
-        return each[0][1]
-    return " && ".join(f"({at_top(it, command)})" for it, command in each)
+    each = dict.fromkeys(_placed(it) for it in plan.packages if it.set_up)
+    return next(iter(each), "") if len(each) == 1 else " && ".join(f"({it})" for it in each)
+
+
+def _placed(package: Package) -> str:
+    return package.set_up if package.shared else at_top(package, package.set_up)
 
 
 def remarks(tree: Tree) -> tuple[str, ...]:

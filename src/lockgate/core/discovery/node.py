@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from lockgate.core.discovery.found import Package, Seen, Tree, quote, table
+from lockgate.core.discovery.found import Package, Seen, Tree, quote, strings, table
 from lockgate.core.discovery.shell import Call, calls_in
 
 TEST_PATHS = ("**/*.test.*", "**/*.spec.*", "**/__tests__/**", "test/**", "tests/**")
@@ -125,7 +125,7 @@ def workspaces(tree: Tree) -> tuple[str, ...]:
     listed = tree.json("package.json").get("workspaces")
     if isinstance(listed, Mapping):
         listed = table({"": listed}, "").get("packages")
-    own = [it for it in listed if isinstance(it, str)] if isinstance(listed, list) else []
+    own = [*strings(listed)] if isinstance(listed, list) else []
     text = tree.text("pnpm-workspace.yaml")
     _, _, rest = text.partition("packages:")
     own += re.findall(r"""^\s*-\s*["']?([^"'\s#]+)["']?\s*$""", rest, re.MULTILINE)
@@ -224,7 +224,7 @@ def _alone(
 
 def _report(call: Call | None) -> tuple[str, str]:
     """What goes before the command, and what behind it."""
-    words = call.arguments if call else ()
+    words: tuple[str, ...] = call.arguments if call else ()
     program = call.program if call else ""
     if program == "node" and "--test" in words and words[-1].startswith("--"):
         return "", NODE_REPORT

@@ -66,7 +66,7 @@ def _crates(tree: Tree) -> bool:
     for name in tree.like("Cargo.toml", "**/Cargo.toml"):
         manifest = tree.toml(name)
         for key in ("dependencies", "dev-dependencies", "build-dependencies"):
-            shared = table(manifest, "workspace", key) if key == "dependencies" else {}
+            shared = table(manifest, "workspace", key)
             for it in (*table(manifest, key).values(), *shared.values()):
                 if not {"path", "workspace"} & table({"": it}, "").keys():
                     return True

@@ -182,12 +182,12 @@ def _plain(name: str) -> str:
 
 
 def _installing(top: Package, packages: tuple[Package, ...]) -> tuple[Package, ...]:
-    """A workspace's install at the top comes with the first package that counts on it."""
-    waiting = [it for it in packages if it.language == "node" and it.setup is None]
-    if not waiting or top.setup is None or top in packages or top.language != "node":
+    """What a workspace installs at the top serves each of its packages."""
+    if top.setup is None or top.language != "node":
         return packages
-    first = waiting[0]
-    up = "../" * (first.path.count("/") + 1)
-    setup = Seen(f"cd {up.rstrip('/')} && {top.setup.command} && cd {first.path}", top.setup.by)
-    given = replace(first, setup=setup, inputs=(*first.inputs, *top.inputs))
-    return tuple(given if it is first else it for it in packages)
+    return tuple(
+        replace(it, setup=top.setup, shared=True, inputs=(*it.inputs, *top.inputs))
+        if it.language == "node" and it.setup is None
+        else it
+        for it in packages
+    )

@@ -53,6 +53,16 @@ def left_out(package: Package, kind: str, why: str) -> Package:
     return replace(package, typecheck=None, notes=notes)
 
 
+def without_idle(packages: tuple[Package, ...]) -> tuple[Package, ...]:
+    """A package of several that has no command left is not set up: that may be what fails."""
+    if len(packages) == 1:
+        return packages
+    return tuple(
+        it if it.test or it.typecheck else replace(it, setup=None, adds=(), inputs=())
+        for it in packages
+    )
+
+
 def needs_network(ran: Ran) -> bool:
     return bool(_NETWORK.search(ran.said) or any(_NETWORK.search(it.message) for it in ran.failing))
 

@@ -9,7 +9,14 @@ from lockgate.core.config.baseline import Baseline, Colour, Timed, measured
 from lockgate.core.discovery.faults import choice, hurried, planted, to_break
 from lockgate.core.discovery.found import Package, Plan, Tree, gate_name
 from lockgate.core.discovery.repairs import Ran
-from lockgate.core.discovery.settled import Tried, held, left_out, needs_network, next_try
+from lockgate.core.discovery.settled import (
+    Tried,
+    held,
+    left_out,
+    needs_network,
+    next_try,
+    without_idle,
+)
 from lockgate.core.model.gates import CommandGate
 from lockgate.core.model.reports import ReportRead
 from lockgate.core.model.results import Failed, SingleGateResult
@@ -59,7 +66,7 @@ class Rehearsal(Struct, frozen=True, kw_only=True):
             found, came = self._package(package, ground, render)
             packages.append(found)
             tried += came
-        return Settled(Plan(tuple(packages)), tuple(tried))
+        return Settled(Plan(without_idle(tuple(packages))), tuple(tried))
 
     def _package(
         self, package: Package, ground: Ground, render: Callable[[Plan], str]
