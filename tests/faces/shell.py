@@ -95,6 +95,7 @@ class Shell:
         stdin: bytes = b"",
         cwd: Path | None = None,
         env: dict[str, str] | None = None,
+        seconds: float = 110,
     ) -> Answer:
         done = subprocess.run(
             [sys.executable, "-m", "lockgate", *argv],
@@ -102,7 +103,7 @@ class Shell:
             env=self.environment(token, **(env or {})),
             input=stdin,
             capture_output=True,
-            timeout=110,
+            timeout=seconds,
             check=False,
         )
         return Answer(done.returncode, done.stdout.decode(), done.stderr.decode())

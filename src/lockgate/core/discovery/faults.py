@@ -15,33 +15,9 @@ _ENDINGS = {
     "go": (".go",),
     "rust": (".rs",),
 }
-_ANY = tuple(
-    f".{it}"
-    for it in [
-        "c",
-        "cc",
-        "cpp",
-        "h",
-        "hpp",
-        "java",
-        "kt",
-        "rb",
-        "php",
-        "cs",
-        "swift",
-        "ex",
-        "sh",
-        "lua",
-        "pl",
-        "pm",
-        "scala",
-        "hs",
-        "ml",
-        "erl",
-        "clj",
-        "dart",
-        "zig",
-    ]
+_ANY: tuple[str, ...] = (
+    *(".c", ".cc", ".cpp", ".h", ".hpp", ".java", ".kt", ".rb", ".php", ".cs", ".swift", ".ex"),
+    *(".sh", ".lua", ".pl", ".pm", ".scala", ".hs", ".ml", ".erl", ".clj", ".dart", ".zig"),
 )
 _NOT_SOURCE = re.compile(
     r"(?:^|/)(?:tests?|__tests__|spec|docs?|examples?|benchmarks?|bench|scripts?|node_modules|vendor"

@@ -125,7 +125,7 @@ def workspaces(tree: Tree) -> tuple[str, ...]:
     listed = tree.json("package.json").get("workspaces")
     if isinstance(listed, Mapping):
         listed = table({"": listed}, "").get("packages")
-    own = [*strings(listed)] if isinstance(listed, list) else []
+    own = [] if isinstance(listed, str) else [*strings(listed)]
     text = tree.text("pnpm-workspace.yaml")
     _, _, rest = text.partition("packages:")
     own += re.findall(r"""^\s*-\s*["']?([^"'\s#]+)["']?\s*$""", rest, re.MULTILINE)
@@ -226,7 +226,7 @@ def _report(call: Call | None) -> tuple[str, str]:
     """What goes before the command, and what behind it."""
     words: tuple[str, ...] = call.arguments if call else ()
     program = call.program if call else ""
-    if program == "node" and "--test" in words and words[-1].startswith("--"):
+    if program == "node" and "--test" in words and "".join(words[-1:]).startswith("--"):
         return "", NODE_REPORT
     if program == "vitest":
         return "", VITEST_REPORT if {"run", "--run"} & {*words} else f"--run {VITEST_REPORT}"
