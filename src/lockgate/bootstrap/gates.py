@@ -19,10 +19,23 @@ from lockgate.adapters.system import SystemChance, wait
 from lockgate.adapters.workspaces import GitWorkspaces
 from lockgate.adapters.workspaces.temporary import Checkouts, lend, throw_away_home
 from lockgate.bootstrap.app import App, base_configuration, home_of, repository_of
+from lockgate.core.model.gates import CommandGate
 from lockgate.core.model.task import ProjectId
 from lockgate.ports import Candidate, GateRuns, Project
-from lockgate.services.gates.commit_check import Noted, Rulebook, SpotCheck, on_base
-from lockgate.services.gates.runner import Cancelled, GateRunner, Wrapping
+from lockgate.services.gates.commit_check import (
+    Noted,
+    Rulebook,
+    SpotCheck,
+    on_base,
+)
+from lockgate.services.gates.runner import (
+    FLAKY,
+    Cancelled,
+    Evaluation,
+    GateRunner,
+    Wrapping,
+    measured_as,
+)
 from lockgate.services.task.projects import BaseConfiguration
 
 if TYPE_CHECKING:
@@ -46,10 +59,26 @@ def gate_runner(home: Path, workspaces: GitWorkspaces, gates: GateRuns) -> GateR
                 home, workspaces, gates
             ).compared(it, gate, found, own, patience),
         ),
+        flaky=lambda it, gate: _flaky_on_base(home, workspaces, it, gate),
         differential=lambda it, gate, cancelled: _differential_judge(
             home, workspaces, gates
         ).result(it, gate, cancelled),
     )
+
+
+def _flaky_on_base(
+    home: Path, workspaces: GitWorkspaces, it: Evaluation, gate: CommandGate
+) -> frozenset[str]:
+    """From the runs of base that the differential gate has kept; empty where there are none."""
+    from lockgate.adapters.measurements import FileMeasurements
+    from lockgate.core.differential.runs import flaky_tests
+
+    if not it.candidate.rules:
+        return frozenset()
+    tree = workspaces.tree(it.project, it.candidate.rules.base_commit)
+    key = (*measured_as(it, tree, gate.command), FLAKY)
+    known = FileMeasurements(home / "measurements").find(key)
+    return flaky_tests(*known) if known else frozenset()
 
 
 def _wrapped_commands(home: Path, workspaces: GitWorkspaces, gates: GateRuns) -> "WrappedCommands":

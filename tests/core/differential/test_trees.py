@@ -10,6 +10,7 @@ from lockgate.core.differential.plan import (
     TestRules,
     Tree,
     Which,
+    disagreeing,
     files_of,
     nonce_of,
     package_of,
@@ -148,6 +149,11 @@ def test_base_is_kept_only_where_it_can_be_compared_with_and_says_the_same_twice
     assert to_keep(run(P), NotRun("no")) is None
     assert to_keep(run(P), run(P, P, P, canaries=canaries)) is None
     assert to_keep(run(P, complete=False), again) is None
+    assert disagreeing(run(F), again) == (run(F), again)
+    assert disagreeing(run(P), again) is None
+    assert disagreeing(NotRun("no"), again) is None
+    assert disagreeing(run(F), NotRun("no")) is None
+    assert disagreeing(run(F, complete=False), again) is None
 
 
 def test_base_alone_shows_that_nothing_can_be_compared() -> None:

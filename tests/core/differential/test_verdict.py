@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lockgate.core.differential.matching import SourceTest, paired, placed
-from lockgate.core.differential.runs import Canaries, NotRun, Run, Runs, listed
+from lockgate.core.differential.runs import Canaries, NotRun, Run, Runs, flaky_tests, listed
 from lockgate.core.differential.table import ChangedFiles, HarnessChange, Kind
 from lockgate.core.differential.verdict import (
     Asked,
@@ -589,3 +589,16 @@ def test_a_title_that_goes_on_is_found_by_its_beginning() -> None:
     assert found["outer sums 1 + 2"].test is sums
     assert found["outer sums of 3"].test is longer
     assert "inner sums" not in found
+
+
+def test_a_test_is_flaky_where_it_passed_and_failed_on_base() -> None:
+    def run(**said: Outcome) -> Run:
+        tests = tuple(TestResult(id=id, outcome=it) for id, it in said.items())
+        return Run(exit_code=1, tests=tests)
+
+    one = run(
+        a=Outcome.PASSED, b=Outcome.FAILED, c=Outcome.ERROR, d=Outcome.PASSED, e=Outcome.PASSED
+    )
+    two = run(a=Outcome.FAILED, b=Outcome.FAILED, c=Outcome.PASSED, d=Outcome.SKIPPED)
+
+    assert flaky_tests(one, two) == {"a", "c"}

@@ -19,6 +19,8 @@ from lockgate.core.model.retry import (
     ToolCall,
     ToolResult,
     after_attempt,
+    may_change,
+    narrowed,
 )
 from lockgate.core.model.task import AgentPhase
 from lockgate.errors import LockgateError, SandboxRetryExhaustedError
@@ -300,3 +302,29 @@ def test_a_blocking_call_raises_what_the_protocol_raises() -> None:
 
     with pytest.raises(SandboxRetryExhaustedError):
         retry_protocol.call_with_retry(call, CALL, AgentPhase.VERIFY, RetryOptions())
+
+
+@pytest.mark.parametrize("code", [None, 124, 125, 126, 127, 128, 129, 137, 143, 192])
+def test_a_signal_or_its_surroundings_may_end_otherwise_when_it_runs_again(code) -> None:
+    assert may_change(code)
+
+
+@pytest.mark.parametrize("code", [1, 2, 5, 101, 123, 193, 255])
+def test_a_failure_of_the_work_itself_ends_the_same_when_it_runs_again(code) -> None:
+    assert not may_change(code)
+
+
+@pytest.mark.parametrize(
+    ("command", "tests", "line"),
+    [
+        (
+            "pytest -q",
+            ["a.py::test_b", "a.py::T::test_a[x y]", "a.py::test_a[z]"],
+            "export PYTEST_ADDOPTS=\"${PYTEST_ADDOPTS:-} -k 'test_a or test_b'\"; pytest -q",
+        ),
+        ("npm test", ["a.js::adds"], "npm test"),
+        ("pytest", ["a.py::it's; rm -rf x"], "pytest"),
+    ],
+)
+def test_a_command_is_narrowed_to_tests_where_its_runner_can_be_told(command, tests, line) -> None:
+    assert narrowed(command, tests) == line

@@ -304,7 +304,7 @@ def test_a_when_that_does_not_hold_skips_its_gate(shell: Shell) -> None:
 
 def test_a_pass_after_a_failure_is_told_as_flaky(shell: Shell, tmp_path: Path) -> None:
     mark = tmp_path / "mark"
-    flaky = command("tests", f"test -f {mark} || {{ touch {mark}; exit 1; }}")
+    flaky = command("tests", f"test -f {mark} || {{ touch {mark}; exit 1; }}", "attempts = 2")
     on_a_branch(shell, HEAD + BARE + "[limits]\ncall_base_delay_ms = 1\n" + flaky)
 
     answer = shell.run("gate", "run")

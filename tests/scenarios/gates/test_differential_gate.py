@@ -135,7 +135,7 @@ def test_a_base_that_says_one_thing_and_then_another_is_not_kept(table, again) -
     result = table.judge({"app.txt": "one"})
 
     assert isinstance(result, Passed), "what is flaky on base is left out"
-    assert table.known.kept == {}
+    assert all(key[-1] == "flaky" for key in table.known.kept), "as what to compare with"
 
 
 def test_two_runs_go_at_once_but_not_where_they_could_meet(table) -> None:

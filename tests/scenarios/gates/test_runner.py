@@ -1,5 +1,7 @@
 """Gates in their waves: what runs together, what waits, what a command's attempts come to."""
 
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -22,6 +24,7 @@ from lockgate.core.model.gates import (
 from lockgate.core.model.limits import Limits
 from lockgate.core.model.reports import Outcome, ReportRead, TestResult, Unreadable
 from lockgate.core.model.results import Broken, Failed, Passed, Waiting
+from lockgate.core.model.retry import narrowed
 from lockgate.core.model.task import Approval, ProjectId, Status, TaskId
 from lockgate.core.wrappers.edits import Edit, edits
 from lockgate.ports import Attempt, Cut, GateRun, Project
@@ -56,6 +59,7 @@ class Gatehouse:
     plays: dict[str, list[Attempt]] = field(default_factory=dict)
     reports: dict[str, ReportRead] = field(default_factory=dict)
     asked: list[str] = field(default_factory=list)
+    commands: list[str] = field(default_factory=list)
     meet: threading.Barrier | None = None
     inside: int = 0
     most: int = 0
@@ -64,6 +68,7 @@ class Gatehouse:
     def attempt(self, gate: CommandGate, run: GateRun, cancelled: Callable[[], bool]) -> Attempt:
         with self._lock:
             self.asked.append(gate.name)
+            self.commands.append(gate.command)
             self.inside += 1
             self.most = max(self.most, self.inside)
         if self.meet:
@@ -74,7 +79,8 @@ class Gatehouse:
             return replace(left.pop(0) if len(left) > 1 else left[0], err=gate.name)
 
     def read(self, attempt: Attempt, wanted: gates.Report | None) -> ReportRead | Unreadable:
-        return self.reports.get(attempt.err, ReportRead(format=gates.Report.GENERIC))
+        told = self.reports.get(attempt.out) or self.reports.get(attempt.err)
+        return told or ReportRead(format=gates.Report.GENERIC)
 
 
 @dataclass
@@ -220,7 +226,7 @@ def test_no_result_is_kept_for_the_next_evaluation_or_for_another_task(bench) ->
 def test_three_attempts_and_the_last_one_decides(bench) -> None:
     bench.house.plays["a"] = [tried(1), tried(124), tried(1, out="boom")]
 
-    [result] = bench.judge(command("a"))
+    [result] = bench.judge(command("a", attempts=3))
 
     assert bench.house.asked == ["a", "a", "a"]
     assert isinstance(result, Failed)
@@ -230,7 +236,7 @@ def test_three_attempts_and_the_last_one_decides(bench) -> None:
 def test_a_pass_after_a_failure_is_flaky(bench) -> None:
     bench.house.plays["a"] = [tried(1), tried(0)]
 
-    [result] = bench.judge(command("a"))
+    [result] = bench.judge(command("a", attempts=2))
 
     assert isinstance(result, Passed)
     assert result.findings[0].issue.startswith("FLAKY")
@@ -244,6 +250,10 @@ def test_a_pass_after_a_failure_is_flaky(bench) -> None:
         (tried(125, Cut.BOX), Broken, 3),
         (tried(127), Broken, 3),
         (tried(137), Failed, 3),
+        (tried(None), Failed, 3),
+        (tried(124), Failed, 3),
+        (tried(1), Failed, 1),
+        (tried(255), Failed, 1),
     ],
 )
 def test_what_could_not_judge_is_broken_and_our_own_time_out_is_a_failure(
@@ -255,6 +265,105 @@ def test_what_could_not_judge_is_broken_and_our_own_time_out_is_a_failure(
 
     assert isinstance(result, kind)
     assert len(bench.house.asked) == times
+
+
+def test_a_failure_that_would_repeat_itself_reaches_the_agent_after_one_run(bench) -> None:
+    bench.house.plays["a"] = [tried(1, out="boom"), tried(0)]
+
+    [result] = bench.judge(command("a"))
+
+    assert isinstance(result, Failed)
+    assert bench.house.asked == ["a"]
+
+
+def test_a_failure_that_follows_on_a_signal_is_not_tried_again(bench) -> None:
+    bench.house.plays["a"] = [tried(137), tried(1), tried(0)]
+
+    [result] = bench.judge(command("a"))
+
+    assert isinstance(result, Failed)
+    assert bench.house.asked == ["a", "a"]
+
+
+# --- tests that are flaky on base ---------------------------------------------------------------
+
+ONE, TWO = "tests/test_a.py::test_one", "tests/test_a.py::test_two[x y]"
+
+
+def report(**said: Outcome) -> ReportRead:
+    names = {"one": ONE, "two": TWO}
+    tests = tuple(TestResult(id=names[name], outcome=it) for name, it in said.items())
+    return ReportRead(format=gates.Report.JUNIT, tests=tests)
+
+
+def flaky(bench: Bench, *ids: str, again: Attempt, then: ReportRead) -> Bench:
+    """The first run fails in test one; what it comes to when it runs again."""
+    bench.house.plays["a"] = [tried(1, out="first"), replace(again, out="again")]
+    first = report(one=Outcome.FAILED, two=Outcome.PASSED)
+    bench.house.reports |= {"first": first, "again": then}
+    runner = replace(bench.runner, flaky=lambda _it, _gate: frozenset(ids))
+    return replace_runner(bench, runner)
+
+
+def replace_runner(bench: Bench, runner: GateRunner) -> Bench:
+    return Bench(bench.house, bench.says, runner)
+
+
+def pytest_gate() -> CommandGate:
+    return replace(command("a"), command="pytest -q")
+
+
+def test_where_every_failed_test_is_flaky_on_base_those_alone_run_once_more(bench) -> None:
+    told = flaky(bench, ONE, again=tried(0), then=report(one=Outcome.PASSED))
+
+    [result] = told.judge(pytest_gate())
+
+    assert isinstance(result, Passed)
+    assert [it.issue for it in result.findings] == [
+        f"FLAKY, on base too: passed only when they ran once more: {ONE}"
+    ]
+    assert result.proof.ran == ("pytest -q",)
+    assert result.proof.tests_passed == (ONE, TWO)
+    first, again = bench.house.commands
+    assert first == "pytest -q"
+    assert again.endswith("-k 'test_one'\"; pytest -q")
+
+
+@pytest.mark.parametrize(
+    ("again", "then"),
+    [
+        (tried(1), report(one=Outcome.FAILED)),
+        (tried(0), report(two=Outcome.PASSED)),
+        (tried(0), report(one=Outcome.SKIPPED)),
+        (tried(None, Cut.DEADLINE), report(one=Outcome.PASSED)),
+    ],
+)
+def test_a_flaky_test_that_does_not_pass_when_it_runs_again_is_a_failure(bench, again, then):
+    [result] = flaky(bench, ONE, again=again, then=then).judge(pytest_gate())
+
+    assert isinstance(result, Failed)
+    assert bench.house.asked == ["a", "a"]
+
+
+def test_a_failed_test_that_is_stable_on_base_is_not_run_again(bench) -> None:
+    told = flaky(bench, TWO, again=tried(0), then=report(one=Outcome.PASSED))
+
+    [result] = told.judge(pytest_gate())
+
+    assert isinstance(result, Failed)
+    assert bench.house.asked == ["a"]
+
+
+def test_pytest_runs_the_narrowed_tests_and_no_others(tmp_path) -> None:
+    (tmp_path / "test_a.py").write_text(
+        "def test_one(): open('one', 'w')\ndef test_two(): open('two', 'w')\n"
+    )
+    line = narrowed(f"{sys.executable} -m pytest -q -p no:cacheprovider", [ONE])
+
+    done = subprocess.run(["sh", "-c", line], cwd=tmp_path, capture_output=True, check=False)
+
+    assert done.returncode == 0, done.stdout
+    assert ((tmp_path / "one").exists(), (tmp_path / "two").exists()) == (True, False)
 
 
 def test_a_report_makes_a_pass_a_failure_and_never_the_other_way(bench) -> None:

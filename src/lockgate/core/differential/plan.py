@@ -8,7 +8,15 @@ from enum import StrEnum
 from msgspec import Struct
 
 from lockgate.core.differential.canaries import CanaryFile, canary_file, with_canaries
-from lockgate.core.differential.runs import AnyRun, NotRun, Run, Runs, outcomes_of, trouble
+from lockgate.core.differential.runs import (
+    AnyRun,
+    NotRun,
+    Run,
+    Runs,
+    flaky_tests,
+    outcomes_of,
+    trouble,
+)
 from lockgate.core.differential.test_files import (
     SCRIPT_TESTS,
     SCRIPTS,
@@ -234,6 +242,13 @@ def to_keep(base: AnyRun, again: AnyRun) -> tuple[Run, Run] | None:
     if isinstance(base, NotRun) or isinstance(again, NotRun) or unfit(base, again):
         return None
     return (base, again) if outcomes_of(base) == outcomes_of(again) else None
+
+
+def disagreeing(base: AnyRun, again: AnyRun) -> tuple[Run, Run] | None:
+    """Both, where they are good to compare with but differ: they show which tests are flaky."""
+    if isinstance(base, NotRun) or isinstance(again, NotRun) or unfit(base, again):
+        return None
+    return (base, again) if flaky_tests(base, again) else None
 
 
 def passed_in(run: AnyRun) -> tuple[str, ...]:

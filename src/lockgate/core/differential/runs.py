@@ -196,6 +196,14 @@ def _green(run: Run) -> list[str]:
     return [id for id, outcome in outcomes_of(run).items() if outcome is Outcome.PASSED]
 
 
+def flaky_tests(base: Run, again: Run) -> frozenset[str]:
+    """Those that passed in one of two runs of base and failed in the other."""
+    one, other = outcomes_of(base), outcomes_of(again)
+    wanted = {Outcome.PASSED}
+    pairs = ((id, {one[id], other[id]}) for id in one.keys() & other.keys())
+    return frozenset(id for id, said in pairs if said & wanted and said & FAILING)
+
+
 def outcomes_of(run: AnyRun) -> Outcomes:
     """By id, canaries taken out."""
     return {it.id: it.outcome for it in merged(_tests(run))}

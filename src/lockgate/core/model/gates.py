@@ -13,7 +13,7 @@ PROTECTED = "protected-files"
 CHANGE_CHECK = "change-check"  # what Lockgate itself finds in work that it takes as a change
 APPROVE = "Review and approve this change"
 NO_REVIEWER = "No agent is there to review this change: review it and approve it"
-ATTEMPTS = 3
+ATTEMPTS = 1  # of a gate's command; S1's three are what a step's call gets
 TIMEOUT_SECONDS = 600
 
 

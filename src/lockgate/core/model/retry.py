@@ -1,6 +1,7 @@
 """What follows a failed try: of a sandboxed call, of an iteration; and when failures repeat."""
 
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from hashlib import sha256
 from types import MappingProxyType
 from typing import Literal
@@ -91,6 +92,30 @@ def after_attempt(
     if result.timed_out or attempt + 1 >= options.max_attempts:
         return Exhausted(transient)
     return RetryAfter(options.base_delay_ms * options.backoff_multiplier**attempt)
+
+
+SIGNALLED = range(129, 193)  # what a shell exits with when a signal ended its command
+
+
+def may_change(exit_code: int | None) -> bool:
+    """Whether running a gate's failed command again can end otherwise without any change: a signal
+    ended it (None too), or its surroundings did not let it run.
+    """
+    return exit_code is None or exit_code in TRANSIENT_EXITS or exit_code in SIGNALLED
+
+
+_TEST_NAME = re.compile(r"[A-Za-z_]\w*")
+
+
+def narrowed(command: str, tests: Collection[str]) -> str:
+    """The command for these tests alone, where the runner can be told so by its environment; else
+    the command as it is. Only pytest can: by the names of the tests, others of the same name too.
+    """
+    names = sorted({it.rpartition("::")[2].partition("[")[0] for it in tests})
+    if "pytest" not in command or not all(map(_TEST_NAME.fullmatch, names)):
+        return command
+    chosen = " or ".join(names)
+    return f"export PYTEST_ADDOPTS=\"${{PYTEST_ADDOPTS:-}} -k '{chosen}'\"; {command}"
 
 
 # Entropy: the same failure repeating, in one call or from one evaluation to the next.

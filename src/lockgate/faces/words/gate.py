@@ -231,7 +231,9 @@ def _running(gate: CommandGate | DifferentialGate, settings: Settings) -> Iterat
     limits, box = settings.limits, settings.sandbox
     wait = f"{limits.call_base_delay_ms} ms, then {limits.call_backoff:g} times as long"
     tries = f"at most {gate.attempts}, after {wait}; a pass after a failure is FLAKY"
-    yield "attempts", tries if gate.attempts > 1 else "one"
+    most = max(gate.attempts, limits.call_attempts)
+    once = f"one; at most {most} after a signal, exit 124 to 128 or trouble with the sandbox"
+    yield "attempts", tries if gate.attempts > 1 else once
     yield "time-out", f"{gate.timeout} s, then it is killed, and has failed"
     yield "report", str(gate.report or "by looking: files in $OUT, else what it prints")
     if box.level is SandboxLevel.NONE:

@@ -1,16 +1,33 @@
-"""A command gate: S1's attempts, each on the same tree, and what the last one's reports say."""
+"""A command gate: its attempts, each on the same tree, and what the last one's reports say."""
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from lockgate.core.model.findings import Finding, Priority
 from lockgate.core.model.gates import CommandGate
 from lockgate.core.model.limits import Limits
-from lockgate.core.model.reports import NOT_STARTED, Bad, Good, NoJudgement, believed
+from lockgate.core.model.reports import (
+    FAILING,
+    NOT_STARTED,
+    Bad,
+    Good,
+    NoJudgement,
+    Outcome,
+    ReportRead,
+    Unreadable,
+    believed,
+)
 from lockgate.core.model.results import Broken, Failed, Passed, Proof, SingleGateResult
-from lockgate.core.model.retry import RetryOptions, ToolCall, ToolResult
+from lockgate.core.model.retry import (
+    RetryOptions,
+    ToolCall,
+    ToolResult,
+    may_change,
+    narrowed,
+)
 from lockgate.core.model.task import AgentPhase
 from lockgate.errors import SandboxRetryExhaustedError
 from lockgate.ports import Attempt, Cut, GateRun, GateRuns
@@ -41,8 +58,13 @@ class Tries(Struct):
             self.gates.read(self.made[-1], self.gate.report)  # what the last one left goes
         attempt = self.gates.attempt(self.gate, self.run, self.patience.cancelled)
         self.made.append(attempt)
-        over = attempt.cut in {Cut.DEADLINE, Cut.CANCELLED}
+        over = attempt.cut in {Cut.DEADLINE, Cut.CANCELLED} or self._is_settled(attempt)
         return ToolResult(attempt.exit_code, attempt.out, timed_out=over)
+
+    def _is_settled(self, attempt: Attempt) -> bool:
+        """The same command would fail in the same way, and nobody asks for another try."""
+        asked = len(self.made) < self.gate.attempts
+        return not asked and attempt.cut is None and not may_change(attempt.exit_code)
 
 
 def judge_command(
@@ -51,16 +73,24 @@ def judge_command(
     run: GateRun,
     limits: Limits,
     patience: Patience,
+    flaky: Callable[[], frozenset[str]] = frozenset[str],
 ) -> SingleGateResult:
-    return _result(gates, gate, run, all_tries(Tries(gates, gate, run, patience), limits))
+    """`flaky` gives the tests that pass and fail on base by themselves."""
+    tries = Tries(gates, gate, run, patience)
+    all_tries(tries, limits)
+    return _result(tries, flaky)
 
 
 def all_tries(
     tries: Tries, limits: Limits, phase: AgentPhase = AgentPhase.VERIFY
 ) -> tuple[Attempt, ...]:
-    """S1's protocol to its end: the last attempt is the one that counts."""
+    """S1's protocol to its end: the last attempt is the one that counts.
+
+    A gate's failure is tried again only where that can change something, or as often as it asks.
+    """
     gate, run = tries.gate, tries.run
-    options = RetryOptions(gate.attempts, limits.call_base_delay_ms, limits.call_backoff)
+    most = max(gate.attempts, limits.call_attempts)
+    options = RetryOptions(most, limits.call_base_delay_ms, limits.call_backoff)
     call = ToolCall(f"{run.commit}:{gate.name}", (gate.command,))
     with suppress(SandboxRetryExhaustedError):  # what the last attempt says is the gate's result
         call_with_retry(Blocking(tries.attempt, tries.patience.delay), call, phase, options)
@@ -76,11 +106,9 @@ def unjudged(last: Attempt) -> str | None:
     return None
 
 
-def _result(
-    gates: GateRuns, gate: CommandGate, run: GateRun, made: Sequence[Attempt]
-) -> SingleGateResult:
-    last = made[-1]
-    read = gates.read(last, gate.report)
+def _result(tries: Tries, flaky: Callable[[], frozenset[str]]) -> SingleGateResult:
+    gate, made, last = tries.gate, tries.made, tries.made[-1]
+    read = tries.gates.read(last, gate.report)
     if last.cut is Cut.DEADLINE:
         return Failed(gate.name, (_finding(last.why, last),))
     broken = unjudged(last)
@@ -88,12 +116,40 @@ def _result(
         return Broken(gate.name, broken)
     match believed(last.exit_code, read, expected_some=False):
         case Good(tests_passed, findings):
-            proof = _proof(gate, run, last, tests_passed)
+            proof = _proof(gate, tries.run, last, tests_passed)
             return Passed(gate.name, proof, (*findings, *_flaky(made)))
         case Bad(why, findings):
-            return Failed(gate.name, findings or (_finding(f"`{gate.command}`: {why}", last),))
+            return _passed_again(tries, read, flaky) or Failed(
+                gate.name, findings or (_finding(f"`{gate.command}`: {why}", last),)
+            )
         case NoJudgement(why):
             return Broken(gate.name, why)
+
+
+def _passed_again(
+    tries: Tries, first: ReportRead | Unreadable, flaky: Callable[[], frozenset[str]]
+) -> Passed | None:
+    """Where base's own runs show that every failed test is flaky, those alone run once more."""
+    if isinstance(first, Unreadable) or not first.complete or not first.tests:
+        return None
+    failed = frozenset(it.id for it in first.tests if it.outcome in FAILING)
+    if not failed or not failed <= flaky():
+        return None
+    gate = tries.gate
+    again = replace(gate, command=narrowed(gate.command, failed))
+    attempt = tries.gates.attempt(again, tries.run, tries.patience.cancelled)
+    read = tries.gates.read(attempt, gate.report)
+    belief = believed(attempt.exit_code, read, expected_some=True)
+    if attempt.cut is not None or not isinstance(belief, Good):
+        return None
+    again_passed = frozenset(belief.tests_passed or ())
+    if not failed <= again_passed:
+        return None
+    passed = (it.id for it in first.tests if it.outcome is Outcome.PASSED or it.id in failed)
+    proof = _proof(gate, tries.run, attempt, tuple(passed))
+    names = ", ".join(sorted(failed))
+    told = f"FLAKY, on base too: passed only when they ran once more: {names}"
+    return Passed(gate.name, proof, (Finding(Priority.P2_MINOR, told),))
 
 
 def _proof(

@@ -17,6 +17,7 @@ from lockgate.core.differential.plan import (
     Sides,
     TestRules,
     Which,
+    disagreeing,
     files_of,
     passed_in,
     planned,
@@ -44,7 +45,7 @@ from lockgate.core.model.results import Broken, Proof, SingleGateResult
 from lockgate.errors import Unavailable
 from lockgate.ports import Attempt, Chance, Cut, GateRun, GateRuns, Workspaces
 from lockgate.ports.differential import Blend, Measurements, TestSources, Trees
-from lockgate.services.gates.runner import Evaluation
+from lockgate.services.gates.runner import FLAKY, Evaluation, measured_as
 
 # Both sides of a change as the differential gate sees them: their files, tests and harness.
 
@@ -283,6 +284,9 @@ class DifferentialJudge(Struct, frozen=True, kw_only=True):
         kept = to_keep(made[Which.BASE].run, made[Which.AGAIN].run)
         if kept:
             self.measurements.keep(key, *kept)
+        apart = disagreeing(made[Which.BASE].run, made[Which.AGAIN].run)
+        if apart:
+            self.measurements.keep((*key, FLAKY), *apart)
         return made
 
     def _key(self, bench: Bench) -> tuple[str, ...]:
@@ -290,13 +294,8 @@ class DifferentialJudge(Struct, frozen=True, kw_only=True):
         it, base = bench.it, bench.compared.base
         rules = it.candidate.rules
         start = rules.base_commit if rules and rules.base_commit != base else ""
-        return (
-            it.project.id,
-            self.workspaces.tree(it.project, base),
-            it.candidate.config_hash,
-            bench.gate.command,
-            start,
-        )
+        tree = self.workspaces.tree(it.project, base)
+        return measured_as(it, tree, bench.gate.command, start)
 
 
 def _verdict(bench: Bench, made: Mapping[Which, Measured]) -> Verdict:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from threading import Lock
 
@@ -88,6 +89,14 @@ class Evaluation(Struct, frozen=True, kw_only=True):
 
     def place_in(self, home: Path, what: str) -> Path:
         return home / "runs" / self.candidate.name / f"{self.facts.iteration}-{what}"
+
+
+FLAKY = "flaky"  # added to such a key for runs of base that disagree
+
+
+def measured_as(it: Evaluation, tree: str, command: str, start: str = "") -> tuple[str, ...]:
+    """By which key base's own runs of a command are kept; `tree` is base's."""
+    return (it.project.id, tree, it.candidate.config_hash, command, start)
 
 
 def evaluation_of(
@@ -178,6 +187,8 @@ class GateRunner(Struct, frozen=True, kw_only=True):
     conditions: Conditions
     delay: Callable[[float], object]
     differential: Callable[[Evaluation, DifferentialGate, Cancelled], SingleGateResult]
+    flaky: Callable[[Evaluation, CommandGate], frozenset[str]] = lambda _it, _gate: frozenset()
+    """The tests of a gate's command that pass and fail on base by themselves, as far as known."""
     wrapping: Wrapping | None = None  # None: what gates run is not compared with base's
     kept: dict[Path, bytes] | None = None  # what stays for the next, and how it looked
     secrets: Secrets | None = None  # whose values its results do not show
@@ -252,7 +263,8 @@ class GateRunner(Struct, frozen=True, kw_only=True):
         with self._alone(gate):
             try:
                 run = clean.run(gate.name)
-                result = judge_command(self.gates, gate, run, limits, patience)
+                flaky = partial(self.flaky, clean.it, gate)
+                result = judge_command(self.gates, gate, run, limits, patience, flaky)
                 return _with_bases_wrapper(clean, gate, result, patience)
             except Unavailable as error:
                 return Broken(gate.name, str(error))
