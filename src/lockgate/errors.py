@@ -66,6 +66,10 @@ class TurnDeclined(Refused):
     """A request that moves no task was not carried out: the task is not where it makes sense."""
 
 
+class WordsWaiting(Refused):
+    """An agent wants to hand in, and a human has said something that it has not heard yet."""
+
+
 class Untrusted(Refused):
     """A repository asks for more than the sandbox gives, and no human has said yes to that."""
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from lockgate.core.model.task import Cause, Status
+from lockgate.core.model.task import Cause, Status, TaskId
 from tests.e2e.orchestra import COMPLETE, CONFIG, REVIEWER, Orchestra, hands_off, worker, writes
 
 S = Status
@@ -121,3 +121,78 @@ def test_a_login_shell_of_an_agent_finds_the_lockgate_command(make) -> None:
     it.up()
 
     it.until_status(id, S.CLARIFICATION)
+
+
+# --- a word to a working agent --------------------------------------------------------------------
+
+WAITS = '{ shell = "while [ ! -e ~/go ]; do sleep 0.1; done" }'
+
+
+def go(it: Orchestra, id: TaskId) -> None:
+    (it.home / "homes" / id / "go").touch()
+
+
+def at_work(it: Orchestra) -> TaskId:
+    id = it.create("work")
+    it.up()
+    it.until(lambda: it.starts(id) == 1)
+    return id
+
+
+def test_a_word_is_heard_when_the_agent_hands_in_and_the_work_is_judged_after_that(make) -> None:
+    it = make(worker(WAITS, *GOOD, COMPLETE) + REVIEWER)
+    id = at_work(it)
+
+    said = it.lockgate("say", id, "Use the good word.")
+    shown = it.lockgate("say", id)
+    go(it, id)
+
+    assert said.returncode == 0, said.stderr
+    assert "1. Use the good word." in shown.stdout
+    it.until_status(id, S.REVIEWING)
+    worker_session = it.app.store.sessions(id)[0].id
+    peeked = it.lockgate("task", "peek", id, "--session", worker_session).stdout
+    assert "A human who follows your work says:\nUse the good word.\n" in peeked
+    assert it.types(id).count("words.heard") == 1
+    assert it.task(id).words == ()
+    assert "no word waits" in it.lockgate("say", id).stdout
+
+
+def test_a_word_to_an_agent_that_only_stops_is_heard_in_the_same_conversation(make) -> None:
+    it = make(worker(*GOOD, when="Use the good word.") + worker(WAITS, hands_off("bad")) + REVIEWER)
+    id = at_work(it)
+
+    it.lockgate("say", id, "Use the good word.")
+    go(it, id)
+
+    task = it.until_status(id, S.REVIEWING)
+    assert (task.crash_count, task.failed_attempts) == (0, 0)
+    first, second, *_ = it.app.store.sessions(id)
+    assert first.native == second.native
+
+
+def test_a_word_that_cannot_wait_interrupts_the_agent_and_counts_nothing(make) -> None:
+    it = make(worker(*GOOD, when="Use the good word.") + worker("{ hang = true }") + REVIEWER)
+    id = at_work(it)
+
+    said = it.lockgate("say", id, "--now", "Use the good word.")
+
+    assert said.returncode == 0, said.stderr
+    assert "is interrupted" in said.stdout
+    task = it.until_status(id, S.REVIEWING)
+    assert (task.crash_count, task.failed_attempts) == (0, 0)
+    assert it.starts(id) == 2
+
+
+def test_an_agent_at_work_is_told_what_a_human_changed_of_its_task(make, tmp_path) -> None:
+    it = make(worker(*GOOD, when="Say it well") + worker(WAITS, hands_off("bad")) + REVIEWER)
+    id = at_work(it)
+    (tmp_path / "new.md").write_text("Say it well\n\nUse the good word.\n", encoding="utf-8")
+
+    edited = it.lockgate("task", "edit", id, "--file", str(tmp_path / "new.md"))
+    go(it, id)
+
+    assert edited.returncode == 0, edited.stderr
+    task = it.until_status(id, S.REVIEWING)
+    assert (task.goal, task.summary) == ("Say it well", "Say it well")
+    assert "## Context\n\nUse the good word.\n" in (it.app.store.body(id) or "")

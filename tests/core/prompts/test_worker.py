@@ -12,6 +12,7 @@ from lockgate.core.model.task import (
     Role,
     Status,
     Task,
+    Word,
     Working,
 )
 from lockgate.core.prompts.reviewer import first_words
@@ -331,3 +332,31 @@ def test_an_agent_that_goes_on_after_it_stopped_is_told_that_it_stopped() -> Non
 @pytest.mark.parametrize("status", [S.STUCK, S.CLARIFICATION])
 def test_last_words_are_for_who_works_on_the_task(status) -> None:
     assert "All done!" not in _prompt(status, last_words="All done!")
+
+
+# --- a word of a human ----------------------------------------------------------------------------
+
+WORDS = (Word(5, "Use blue.", 0.0), Word(7, "And\na test.", 1.0))
+SAYS = "A human who follows your work says:\nUse blue.\n\nAnd\na test.\n"
+
+
+@pytest.mark.parametrize("resumed", [True, False])
+@pytest.mark.parametrize("status", [S.WORKING, S.CLARIFICATION, S.STUCK])
+def test_a_worker_reads_the_words_that_wait_for_it_however_it_begins(status, resumed) -> None:
+    text = _opening(a_task(status, phase=Working("a", 1), words=WORDS), resumed=resumed)
+
+    assert text.endswith(SAYS)
+    assert text.startswith("A human has a word for you.") == (resumed and status is S.WORKING)
+
+
+def test_an_agent_that_is_asked_to_hand_in_reads_the_words_as_well() -> None:
+    spawn = SpawnAgent(Role.WORKER, 8, asks=True)
+
+    text = first_words(a_task(words=WORDS), spawn, LIMITS, {}, resumed=True)
+
+    assert text.startswith("You stopped")
+    assert text.endswith(SAYS)
+
+
+def test_a_reviewer_reads_no_word_that_is_said_to_the_author() -> None:
+    assert "Use blue." not in _prompt(S.AGENT_REVIEW, Role.REVIEWER, words=WORDS)

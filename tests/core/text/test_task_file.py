@@ -16,6 +16,7 @@ from lockgate.core.text.task_file import (
     merge_sections,
     parse_task_artifacts,
     replace_section,
+    section_text,
     without_old,
 )
 
@@ -313,3 +314,10 @@ def test_a_counter_that_is_no_whole_number_is_refused(value):
 
     assert isinstance(found, BrokenFrontmatter)
     assert "crash_count" in found.why
+
+
+def test_the_text_of_a_section_is_read_without_its_heading() -> None:
+    body = "## Context\n\nSay\nhello.\n\n## Notes\nn\n"
+
+    assert section_text(body, "Context") == "Say\nhello."
+    assert section_text(body, "Handoff") == ""

@@ -118,6 +118,36 @@ def test_an_agent_asks_a_human_and_goes_on_with_the_answer(case, tmp_path) -> No
         assert (it.task.crash_count, it.task.failed_attempts) == (0, 0)
 
 
+WAIT = "while [ ! -e ~/go ]; do sleep 0.1; done"
+
+
+@by_agent
+@pytest.mark.parametrize("now", [False, True], ids=["next turn", "now"])
+def test_an_agent_gets_a_word_while_it_works_and_goes_on_with_it(case, tmp_path, now) -> None:
+    if case.agent == "aider":
+        pytest.skip("needs a shell: aider's model can only edit files")
+    answers = [shell(case, f"touch ~/here; {WAIT}"), *works(case, "hello"), {"text": "Heard."}]
+    with at_work(case, tmp_path, answers) as it:
+        home = it.orchestra.home / "homes" / it.id
+        it.orchestra.until((home / "here").exists, PATIENCE)
+
+        flag = ("--now",) if now else ()
+        said = it.orchestra.lockgate("say", it.id, *flag, "Be kind to marzipan.")
+        (home / "go").touch()
+        assert said.returncode == 0, said.stderr
+        it.settle()
+
+        assert it.task.status is Status.REVIEWING, it.orchestra.story()
+        told = [asked for asked in it.requests() if "Be kind to marzipan." in asked]
+        assert told
+        assert "touch ~/here" in told[0], "the same conversation"
+        assert {session.native for session in it.sessions()} == {it.sessions()[0].native}
+        assert it.types().count("words.heard") == 1
+        assert (it.task.crash_count, it.task.failed_attempts) == (0, 0)
+        sessions = 1 if case.hooks and not now else 2
+        assert len(it.sessions()) == sessions
+
+
 @by_agent
 def test_an_agent_reviews_with_its_own_file_tool(case, tmp_path) -> None:
     with at_work(case, tmp_path, [*works(case, "hello"), *reviews(case)], gates=REVIEW) as it:

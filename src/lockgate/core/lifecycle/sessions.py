@@ -25,6 +25,7 @@ from lockgate.core.lifecycle.transition import (
     stay,
     within_budget,
 )
+from lockgate.core.lifecycle.words import after_hearing, waiting_words
 from lockgate.core.model.agents import USED_UP, End, Ending
 from lockgate.core.model.events import (
     AgentAsked,
@@ -36,6 +37,7 @@ from lockgate.core.model.events import (
     TaskHandedBack,
     TaskTakenOver,
     UsageLimited,
+    WordsHeard,
 )
 from lockgate.core.model.logins import refused_login
 from lockgate.core.model.task import REVIEWS, Cause, Role, Session, Status, Task, Working
@@ -54,8 +56,12 @@ def session_started(
     token_hash: str,
     directory: str | None = None,
     native: str = "",
+    heard: int = 0,
 ) -> Decision | Declined:
-    """The session that was asked for begins; a worker's takes feedback and directive with it."""
+    """The session that was asked for begins; a worker's takes feedback and directive with it.
+
+    `heard` is the number of the last word that its prompt tells.
+    """
     task, worker = seen.task, spawn.role is Role.WORKER
     if worker and spawn.generation != task.generation:
         return Declined("a newer worker has been asked for since", f"lockgate task show {task.id}")
@@ -76,6 +82,7 @@ def session_started(
     )
     if worker and task.status is S.WORKING:
         task = replace(task, phase=Working(session.id, task.iteration), question="")
+    task, told = after_hearing(task, heard)
     if worker:
         task = replace(task, directive="", exhausted=False, step_failures=0)
     started = SessionStarted(
@@ -84,8 +91,9 @@ def session_started(
         round=session.round,
         generation=session.generation,
     )
-    begun = stay(seen, replace(task, dead=False, not_before=0.0))
-    return replace(also(begun, started), session=session)
+    begun = also(stay(seen, replace(task, dead=False, not_before=0.0)), started)
+    hears = (WordsHeard(session.id, told),) if told else ()
+    return replace(also(begun, *hears), session=session)
 
 
 def session_ended(seen: Evidence, end: End = PLAIN) -> Decision | Declined:
@@ -198,6 +206,8 @@ def _after_its_end(seen: Evidence, end: End) -> Decision:
         return stay(seen, replace(_still_asking(seen, end), dead=waiting))
     if session and session.interactive:
         return stay(seen, replace(seen.task, dead=True))
+    if waiting_words(seen.task) and _is_polite(end):
+        return _again(seen, seen.task)
     missing: list[str] = []
     for rule in RULES:
         if rule.source is status and rule.need:
@@ -255,7 +265,8 @@ def _without_artifact(seen: Evidence, end: End, missing: str) -> Decision:
 def _is_polite(end: End) -> bool:
     """Whether the program ended by itself, in good order and with nothing to complain of."""
     well = end.exit.ending is Ending.EXITED and end.exit.code == 0
-    return well and not end.report.failure and not end.report.exhausted
+    troubled = end.report.failure or end.report.exhausted or end.report.limited_until is not None
+    return well and not troubled
 
 
 def _stopped(task: Task, end: End, missing: str) -> str:

@@ -233,6 +233,33 @@ class QuestionAnswered(Struct, frozen=True):
     answer: str
 
 
+class ContextChanged(Struct, frozen=True):
+    """A human changed what the agents must know of the task."""
+
+    context: str
+
+
+class WordSaid(Struct, frozen=True):
+    """A human said something to the task's agent, to be heard at its next turn or at once."""
+
+    text: str
+    at_once: bool
+
+
+class WordChanged(Struct, frozen=True):
+    """A human changed a word before its agent heard it; an empty text took it out."""
+
+    before: str
+    text: str
+
+
+class WordsHeard(Struct, frozen=True):
+    """The agent of this session was told these words."""
+
+    session: str
+    words: tuple[str, ...]
+
+
 class AgentAsked(Struct, frozen=True):
     """An agent stopped without handing in; it is asked once to hand in or to ask a question."""
 
@@ -342,6 +369,10 @@ Event = (
     | AgentAsked
     | QuestionAsked
     | QuestionAnswered
+    | ContextChanged
+    | WordSaid
+    | WordChanged
+    | WordsHeard
     | SessionStarted
     | SessionEnded
     | SessionInterrupted
@@ -390,6 +421,10 @@ TYPES: dict[type[Event], str] = {
     AgentAsked: "agent.asked",
     QuestionAsked: "question.asked",
     QuestionAnswered: "question.answered",
+    ContextChanged: "context.changed",
+    WordSaid: "word.said",
+    WordChanged: "word.changed",
+    WordsHeard: "words.heard",
     SessionStarted: "session.started",
     SessionEnded: "session.ended",
     SessionInterrupted: "session.interrupted",

@@ -18,6 +18,7 @@ from lockgate.core.prompts.worker import (
     left_behind,
     opening,
     review_prompt,
+    with_words,
 )
 from lockgate.core.review.guides import GUIDES, PASSES, Guide
 from lockgate.core.review.synthesis import numbered
@@ -203,7 +204,7 @@ def first_words(
     if spawn.seat:
         return seat_prompt(task, spawn.seat, limits)
     if spawn.asks and resumed:
-        return asks_to_hand_in("TASK.md has no new '## Handoff'")
+        return with_words(task, asks_to_hand_in("TASK.md has no new '## Handoff'"))
     return opening(task, spawn.role, limits, left_behind(checkpoint), resumed=resumed)
 
 

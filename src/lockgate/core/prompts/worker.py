@@ -1,6 +1,6 @@
 """What each agent is told: one text a state, with its own role's instructions and no other's."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import cast
 
 from msgspec import Struct
@@ -8,7 +8,7 @@ from msgspec import Struct
 from lockgate.core.lifecycle.map import last_round, steps_left
 from lockgate.core.model.findings import GateFeedback
 from lockgate.core.model.limits import Limits
-from lockgate.core.model.task import NeedsFixes, Role, Status, Task
+from lockgate.core.model.task import NeedsFixes, Role, Status, Task, Word
 from lockgate.core.text.feedback import fresh_agent_prompt, quoted, same_agent_message
 
 DIFF = "git diff origin/HEAD...HEAD"
@@ -68,11 +68,21 @@ Nobody judges your work before you hand it in. Do one of these now:
 - The work is not done: go on with it, and hand it in when it is."""
 
 
+def spoken(words: Sequence[Word]) -> str:
+    """What a human says to an agent that works, in the order in which it was said."""
+    return "A human who follows your work says:\n" + "\n\n".join(it.text for it in words)
+
+
+def with_words(task: Task, text: str) -> str:
+    return f"{text}\n\n{spoken(task.words)}\n" if task.words else text
+
+
 def opening(task: Task, role: Role, limits: Limits, before: Before, *, resumed: bool) -> str:
     """The first words of a session: news for an agent that is resumed, else the whole story."""
     feedback = _last_feedback(task)
     if role is Role.WORKER and resumed:
-        return _with_directive(task, _news(task, feedback) + _steps(task, limits))
+        told = _with_directive(task, _news(task, feedback) + _steps(task, limits))
+        return with_words(task, told)
     if role is Role.WORKER and feedback and task.status is Status.WORKING:
         told = fresh_agent_prompt(
             task.goal,
@@ -91,7 +101,7 @@ def prompt_for(task: Task, role: Role, limits: Limits) -> str:
     if role is Role.REVIEWER:
         return _with_directive(task, _text(task, role, limits))
     told = _text(task, role, limits) + _steps(task, limits) + _left_off(task)
-    return _with_directive(task, told)
+    return with_words(task, _with_directive(task, told))
 
 
 def worker_prompt(task: Task) -> str:
@@ -208,6 +218,8 @@ def _news(task: Task, feedback: GateFeedback | None) -> str:
         return stuck_prompt(task)
     if task.question:
         return f"You asked a human, who lets you go on. The answer is below.\n\n{_AGAIN}"
+    if task.words:
+        return f"A human has a word for you. The workspace is as you left it.\n\n{_AGAIN}"
     if task.last_words:
         return f"You stopped without handing in. The workspace is as you left it.\n\n{_AGAIN}"
     return f"You were interrupted. The workspace is as you left it: go on.\n\n{_AGAIN}"

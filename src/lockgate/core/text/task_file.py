@@ -236,6 +236,11 @@ def only_sections(body: str, names: Collection[str]) -> str:
     return "\n".join(_rendered(it.title, it.text) for it in sections(body) if it.title in names)
 
 
+def section_text(body: str, title: str) -> str:
+    """What stands under that heading, without empty lines around; empty where it is missing."""
+    return "\n\n".join(it.text.strip() for it in sections(body) if it.title == title)
+
+
 def replace_section(body: str, title: str, text: str) -> str:
     """Make `text` what stands under that heading, once."""
     return _put(body, title, _rendered(title, f"\n{text.rstrip()}\n"))

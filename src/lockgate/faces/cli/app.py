@@ -93,6 +93,7 @@ COMMANDS = {
     "queue": "lockgate.faces.cli.groups:queue",
     "review": "lockgate.faces.cli.agents.signals:review",
     "run": "lockgate.faces.cli.operate.run:run",
+    "say": "lockgate.faces.cli.answer.talk:say",
     "step": "lockgate.faces.cli.agents.step:step",
     "takeover": "lockgate.faces.cli.answer.people:takeover",
     "task": "lockgate.faces.cli.groups:task",
@@ -127,6 +128,7 @@ SAYS = {
     "queue": "The changes that wait to land, and the train that tests them together.",
     "review": "A reviewer's own commands.",
     "run": "Create a task, start it and follow it to its end.",
+    "say": "Say something to a task's agent, which hears it at its next turn.",
     "step": "Take a task through its steps, such as a failing test first, then the code.",
     "takeover": "Sit down at a task yourself: its agent's session, interactive, in its workspace.",
     "task": "Create tasks, look at them, move them along the map.",
@@ -162,7 +164,8 @@ def root(ctx: click.Context, *, as_json: bool) -> None:
 
 # What leaves something for the orchestrator to do.
 ACTING = frozenset(
-    {"answer", "approve", "checkpoint", "handback", "reject", "resume", "review", "takeover"}
+    {"answer", "approve", "checkpoint", "handback", "reject", "resume", "review", "say"}
+    | {"takeover"}
     | {f"task {it}" for it in ("cancel", "complete", "create", "repin", "respawn", "start")}
     | {"task update", "queue approve", "queue hold", "queue drop"}
 )

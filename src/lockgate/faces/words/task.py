@@ -103,6 +103,7 @@ def task_text(view: TaskView, where: str, more: Iterable[tuple[str, str]] = ()) 
         *((("rules", _rules(task.pinned)),) if task.pinned else ()),
         *((("trouble", one_line(view.trouble)),) if view.trouble else ()),
         *((("directive", one_line(task.directive)),) if task.directive else ()),
+        *(("word", f"{n}. {one_line(it.text)}") for n, it in enumerate(task.words, 1)),
         *((("question", one_line(asks(task))),) if asks(task) else ()),
         *((("last words", one_line(task.last_words)),) if task.last_words else ()),
         *(("gate", _judged(it)) for it in view.gates),
@@ -163,6 +164,26 @@ def question_text(task: Task) -> str:
     return "\n".join((f"{task.id} asks:", *asked, answer))
 
 
+def words_text(task: Task) -> str:
+    """The words that its agent has yet to hear, each with its place in the queue."""
+    if not task.words:
+        return f"no word waits for the agent of {task.id}"
+    lines = [f"{n}. {one_line(it.text)}  ({_when(it.said)})" for n, it in enumerate(task.words, 1)]
+    return "\n".join((f"the agent of {task.id} has yet to hear:", *lines, _hearing(task)))
+
+
+def said_text(task: Task, *, at_once: bool) -> str:
+    if at_once:
+        return f"the agent of {task.id} is interrupted and goes on with your word"
+    return f"word {len(task.words)} for the agent of {task.id}; {_hearing(task)}"
+
+
+def _hearing(task: Task) -> str:
+    if task.status is Status.WORKING and not task.dead:
+        return "it is heard when the agent next stops, or hands in"
+    return f"no agent works on it now ({task.status}); the next one hears it as it begins"
+
+
 def why_text(seen: Why) -> str:
     task, next = seen.task, seen.advice
     lines = [f"{task.id} is {_standing(task)}."]
@@ -217,6 +238,10 @@ _STORIES = {
     "agent.crashed": "{reason} (time {crash_count} in this status)",
     "question.asked": "its question: {question}",
     "question.answered": "a human answers: {answer}",
+    "context.changed": "a human changed its Context",
+    "word.said": "a human says to its agent: {text}",
+    "word.changed": "a human changed a word for its agent to: {text}",
+    "words.heard": "its agent has heard the words of its human",
     "agent.asked": "its agent stopped without handing in; it is asked to hand in or to ask",
     "GateEvaluationStarted": "handed on; gates judge iteration {iteration} on a clean checkout",
     "change.mended": "its commits are made again as one by Lockgate: {why}",

@@ -131,7 +131,9 @@ class Spawner(Struct, frozen=True, kw_only=True):
         self.sessions.note(start)
         if known is None:
             token = self.sessions.token(id) or start.token
-            place = Place(str(desk.directory), native or start.launch.native)
+            heard = 0 if spawn.interactive or not task.words else task.words[-1].number
+            heard = heard if spawn.role is Role.WORKER else 0
+            place = Place(str(desk.directory), native or start.launch.native, heard)
             self.attendance.session_started(task.id, spawn, token, place)
         self.sessions.start(start)
         return 0.0

@@ -96,6 +96,12 @@ class Witness(Struct, frozen=True, kw_only=True):
         )
         return Look(evidence, body, merged, self._tampered(task, canonical), hide)
 
+    def can_resume(self, id: TaskId) -> bool:
+        """Whether the program of the task's agent can take a conversation up again."""
+        task = self.store.load(id)
+        settings = self.configuration.settings_for(task, self.store.project(task.project))
+        return self.harnesses.can_resume(task.agent, settings)
+
     def hide(self, task: Task) -> Hide:
         """What takes the values of secrets out of what agents and gates wrote."""
         return hiding(

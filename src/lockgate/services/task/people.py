@@ -5,10 +5,11 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from lockgate.core.lifecycle import approvals
+from lockgate.core.lifecycle import approvals, records
 from lockgate.core.lifecycle.decision import Decision, Declined, Evidence
 from lockgate.core.lifecycle.moves import Move
 from lockgate.core.lifecycle.records import repinned
+from lockgate.core.lifecycle.words import edited
 from lockgate.core.model.escalation import EscalationGuard, escalation_guard
 from lockgate.core.model.findings import Finding
 from lockgate.core.model.task import Status, Task, TaskId
@@ -18,6 +19,7 @@ from lockgate.core.text.task_file import (
     frontmatter,
     merge_sections,
     replace_section,
+    section_text,
 )
 from lockgate.errors import Refused
 from lockgate.ports import (
@@ -30,8 +32,9 @@ from lockgate.ports import (
     candidate_of,
 )
 from lockgate.services.task.callers import HUMAN, Caller, must_be_human
-from lockgate.services.task.coordinator import Coordinator
+from lockgate.services.task.coordinator import Coordinator, refused
 from lockgate.services.task.sessions import Attendance
+from lockgate.services.task.tasks import accept
 
 
 class Approvals(Struct, frozen=True):
@@ -90,6 +93,41 @@ class People(Struct, frozen=True):
                 fix=f"lockgate task show {id}",
             )
         return self.attendance.coordinator.move(id, Move(Status.WORKING, "answered", text), caller)
+
+    def say(self, id: TaskId, text: str, caller: Caller, *, at_once: bool = False) -> Task:
+        must_be_human(caller, f"nothing was said to the agent of task {id}")
+        return self.attendance.say(id, text, caller, at_once=at_once)
+
+    def change_word(self, id: TaskId, place: int, text: str, caller: Caller) -> Task:
+        """Another text for a word that its agent has yet to hear; an empty one takes it out."""
+        must_be_human(caller, f"the words for the agent of task {id} stay as they are")
+        return self.attendance.change_word(id, place, text, caller)
+
+    def description(self, id: TaskId) -> tuple[str, str]:
+        """The goal and the Context of a task, as `edit` takes them."""
+        canonical = self.files.read(id)
+        body = canonical.body if isinstance(canonical, Readable) else self.store.body(id) or ""
+        return self.store.load(id).goal, section_text(body, "Context")
+
+    def edit(self, id: TaskId, goal: str, context: str, caller: Caller) -> Task:
+        """Another goal or Context; what cannot be taken changes nothing."""
+        what = f"task {id} was not edited"
+        must_be_human(caller, what)
+        accept(records.check_summary(goal), what)
+        accept(records.check_context(context), what)
+        _, before = self.description(id)
+        coordinator = self.attendance.coordinator
+
+        def decide(seen: Evidence) -> Decision | Declined:
+            return edited(seen, goal, before, context)
+
+        look = coordinator.witness.look(id, caller)
+        answer = decide(look.evidence)
+        if not isinstance(answer, Decision):
+            raise refused(id, answer, what)
+        body = replace_section(look.body or "", "Context", context)
+        self.files.write(id, frontmatter(look.evidence.task), body)
+        return coordinator.turn(id, decide, caller, what)
 
     def take_over(self, id: TaskId, caller: Caller) -> Task:
         must_be_human(caller, f"task {id} was not taken over")

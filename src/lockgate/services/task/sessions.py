@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lockgate.core.lifecycle import sessions
+from lockgate.core.lifecycle import sessions, words
 from lockgate.core.lifecycle.decision import Decision, Declined, Evidence, SpawnAgent
 from lockgate.core.model.agents import End
 from lockgate.core.model.task import Actor, Role, Session, SessionId, Task, TaskId
@@ -16,10 +16,14 @@ from lockgate.services.task.coordinator import Coordinator
 
 
 class Place(Struct, frozen=True):
-    """Where a session works, and by which id its program resumes."""
+    """Where a session works, by which id its program resumes, and what its prompt tells.
+
+    `heard` is the number of the last word of a human that is in the prompt.
+    """
 
     directory: str | None = None
     native: str = ""
+    heard: int = 0
 
 
 NOWHERE = Place()
@@ -64,7 +68,9 @@ class Attendance(Struct, frozen=True):
         token_hash = hashed(token)
 
         def decide(seen: Evidence) -> Decision | Declined:
-            return sessions.session_started(seen, spawn, token_hash, place.directory, place.native)
+            return sessions.session_started(
+                seen, spawn, token_hash, place.directory, place.native, place.heard
+            )
 
         return self.coordinator.turn(id, decide, what=f"no session of task {id} was started")
 
@@ -83,6 +89,22 @@ class Attendance(Struct, frozen=True):
         what = f"the agent of task {id} was not asked to hand in"
         return self.coordinator.turn(
             id, lambda seen: sessions.asked_to_hand_in(seen, said), caller, what
+        )
+
+    def say(self, id: TaskId, text: str, caller: Caller, *, at_once: bool) -> Task:
+        """Queue a human's word for the agent; at once, its session ends and goes on with it."""
+        resumes = at_once and self.coordinator.witness.can_resume(id)
+        return self.coordinator.turn(
+            id,
+            lambda seen: words.said(seen, text, at_once=at_once, resumes=resumes),
+            caller,
+            f"nothing was said to the agent of task {id}",
+        )
+
+    def change_word(self, id: TaskId, place: int, text: str, caller: Caller) -> Task:
+        what = f"the words for the agent of task {id} stay as they are"
+        return self.coordinator.turn(
+            id, lambda seen: words.word_changed(seen, place, text), caller, what
         )
 
     def respawn(self, id: TaskId, directive: str, caller: Caller) -> Task:

@@ -6,10 +6,11 @@ from msgspec.structs import replace
 from lockgate.core.lifecycle.decision import Decision, Evidence
 from lockgate.core.lifecycle.moves import Move, Work, move
 from lockgate.core.lifecycle.reviews import handed_in
+from lockgate.core.lifecycle.words import heard, waiting_words
 from lockgate.core.model.task import Actor, Checkpoint, Session, Status, Task, TaskId
 from lockgate.core.model.values import as_facts
-from lockgate.core.prompts.worker import left_behind
-from lockgate.errors import LockgateError
+from lockgate.core.prompts.worker import left_behind, spoken
+from lockgate.errors import LockgateError, WordsWaiting
 from lockgate.ports import Change, Clock, Store, TaskFiles, Workspaces
 from lockgate.services.task.callers import Caller
 from lockgate.services.task.coordinator import LOCKGATE, Coordinator, refused
@@ -37,6 +38,7 @@ class Signals(Struct, frozen=True, kw_only=True):
         """The validated move. A worker's done signal takes its work along, as it is now."""
         if asked.target is not Status.AGENT_REVIEW or caller.actor is not Actor.WORKER:
             return self.coordinator.move(id, asked, caller)
+        self.hear(id, caller)
         seen = self.coordinator.witness.look(id, caller).evidence
         answer = move(seen, asked)
         if not isinstance(answer, Decision):
@@ -45,6 +47,17 @@ class Signals(Struct, frozen=True, kw_only=True):
         noted = self._checkpoint(seen, said or Said(), change, caller.session)
         work = Work(noted, change.commit, change.patch, change.size, change.mended)
         return self.coordinator.move(id, Move(asked.target, asked.reason, work=work), caller)
+
+    def hear(self, id: TaskId, caller: Caller) -> None:
+        """Raise WordsWaiting with what humans said since the agent last listened: told once."""
+        words = waiting_words(self.store.load(id))
+        if not words:
+            return
+        upto = words[-1].number
+        what = f"task {id} was not moved"
+        self.coordinator.turn(id, lambda seen: heard(seen, upto), caller, what)
+        fix = "do what it asks for, then hand in again"
+        raise WordsWaiting(what, why=spoken(words), fix=fix)
 
     def review(self, id: TaskId, text: str, caller: Caller) -> Task:
         """What a reviewer hands in, whole or not at all."""

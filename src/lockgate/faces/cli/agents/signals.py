@@ -10,7 +10,7 @@ import click
 from lockgate.core.lifecycle.moves import Move
 from lockgate.core.model.task import Status, TaskId
 from lockgate.core.prompts.worker import asks_to_hand_in
-from lockgate.errors import LockgateError, Refused, TransitionRefused, TurnDeclined
+from lockgate.errors import LockgateError, Refused, TransitionRefused, TurnDeclined, WordsWaiting
 from lockgate.faces.cli.output import app, echo, json_option, named, show, terminal
 from lockgate.services.task.signals import FINAL, INCREMENTAL, Said
 from lockgate.services.task.views import task_facts
@@ -120,6 +120,11 @@ def checkpoint(
         return
     try:
         task = it.signals.move(id, Move(Status.AGENT_REVIEW), it.caller, said)
+    except WordsWaiting as words:
+        if not hook:
+            raise
+        _block(f"{words.why}\n\n{words.fix}")
+        return
     except (TransitionRefused, TurnDeclined) as refusal:
         if not hook:
             raise
@@ -137,7 +142,12 @@ def _hold_up(id: TaskId, refusal: LockgateError, said: Said) -> None:
     except TurnDeclined:
         return
     it.signals.checkpoint(id, it.caller, Said(type=INCREMENTAL))
-    echo(json.dumps({"decision": "block", "reason": asks_to_hand_in(refusal.why)}))
+    _block(asks_to_hand_in(refusal.why))
+
+
+def _block(reason: str) -> None:
+    """The answer by which a Stop hook lets its agent go on."""
+    echo(json.dumps({"decision": "block", "reason": reason}))
 
 
 def _hook() -> dict[str, object]:

@@ -6,7 +6,7 @@ from lockgate.bootstrap import App
 from lockgate.core.model.task import Status, Task
 from lockgate.core.text.steering import told_of, unseen
 from lockgate.faces.cli.look.follow import follow
-from lockgate.faces.cli.operate.tasks import AGENT_HELP, agent_here, read_context
+from lockgate.faces.cli.operate.tasks import AGENT_HELP, FILE, agent_here, described
 from lockgate.faces.cli.output import app, echo, here, json_option, note_idle, show, wake
 from lockgate.faces.words import task as words
 from lockgate.services.task.tasks import NewTask
@@ -52,7 +52,8 @@ def _to_land(it: App, task: Task) -> list[str]:
 
 
 @click.command()
-@click.argument("summary")
+@click.argument("summary", required=False)
+@FILE
 @click.option("--agent", help=AGENT_HELP)
 @click.option("--context", metavar="FILE|-", help="What the agent must know; - reads stdin.")
 @click.option("--branch", help="Default: made of the summary.")
@@ -60,7 +61,8 @@ def _to_land(it: App, task: Task) -> list[str]:
 @json_option
 def run(
     *,
-    summary: str,
+    summary: str | None,
+    file: str | None,
     agent: str | None,
     context: str | None,
     branch: str | None,
@@ -68,6 +70,8 @@ def run(
     as_json: bool,
 ) -> None:
     """Create a task, start it and follow it to its end.
+
+    Without a SUMMARY your editor opens for the whole description, as for a commit message.
 
     Exits 0 when the task is done: its change has landed. Where landing is manual ([merge] mode),
     the last step is yours: then it exits 0 when every gate has passed, and says how to let it land.
@@ -78,10 +82,11 @@ def run(
     project = it.projects.here(here())
     ready = it.readiness
     note_idle(ready.check(project, agent))
+    goal, told = described(summary, file, context)
     asked = NewTask(
-        branch=branch or ready.branch_for(project, summary),
-        summary=summary,
-        context=read_context(context),
+        branch=branch or ready.branch_for(project, goal),
+        summary=goal,
+        context=told,
         agent=agent_here(agent),
     )
     task = it.tasks.create(project, asked, it.caller)

@@ -12,18 +12,24 @@ from lockgate.core.model.agents import names_a_file
 from lockgate.core.model.task import Status
 from lockgate.errors import Refused
 from lockgate.faces.cli.choices import StatusChoice
-from lockgate.faces.cli.output import app, here, json_option, named, show, show_moved
+from lockgate.faces.cli.output import app, here, json_option, named, show, show_moved, terminal
 from lockgate.services.task.tasks import NewTask
 from lockgate.services.task.views import task_facts
 
 MOST_BYTES = 4 * MAX_CONTEXT + 4  # of a text that is longer than allowed, in any alphabet
 AGENT_HELP = "Which agent works on it: a name, or a file like ./agent.sh; default: the project's."
 ID = click.argument("name", metavar="[ID]", required=False)
+FILE = click.option(
+    "--file",
+    metavar="FILE|-",
+    help="The description: its first line says what the task is, unless SUMMARY does; - is stdin.",
+)
 
 
 @click.command()
 @click.argument("branch")
-@click.argument("summary")
+@click.argument("summary", required=False)
+@FILE
 @click.option("--agent", help=AGENT_HELP)
 @click.option("--priority", default=3, show_default=True, help="1 is first, 5 is last.")
 @click.option("--depends-on", "depends_on", multiple=True, metavar="ID", help="Wait for this task.")
@@ -33,7 +39,8 @@ ID = click.argument("name", metavar="[ID]", required=False)
 def create(
     *,
     branch: str,
-    summary: str,
+    summary: str | None,
+    file: str | None,
     agent: str | None,
     priority: int,
     depends_on: tuple[str, ...],
@@ -41,12 +48,16 @@ def create(
     no_start: bool,
     as_json: bool,
 ) -> None:
-    """Create a task for BRANCH and print its id."""
+    """Create a task for BRANCH and print its id.
+
+    Without a SUMMARY your editor opens for the whole description, as for a commit message.
+    """
     it = app()
+    goal, told = described(summary, file, context)
     asked = NewTask(
         branch=branch,
-        summary=summary,
-        context=read_context(context),
+        summary=goal,
+        context=told,
         agent=agent_here(agent),
         priority=priority,
         depends_on=depends_on,
@@ -140,16 +151,59 @@ def agent_here(agent: str | None) -> str | None:
     return str(here() / Path(agent).expanduser())
 
 
-def read_context(source: str | None) -> str:
+# A long description: from a file, from standard input, or from the user's editor.
+
+NOT_CREATED = "the task was not created"
+CUT = "<!-- Nothing below this line is read. -->"
+HOW = "The first line says what the task is. Below it: what its agent must know."
+
+
+def described(summary: str | None, file: str | None, context: str | None) -> tuple[str, str]:
+    """The goal and the Context of a task that is to be made."""
+    if file is not None and context is not None:
+        raise click.UsageError("--file and --context both say what the agent must know; name one")
+    if summary is not None:
+        return summary, read_context(file if file is not None else context)
+    if file is not None:
+        return split(read_context(file))
+    if not _at_terminal():
+        raise click.UsageError("say what the task is: SUMMARY, or --file FILE")
+    goal, more = split(written("", HOW, NOT_CREATED))
+    return goal, "\n\n".join(it for it in (more, read_context(context)) if it)
+
+
+def split(text: str) -> tuple[str, str]:
+    """The first line with something in it, and what is below it."""
+    goal, _, more = text.strip().partition("\n")
+    return goal.strip(), more.strip()
+
+
+def written(text: str, how: str, what: str) -> str:
+    """What the user makes of a text in $VISUAL or $EDITOR; Refused where nothing is left."""
+    if not _at_terminal():
+        why, fix = "this is no terminal to open an editor in", "name a file: --file FILE (or -)"
+        raise Refused(what, why=why, fix=fix)
+    made = click.edit(f"{text}\n\n{CUT}\n<!-- {how} -->\n", extension=".md", require_save=False)
+    found = (made or "").partition(CUT)[0].strip()
+    if not found:
+        raise Refused(what, why="the text is empty", fix="write it, or name a file: --file FILE")
+    return found
+
+
+def _at_terminal() -> bool:
+    return not terminal() and sys.stdin.isatty() and sys.stdout.isatty()
+
+
+def read_context(source: str | None, what: str = NOT_CREATED) -> str:
     if source is None:
         return ""
     try:
         raw = _bytes(source)
         return raw.decode(errors="strict" if len(raw) < MOST_BYTES else "replace")
     except OSError as error:
-        raise _unread(source, error.strerror or str(error)) from error
+        raise _unread(what, source, error.strerror or str(error)) from error
     except UnicodeDecodeError as error:
-        raise _unread(source, f"byte {error.start} is not UTF-8") from error
+        raise _unread(what, source, f"byte {error.start} is not UTF-8") from error
 
 
 def _bytes(source: str) -> bytes:
@@ -162,9 +216,9 @@ def _bytes(source: str) -> bytes:
     return sys.stdin.buffer.read(MOST_BYTES)
 
 
-def _unread(source: str, why: str) -> Refused:
+def _unread(what: str, source: str, why: str) -> Refused:
     return Refused(
-        "the task was not created",
-        why=f"the context could not be read from {source}: {why}",
+        what,
+        why=f"the text could not be read from {source}: {why}",
         fix="name a readable text file, or - for stdin",
     )
