@@ -18,7 +18,7 @@ def editor(shell, text: str) -> str:
 
 
 def given(shell) -> str:
-    return (shell.repo.parent / "given").read_text(encoding="utf-8")
+    return str((shell.repo.parent / "given").read_text(encoding="utf-8"))
 
 
 def test_words_are_queued_shown_edited_and_taken_out(shell):
