@@ -35,7 +35,7 @@ TOOLS = (
 TOLD = (
     "fix-login   gate tests failed",
     "test_nobody_is_sent_to_another_site: AssertionError: 'https://evil.example' != '/home'",
-    "add-export  its agent crashed",
+    "add-export  the agent stopped without handing in",
     "tidy-names  gate differential waits for a human: 1 tests that pass on base are not kept",
     "deleted: test_names.Slug::test_capitals_become_small",
     "tidy-names  a human said no: keep the test: a capital must become small",

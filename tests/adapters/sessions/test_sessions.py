@@ -849,7 +849,7 @@ def test_a_signal_reaches_the_orchestrator_with_the_sessions_token(stage) -> Non
 def test_what_a_session_may_not_ask_for_is_not_passed_on(stage) -> None:
     heard, output = heard_by_an_orchestrator(
         stage,
-        "lockgate approve it; echo $?; lockgate; lockgate task delete; lockgate --json task why",
+        "lockgate approve it; echo $?; lockgate; lockgate task delete; lockgate --json task list",
     )
 
     assert heard == []
