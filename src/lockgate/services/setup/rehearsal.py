@@ -135,7 +135,9 @@ class Rehearsal(Struct, frozen=True, kw_only=True):
             self.say(f"{name}, with {chosen[-1][0]} broken: it must turn red")
             plants = " && ".join(planted(*it) for it in chosen)
             result, _ = self._run(text, name, before=f"{plants} && ")
-            tried = replace(tried, broke=chosen[0][0], noticed=isinstance(result, Failed))
+            more = f" and {len(chosen) - 1} more" if len(chosen) > 1 else ""
+            broke = f"{chosen[0][0]}{more}"
+            tried = replace(tried, broke=broke, noticed=isinstance(result, Failed))
             if tried.noticed or number >= len(worth):
                 break
         return tried
