@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from lockgate.core.model.task import Cause, Status
-from tests.e2e.agents.test_agents import LIMITED, REFUSED
+from tests.e2e.agents.test_agents import CASES, LIMITED, REFUSED
 from tests.e2e.agents.whole import Whole, at_work, by_agent
 
 pytestmark = [pytest.mark.agents, pytest.mark.usefixtures("no_way_out")]
@@ -61,6 +61,23 @@ def test_a_limit_parks_the_task_and_counts_nothing(case, tmp_path) -> None:
         assert len(it.sessions()) == 1
         assert "usage.limited" in it.orchestra.lockgate("task", "log", it.id).stdout
         assert it.orchestra.left_over() == []
+
+
+@pytest.mark.parametrize("case", [it for it in CASES if it.agent in {"claude", "codex"}], ids=str)
+def test_the_first_of_three_tasks_that_hits_a_limit_parks_them_all(case, tmp_path) -> None:
+    with at_work(case, tmp_path, [LIMITED], wall=3 * WALL_SECONDS) as it:
+        _wait(it)
+        others = [it.orchestra.create(name, context="Say hello.") for name in ("two", "three")]
+        it.orchestra.wake()
+        time.sleep(3)
+
+        told = it.orchestra.lockgate("status").stdout
+        assert f"{case.agent}: limited until " in told, told
+        assert "3 tasks wait" in told
+        store = it.orchestra.app.store
+        assert [store.sessions(id) for id in others] == [(), ()]
+        tasks = [it.task, *(it.orchestra.task(id) for id in others)]
+        assert [(task.crash_count, task.failed_attempts) for task in tasks] == [(0, 0)] * 3
 
 
 @by_agent

@@ -142,6 +142,7 @@ def status_text(pid: int | None, seen: Overview, troubles: Mapping[str, Trouble]
     lines += [
         f"  {it.id} ({it.role}, {agent_text(it.agent)}, {_when(it.started)})" for it in seen.alive
     ]
+    lines += [_limited_text(*it) for it in seen.limited]
     lines += [f"cannot go on: {lane}: {one_line(it.why)}" for lane, it in troubles.items()]
     waiting = len(seen.humans) + len(seen.lanes) + len(seen.untrusted)
     lines.append(f"needs a human: {waiting or 'nothing'}")
@@ -149,6 +150,12 @@ def status_text(pid: int | None, seen: Overview, troubles: Mapping[str, Trouble]
     lines += [f"  {MARKS[task.status]} {task.id}: {one_line(why)}" for task, why in seen.humans]
     lines += [f"  ! {lane}: {one_line(why)}" for lane, why in seen.lanes]
     return "\n".join(lines)
+
+
+def _limited_text(agent: str, until: float, waiting: int) -> str:
+    clock = datetime.fromtimestamp(until).astimezone().strftime("%H:%M")
+    tasks = "1 task waits" if waiting == 1 else f"{waiting} tasks wait"
+    return f"{one_line(agent)}: limited until {clock}, {tasks}"
 
 
 def untrusted_lines(found: Iterable[tuple[Project, str]]) -> list[str]:

@@ -31,7 +31,7 @@ from lockgate.ports import (
     Workspaces,
     candidate_of,
 )
-from lockgate.services.task.logins import Logins
+from lockgate.services.task.logins import Logins, usage_limits
 from lockgate.services.task.sessions import Attendance, Place
 from lockgate.services.task.tasks import must_be_enclosed
 
@@ -144,6 +144,9 @@ class Spawner(Struct, frozen=True, kw_only=True):
             return 0.0
         if now < task.not_before:
             return task.not_before
+        limited = usage_limits(self.store, now).get(_agent(task, spawn), 0.0)
+        if limited:
+            return limited
         taken = spawn.role is Role.WORKER and task.taken_over
         leaving = now < task.updated + GOODBYE and self._older(task, spawn)
         if taken or leaving or not self._has_slot(task):

@@ -1,6 +1,6 @@
 """Starts the tasks that wait, the urgent first, once what they depend on is done."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from msgspec import Struct, field
 
@@ -10,8 +10,10 @@ from lockgate.core.model.task import ProjectId, Status, Task, TaskId
 from lockgate.errors import LockgateError
 from lockgate.ports import Clock, Configuration, Store, TaskFilter
 from lockgate.services.task.coordinator import LOCKGATE, Coordinator
+from lockgate.services.task.logins import usage_limits
 
 BATCH = 1000
+NO_LIMITS: Mapping[str, float] = {}
 AGAIN_AFTER = 30.0  # seconds before a task that could not be started is tried again
 AT_WORK = frozenset({Status.WORKING, Status.AGENT_REVIEW})
 
@@ -50,9 +52,10 @@ class Starter(Struct, frozen=True, kw_only=True):
         order: TaskDAG[TaskId] | Cycle[TaskId] | UnknownNode[TaskId] = TaskDAG[TaskId].of(after)
         if not isinstance(order, TaskDAG):
             return
+        limited = usage_limits(self.store, self.clock.now()) if pending else NO_LIMITS
         for id in order.ready(()):
             task = by_id[id]
-            rests = self.clock.now() < self._refused.get(id, 0.0)
+            rests = task.agent in limited or self.clock.now() < self._refused.get(id, 0.0)
             if not rests and not self.blockers(task):
                 yield task
 

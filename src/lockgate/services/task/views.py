@@ -32,6 +32,7 @@ from lockgate.errors import LockgateError
 from lockgate.ports import GateRecord, PendingEffect, Project, Store, TaskFiles, TaskFilter
 from lockgate.services.task.callers import HUMAN
 from lockgate.services.task.evidence import Witness, behind
+from lockgate.services.task.logins import usage_limits
 from lockgate.services.task.trust import wanted
 
 PAGE = 50
@@ -99,6 +100,7 @@ class Overview(Struct, frozen=True, kw_only=True):
     humans: tuple[tuple[Task, str], ...]
     untrusted: tuple[tuple[Project, str], ...] = ()
     lanes: tuple[tuple[str, str], ...] = ()
+    limited: tuple[tuple[str, float, int], ...] = ()  # agents, until when, and how many tasks wait
 
 
 NEEDS_HUMAN = frozenset(
@@ -184,7 +186,18 @@ class Views(Struct, frozen=True):
                 for lane, it in troubles.items()
                 if it.needs_human and it.task not in tasks
             ),
+            limited=tuple(self._limited()),
         )
+
+    def _limited(self) -> Iterator[tuple[str, float, int]]:
+        """The agents whose usage limit is reached; a task waits where no session of it runs."""
+        limits = usage_limits(self.store, self.witness.clock.now())
+        if not limits:
+            return
+        working = {it.task for it in self.store.sessions_alive()}
+        tasks = [it for it in self._all(BUSY | {Status.PENDING}) if it.id not in working]
+        for agent, until in limits.items():
+            yield agent, until, sum(1 for it in tasks if it.agent == agent)
 
     def untrusted(self, ids: Iterable[ProjectId]) -> tuple[tuple[Project, str], ...]:
         """Those in which something was refused because no human agrees to what they ask for."""
