@@ -30,6 +30,19 @@ def test_whoever_comes_next_knows_the_conversation_of_the_one_before(stage) -> N
     assert stage.harnesses.jobs[-1].native == "n1"
 
 
+def test_who_sits_down_opens_the_agents_session_and_nothing_is_said_in_it(stage) -> None:
+    id = stage.world.create()
+    stage.turn()
+    stage.app.people.say(id, "Use blue.", stage.app.caller)
+
+    stage.app.attendance.take_over(id, stage.app.caller)
+    stage.turn()
+
+    job = stage.harnesses.jobs[-1]
+    assert (job.interactive, job.prompt) == (True, "")
+    assert [it.text for it in stage.world.task(id).words] == ["Use blue."]
+
+
 def test_a_session_gets_no_more_time_than_it_may_have_at_most(stage) -> None:
     spawner = replace(stage.spawner, wall_seconds=20.0)
     stage.loop.hands = replace(stage.loop.hands, spawner=spawner)

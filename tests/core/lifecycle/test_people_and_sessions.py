@@ -222,3 +222,31 @@ def test_a_task_that_nobody_took_over_is_not_handed_back() -> None:
 
     assert refusal.why == "nobody has taken it over"
     assert refusal.fix == f"lockgate takeover {a_task().id}"
+
+
+# --- sitting down ---------------------------------------------------------------------------------
+
+
+def test_a_task_that_is_taken_over_says_since_when() -> None:
+    task = a_task()
+
+    mine = taken(taken_over(evidence(task, "", Actor.HUMAN))).task
+
+    assert mine.taken_at == evidence(task).now
+
+
+def test_a_humans_own_session_leaves_what_was_meant_for_the_agent() -> None:
+    task = a_task(directive="Use blue.", question="Red or blue?", taken_over=True)
+    sits = SpawnAgent(Role.WORKER, task.generation, interactive=True)
+
+    begun = taken(session_started(evidence(task), sits, "0" * 64))
+
+    assert (begun.task.directive, begun.task.question) == ("Use blue.", "Red or blue?")
+
+
+def test_a_task_that_is_handed_back_without_a_handoff_is_refused_with_the_command_for_it() -> None:
+    task = a_task(taken_over=True)
+
+    refusal = refused(handed_back(evidence(task, "", Actor.HUMAN)))
+
+    assert refusal.fix == f"say what you did: lockgate handback {task.id} -m TEXT"

@@ -323,6 +323,7 @@ def test_a_human_takes_over_leaves_comes_back_and_hands_back(seated):
     again = seated.program("takeover", id)
     piped = seated.program("task", "attach", id)
     peeked = seated.program("task", "peek", id)
+    board = seated.program("task", "list")
     (seated.home / "workspaces" / id / "hello.txt").write_text("hello\n", encoding="utf-8")
     back = seated.program("handback", id, "-m", "wrote it myself")
 
@@ -331,7 +332,11 @@ def test_a_human_takes_over_leaves_comes_back_and_hands_back(seated):
     assert "this is no terminal" in again.why
     assert "this is no terminal" in piped.why
     assert "is interactive" in peeked.out
-    assert (back.code, back.out) == (0, f"{id} is agent-review\n"), back
+    assert "[yours since 20" in board.out
+    assert back.code == 0, back
+    assert "judged like the work of an agent" in back.out
+    assert f"lockgate task show {id}" in back.out
+    assert f"lockgate handback {id} -m".encode() in seat.seen
     until(seated, id, Status.REVIEWING)
     assert "+hello" in seated.program("diff", id).out
 

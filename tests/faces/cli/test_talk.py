@@ -4,9 +4,10 @@ import pytest
 
 from lockgate.core.model.task import Status
 from tests.faces.cli.test_agents import Seat
+from tests.faces.shell import Shell
 
 
-def editor(shell, text: str) -> str:
+def editor(shell: Shell, text: str) -> str:
     """A program that writes this text above what it is given."""
     place = shell.repo.parent / "editor"
     place.write_text(
@@ -17,8 +18,8 @@ def editor(shell, text: str) -> str:
     return str(place)
 
 
-def given(shell) -> str:
-    return str((shell.repo.parent / "given").read_text(encoding="utf-8"))
+def given(shell: Shell) -> str:
+    return (shell.repo.parent / "given").read_text(encoding="utf-8")
 
 
 def test_words_are_queued_shown_edited_and_taken_out(shell):

@@ -11,7 +11,7 @@ from lockgate.core.lifecycle.decision import (
     SpawnAgent,
     wants_fresh,
 )
-from lockgate.core.lifecycle.map import OWNERS, RULES, Rule, unheard, unmet
+from lockgate.core.lifecycle.map import OWNERS, RULES, Rule, handoff, unheard, unmet
 from lockgate.core.lifecycle.moves import Move, move, take, with_a_worker
 from lockgate.core.lifecycle.reviews import has_spoken, left_without_verdict, wanted_again
 from lockgate.core.lifecycle.transition import (
@@ -81,10 +81,10 @@ def session_started(
         asked=spawn.asks,
     )
     if worker and task.status is S.WORKING:
-        task = replace(task, phase=Working(session.id, task.iteration), question="")
+        task = replace(task, phase=Working(session.id, task.iteration))
     task, told = after_hearing(task, heard)
     if worker:
-        task = replace(task, directive="", exhausted=False, step_failures=0)
+        task = replace(_told(task, spawn), exhausted=False, step_failures=0)
     started = SessionStarted(
         session=session.id,
         role=session.role,
@@ -94,6 +94,14 @@ def session_started(
     begun = also(stay(seen, replace(task, dead=False, not_before=0.0)), started)
     hears = (WordsHeard(session.id, told),) if told else ()
     return replace(also(begun, *hears), session=session)
+
+
+def _told(task: Task, spawn: SpawnAgent) -> Task:
+    """The task once its worker has read the prompt; a human's own session is told nothing."""
+    if spawn.interactive:
+        return task
+    open_question = "" if task.status is S.WORKING else task.question
+    return replace(task, directive="", question=open_question)
 
 
 def session_ended(seen: Evidence, end: End = PLAIN) -> Decision | Declined:
@@ -159,7 +167,8 @@ def taken_over(seen: Evidence) -> Decision | Declined:
     if task.taken_over:
         fix = f"lockgate task attach {task.id}, or: lockgate handback {task.id}"
         return Declined("a human has taken it over already", fix)
-    mine = replace(task, taken_over=True, generation=generation, not_before=0.0, escalated="")
+    mine = replace(task, taken_over=True, taken_at=seen.now, generation=generation)
+    mine = replace(mine, not_before=0.0, escalated="")
     asked = SpawnAgent(Role.WORKER, generation, interactive=True)
     return also(stay(seen, mine, EndSessions(task.rev), asked), TaskTakenOver())
 
@@ -170,9 +179,11 @@ def handed_back(seen: Evidence) -> Decision | Refusal | Declined:
     if not task.taken_over:
         return Declined("nobody has taken it over", f"lockgate takeover {task.id}")
     decision = move(seen, Move(S.AGENT_REVIEW, "handed back by a human"))
+    if isinstance(decision, Refusal) and handoff(seen):
+        return replace(decision, fix=f"say what you did: lockgate handback {task.id} -m TEXT")
     if not isinstance(decision, Decision):
         return decision
-    given = replace(decision.task, taken_over=False)
+    given = replace(decision.task, taken_over=False, taken_at=0.0)
     effects = (EndSessions(task.rev), *decision.effects)
     return also(replace(decision, task=given, effects=effects), TaskHandedBack())
 

@@ -171,6 +171,23 @@ def question_text(task: Task) -> str:
     return "\n".join((f"{task.id} asks:", *asked, answer))
 
 
+def yours_text(task: Task) -> str:
+    """What a human who takes a task over must know to leave it, and to give it back."""
+    return f"""\
+{task.id} is yours: {one_line(task.goal)}
+Its agent's own session opens in its workspace. Nothing is said to the agent before you do.
+  leave, and let it run:  Ctrl-b d
+  come back:              lockgate task attach {task.id}
+  give it back:           lockgate handback {task.id} -m "what was done\""""
+
+
+def handed_back_text(task: Task) -> str:
+    return f"""\
+{task.id} is {task.status}: what lies in its workspace is judged like the work of an agent.
+  follow it:  lockgate task show {task.id}
+Where a gate fails, its agent goes on with what the gate found. Take it over again at any time."""
+
+
 def words_text(task: Task) -> str:
     """The words that its agent has yet to hear, each with its place in the queue."""
     if not task.words:
@@ -327,6 +344,7 @@ def _board_cells(task: Task, trouble: str | None) -> tuple[str, ...]:
     mark = DEAD if task.dead else MARKS[task.status]
     note = f"  [broken: {one_line(trouble)}]" if trouble else ""
     note += f"  [gate {one_line(_waiting(task))} waits for a human]" if _waiting(task) else ""
+    note += f"  [yours since {_when(task.taken_at)}]" if task.taken_over else ""
     note += f"  [asks: {one_line(asks(task))[:GIST]}]" if asks(task) else ""
     note += f"  [needs a human: {_attention(task)}]" if _attention(task) else ""
     note += "".join(f"  [{it}]" for it in (queued(task), large_change(task)) if it)

@@ -131,9 +131,7 @@ class Spawner(Struct, frozen=True, kw_only=True):
         self.sessions.note(start)
         if known is None:
             token = self.sessions.token(id) or start.token
-            heard = 0 if spawn.interactive or not task.words else task.words[-1].number
-            heard = heard if spawn.role is Role.WORKER else 0
-            place = Place(str(desk.directory), native or start.launch.native, heard)
+            place = Place(str(desk.directory), native or start.launch.native, _told(task, spawn))
             self.attendance.session_started(task.id, spawn, token, place)
         self.sessions.start(start)
         return 0.0
@@ -216,6 +214,8 @@ class Spawner(Struct, frozen=True, kw_only=True):
         )
 
     def _prompt(self, task: Task, spawn: SpawnAgent, settings: Settings, *, resumed: bool) -> str:
+        if spawn.interactive:
+            return ""  # a human sits down, and says what is to be said
         limits = task.pinned.limits if task.pinned else settings.limits
         left = self.files.last_checkpoint(task.id) or {}
         return first_words(task, spawn, limits, left, resumed=resumed)
@@ -254,6 +254,12 @@ class Spawner(Struct, frozen=True, kw_only=True):
         minutes = task.pinned.budget.minutes if task.pinned else 0
         left = max(LEAST, minutes * 60 - task.seconds) if minutes else NO_LIMIT
         return min(left, self.wall_seconds)
+
+
+def _told(task: Task, spawn: SpawnAgent) -> int:
+    """The number of the last word of a human that the prompt tells; 0 where it tells none."""
+    silent = spawn.interactive or spawn.role is Role.REVIEWER or not task.words
+    return 0 if silent else task.words[-1].number
 
 
 def _agent(task: Task, spawn: SpawnAgent) -> str:

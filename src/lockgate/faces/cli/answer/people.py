@@ -107,7 +107,8 @@ def handback(*, name: str, message: str, as_json: bool) -> None:
     one. The session you sat at ends.
     """
     it = app()
-    show_moved(it, it.people.hand_back(named(it, name), it.caller, message), as_json=as_json)
+    task = it.people.hand_back(named(it, name), it.caller, message)
+    show(task_facts(task), words.handed_back_text(task), as_json=as_json)
 
 
 @click.command()
@@ -127,7 +128,7 @@ def takeover(*, name: str) -> None:
     must_be_at_terminal(f"run it in one: lockgate takeover {id}")
     task = it.people.take_over(id, it.caller)
     wake()
-    echo(f"{id} is yours; its session starts", err=True)
+    echo(words.yours_text(task), err=True)
     sit_at(_command(it, task))
 
 
