@@ -19,7 +19,7 @@ from lockgate.faces.cli.output import (
 )
 from lockgate.faces.cli.setup.progress import progress
 from lockgate.faces.words import setup
-from lockgate.services.setup.init import Wanted
+from lockgate.services.setup.init import Initialised, Wanted
 
 FORMULAS = ("plain", "solo", "code-review", "security-audit", "quick-review", "none")
 
@@ -70,8 +70,7 @@ def init(
     if schema:
         click.echo(json.dumps(config_schema(), indent=2))
         return
-    it = app()
-    project = it.projects.here(here())
+    project = (it := app()).projects.here(here())
     wanted = Wanted(
         formula=formula or "",
         agent=agent,
@@ -80,7 +79,7 @@ def init(
         test=test,
         setup=prepare,
         yes=yes,
-        choose=_choose if sys.stdin.isatty() and sys.stderr.isatty() and not as_json else None,
+        choose=None if as_json or not _at_a_terminal() else _choose,
     )
     site = it.initialiser.site(project, wanted, it.caller)
     proposed = it.initialiser.propose(project, wanted, site)
@@ -92,8 +91,16 @@ def init(
     with progress() as line:
         work = rehearsed(it, project, (wanted, site, proposed), baseline, line.say)
         made = interruptible(line.listening(work))
+    _tell(made, as_json=as_json)
+
+
+def _tell(made: Initialised, *, as_json: bool) -> None:
     note_idle(made.settings)
     show(setup.initialised_facts(made), setup.initialised_text(made), as_json=as_json)
+
+
+def _at_a_terminal() -> bool:
+    return sys.stdin.isatty() and sys.stderr.isatty()
 
 
 def _choose(choices: tuple[Seen, ...]) -> str:
