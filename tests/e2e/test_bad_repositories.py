@@ -48,7 +48,7 @@ def test_tests_that_write_into_the_source_tree(tmp_path: Path) -> None:
 
     assert last(shell) == READY
     assert shell.git("status", "--short") == ""
-    assert shell.program("gate", "run").code == 0
+    assert shell.program("gate", "run", "--base", "main").code == 0
 
 
 def test_tests_that_take_too_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -95,7 +95,7 @@ def test_a_clone_that_is_not_whole(tmp_path: Path, how: str) -> None:
         shell.git("config", key, value)
 
     assert last(shell) == READY
-    assert shell.program("gate", "run").code == 0
+    assert shell.program("gate", "run", "--base", "main").code == 0
 
 
 def test_windows_line_ends(tmp_path: Path) -> None:

@@ -38,7 +38,6 @@ from lockgate.core.model.events import (
     payload,
     type_of,
 )
-from lockgate.core.model.gates import ATTEMPTS
 from lockgate.core.model.limits import Limits
 from lockgate.core.model.task import Actor, AgentPhase, Budget, Cause, Role, Status
 from lockgate.core.prompts.worker import Before, opening, prompt_for
@@ -294,7 +293,7 @@ def test_a_wanted_failure_gets_one_attempt() -> None:
     step = Step(name="red", phase=AgentPhase.VERIFY, command="false", expect=Expect.FAIL)
 
     assert as_gate(step, Limits()).attempts == 1
-    assert as_gate(replace(step, expect=Expect.PASS), Limits()).attempts == ATTEMPTS
+    assert as_gate(replace(step, expect=Expect.PASS), Limits()).attempts == Limits().call_attempts
 
 
 # --- handing on ---------------------------------------------------------------------------------

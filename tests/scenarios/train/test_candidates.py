@@ -30,7 +30,7 @@ def a_test(*gates: CommandGate | HumanGate) -> queue.Tested:
 
 
 def command(name: str, place: Placement = BOTH) -> CommandGate:
-    return CommandGate(name=name, place=place, command=name)
+    return CommandGate(name=name, place=place, command=name, attempts=3)
 
 
 @pytest.fixture

@@ -121,7 +121,7 @@ SAYS = {
     "doctor": "Say what is there, what each missing part costs and how to install it.",
     "gate": "Look at the gates that judge every change, and run them on what you have committed.",
     "handback": "Give a task back that you took over: your work is judged like any other.",
-    "init": "Write .lockgate/config.toml from what the repository shows, and commit that one file.",
+    "init": "Find out how this repository is tested, try that, and commit .lockgate/config.toml.",
     "open": (
         "Open a task's change in your editor ($VISUAL or $EDITOR): a copy of the whole checkout."
     ),

@@ -46,7 +46,10 @@ TASK_SAYS = {
     "why": "Say why a task is where it is, and what would move it.",
     "create": "Create a task for BRANCH and print its id.",
     "update": "Move a task along the map, or change its summary.",
-    "edit": "Change what a task is for and what its agent must know, in your editor.",
+    "edit": (
+        "Change what a task is for and what its agent must know, in your editor ($VISUAL or "
+        "$EDITOR)."
+    ),
     "complete": "Hand the work on: the same as update --status agent-review.",
     "cancel": "Give a task up.",
     "delete": "Take a task off the board.",
