@@ -134,9 +134,9 @@ class Rehearsal(Struct, frozen=True, kw_only=True):
                 break
             self.say(f"{name}, with {chosen[-1][0]} broken: it must turn red")
             plants = " && ".join(planted(*it) for it in chosen)
-            result, _ = self._run(text, name, before=f"{plants} && ")
-            more = f" and {len(chosen) - 1} more" if len(chosen) > 1 else ""
-            broke = f"{chosen[0][0]}{more}"
+            result = self._run(text, name, before=f"{plants} && ")[0]
+            (first, _), *others = chosen
+            broke = f"{first} and {len(others)} more" if others else first
             tried = replace(tried, broke=broke, noticed=isinstance(result, Failed))
             if tried.noticed or number >= len(worth):
                 break
