@@ -49,12 +49,12 @@ def _contenders(where: Path, count: int) -> dict[str, Work]:
     middle = _id(count // 2)
     for after in (None, middle):
         _mirror(app, app.store.page(which, after, PAGE).tasks)
-        board = app.views.board(which, after)
+        board = app.views.board(project.id, after=after)
         troubles = [row.task.id for row in board.rows if row.trouble]
         assert len(board.rows) == PAGE and not troubles, troubles  # noqa: PT018, S101
     return {
-        BOARD: clocked(lambda: app.views.board(which)),
-        MIDDLE: clocked(lambda: app.views.board(which, middle)),
+        BOARD: clocked(lambda: app.views.board(project.id)),
+        MIDDLE: clocked(lambda: app.views.board(project.id, after=middle)),
         STORE: clocked(lambda: app.store.page(which, None, PAGE)),
     }
 
