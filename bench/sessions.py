@@ -137,8 +137,9 @@ def _agent(app: App, id: SessionId) -> int:
 def _commands(where: Path) -> list[Measure]:
     """In a home with some tasks and an orchestrator that has nothing else to do."""
     app, project = make_home(where)
-    asked = NewTask(branch="waits", summary="Waits", auto_start=False)
-    tasks = [app.tasks.create(project, asked, HUMAN) for _ in range(TASKS)]
+    names = [f"waits-{it}" for it in range(TASKS)]
+    asked = [NewTask(branch=it, summary="Waits", auto_start=False) for it in names]
+    tasks = [app.tasks.create(project, it, HUMAN) for it in asked]
     for status in (Status.WORKING, Status.STUCK):  # started, as a task is that an agent calls for
         task = move(app, tasks[0].id, status)
     with _orchestrator(where, app, 0):
