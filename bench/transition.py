@@ -49,9 +49,10 @@ PEERS = {"bench.peer_langgraph": Faster(6), "bench.peer_dbos": Faster(12)}
 class Walker:
     """A task that a human moves to and fro, which asks for no artifact."""
 
-    def __init__(self, app: App, project: Project) -> None:
+    def __init__(self, app: App, project: Project, number: int = 0) -> None:
         self.app = app
-        self.task = move(app, add_task(app, project).id, Status.WORKING)
+        made = add_task(app, project, f"Task number {number}")
+        self.task = move(app, made.id, Status.WORKING)
 
     def transition(self) -> None:
         self.task = move(self.app, self.task.id, self._target())
@@ -124,7 +125,7 @@ def profile(where: Path) -> None:
 def _ours(where: Path) -> dict[str, Work]:
     """Each part has its own task, all in one home."""
     app, project = make_home(where)
-    whole, commit, mirror, decide = (Walker(app, project) for _ in range(4))
+    whole, commit, mirror, decide = (Walker(app, project, it) for it in range(4))
     return {
         WHOLE: clocked(whole.transition),
         COMMIT: commit.commit,
