@@ -43,7 +43,7 @@ def say(
     it = app()
     id = named(it, name)
     what = f"nothing was said to the agent of task {id}"
-    told = read_context(file, what) if file is not None else text
+    told = read_context(file, what, "text") if file is not None else text
     if place is not None or drop is not None:
         changed = told if drop is None else ""
         if changed is None:
@@ -82,6 +82,6 @@ def edit(*, name: str, file: str | None, as_json: bool) -> None:
     must_be_human(it.caller, what)
     goal, context = it.people.description(id)
     old = f"{goal}\n\n{context}".rstrip()
-    text = written(old, HOW, what) if file is None else read_context(file, what)
+    text = written(old, HOW, what) if file is None else read_context(file, what, "text")
     task = it.people.edit(id, *split(text), it.caller)
     show(task_facts(task), f"{task.id} is edited: {words.one_line(task.goal)}", as_json=as_json)

@@ -13,7 +13,6 @@ from lockgate.core.model.task import Actor, Role, Status, Task, TaskId
 from lockgate.core.text.task_file import shown_to
 from lockgate.faces.cli.choices import StatusChoice
 from lockgate.faces.cli.output import app, here, json_option, named, show
-from lockgate.faces.words import queue
 from lockgate.faces.words import task as words
 from lockgate.services.task.views import (
     PAGE,
@@ -86,6 +85,8 @@ def show_task(*, name: str | None, as_json: bool) -> None:
     if it.caller.actor is Actor.REVIEWER:
         _show_little(view.task, as_json=as_json)
         return
+    from lockgate.faces.words import queue
+
     where = it.views.place(view.task.id)
     forecast = _forecast(it, view.task)
     facts = {

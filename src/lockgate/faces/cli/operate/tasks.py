@@ -194,16 +194,18 @@ def _at_terminal() -> bool:
     return not terminal() and sys.stdin.isatty() and sys.stdout.isatty()
 
 
-def read_context(source: str | None, what: str = NOT_CREATED) -> str:
+def read_context(source: str | None, what: str = NOT_CREATED, name: str = "context") -> str:
+    """The text of a file or of stdin, empty where none is named; `name` says what it is for."""
     if source is None:
         return ""
     try:
         raw = _bytes(source)
         return raw.decode(errors="strict" if len(raw) < MOST_BYTES else "replace")
     except OSError as error:
-        raise _unread(what, source, error.strerror or str(error)) from error
+        raise _unread(what, f"{name} could not be read from {source}: {error.strerror}") from error
     except UnicodeDecodeError as error:
-        raise _unread(what, source, f"byte {error.start} is not UTF-8") from error
+        why = f"{name} could not be read from {source}: byte {error.start} is not UTF-8"
+        raise _unread(what, why) from error
 
 
 def _bytes(source: str) -> bytes:
@@ -216,9 +218,5 @@ def _bytes(source: str) -> bytes:
     return sys.stdin.buffer.read(MOST_BYTES)
 
 
-def _unread(what: str, source: str, why: str) -> Refused:
-    return Refused(
-        what,
-        why=f"the text could not be read from {source}: {why}",
-        fix="name a readable text file, or - for stdin",
-    )
+def _unread(what: str, why: str) -> Refused:
+    return Refused(what, why=f"the {why}", fix="name a readable text file, or - for stdin")
