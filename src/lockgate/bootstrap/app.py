@@ -99,10 +99,10 @@ path_outside_of, orchestrator_pid = path_outside, holder
 
 def checkup() -> "Checkup":
     """What `doctor` looks at, also where no database can be opened."""
-    from lockgate.adapters.sandbox import sockets_closed, trouble
+    from lockgate.adapters.sandbox import sockets_closed_by, trouble
     from lockgate.services.setup.doctor import Checkup
 
-    return Checkup(version_of, trouble, sockets_closed)
+    return Checkup(version_of, trouble, sockets_closed_by)
 
 
 class App(Struct, frozen=True, kw_only=True):

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 
+from lockgate.adapters.sandbox import bubblewrap
 from lockgate.adapters.sandbox.launch import scoping
 from lockgate.ports import Attempt, Cut
 from tests.adapters.gatehouse import NEEDS_BUBBLEWRAP, Gatehouse, a_gatehouse
@@ -180,6 +181,28 @@ def test_3_with_the_network_it_still_reaches_no_abstract_socket_of_the_users(hou
 
     assert done.exit_code == 1
     assert "PermissionError" in done.err
+
+
+def test_3_without_landlock_it_has_a_network_of_its_own_without_the_users_abstract_sockets(
+    house, monkeypatch
+) -> None:
+    monkeypatch.setattr(bubblewrap, "scoping", lambda: False)
+    if not bubblewrap.uplink():
+        pytest.skip("only a normal user with pasta and /dev/net/tun has this second way")
+    name = f"lockgate-test-{os.getpid()}"
+    with socket.socket(socket.AF_UNIX) as theirs, socket.create_server(("127.0.0.1", 0)) as served:
+        theirs.bind(f"\0{name}")
+        theirs.listen()
+        script = (
+            f"import socket; socket.create_connection({served.getsockname()!r}, 20)\n"
+            "print('reached the loopback')\n"
+            f"socket.socket(socket.AF_UNIX).connect('\\0{name}')"
+        )
+
+        done = tries(house, script, network=True)
+
+    assert (done.exit_code, done.out) == (1, "reached the loopback\n")
+    assert "ConnectionRefusedError" in done.err
 
 
 @pytest.mark.tmux

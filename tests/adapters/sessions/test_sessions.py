@@ -10,15 +10,17 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
-from lockgate.adapters.sandbox import cgroup, owner, trouble
+from lockgate.adapters.sandbox import bubblewrap, cgroup, owner, trouble
 from lockgate.adapters.sandbox.launch import scoping
 from lockgate.adapters.sessions import sessions
 from lockgate.adapters.sessions.prepare import LOG_BYTES, lay_out
@@ -324,6 +326,103 @@ def test_a_session_reaches_its_own_abstract_sockets_and_its_command_but_none_of_
 
     assert exit.code == 0, output
     assert output.split() == ["PermissionError", "PermissionError", "reached", "reached"]
+
+
+FETCHES = """
+import sys, urllib.request
+print(urllib.request.urlopen(sys.argv[1], timeout=20).read().decode())
+"""
+
+
+@pytest.fixture
+def without_landlock(monkeypatch) -> None:
+    """As on Linux before 6.12, with what is installed there in its place."""
+    monkeypatch.setattr(bubblewrap, "scoping", lambda: False)
+    if not bubblewrap.uplink():
+        pytest.skip("only a normal user with pasta and /dev/net/tun has this second way")
+
+
+@pytest.mark.usefixtures("without_landlock")
+@pytest.mark.parametrize("stage", [ENCLOSED], indirect=True)
+def test_without_landlock_a_session_has_a_network_of_its_own_without_the_users_abstract_sockets(
+    stage, served
+) -> None:
+    """It reaches its command, its own sockets, and a server on this machine's loopback."""
+    with socket.socket(socket.AF_UNIX) as stream, socket.socket(socket.AF_UNIX, DATAGRAM) as one:
+        names = f"stream-{os.getpid()}", f"datagram-{os.getpid()}"
+        stream.bind(f"\0{names[0]}")
+        stream.listen()
+        one.bind(f"\0{names[1]}")
+        reaches = shlex.join((sys.executable, "-I", "-S", "-c", REACHES, *names))
+        fetches = shlex.join((sys.executable, "-I", "-S", "-c", FETCHES, served))
+
+        exit, output = stage.play(f'{reaches} "$LOCKGATE_SOCKET"; {fetches}')
+
+    assert exit.code == 0, output
+    refused = ["ConnectionRefusedError", "ConnectionRefusedError"]
+    assert output.split() == [*refused, "reached", "reached", "served"]
+
+
+@pytest.mark.usefixtures("without_landlock")
+@pytest.mark.parametrize("stage", [ENCLOSED], indirect=True)
+@pytest.mark.parametrize("how", ["it ends", "its runner is killed"])
+def test_what_passes_a_sessions_packets_on_ends_with_it(stage, how) -> None:
+    stage.start("echo works; read word < /workspace/never || sleep 86130")
+    stage.says("works")
+    passing = _pastas_of(stage.runner())
+
+    if how == "it ends":
+        stage.sessions.end(ID, 1.0)
+    else:
+        os.kill(stage.runner(), signal.SIGKILL)
+
+    assert passing
+    eventually(lambda: not any(_name_of(it) for it in passing))
+
+
+@pytest.mark.usefixtures("without_landlock")
+@pytest.mark.parametrize("stage", [ENCLOSED], indirect=True)
+def test_a_session_that_gets_no_network_of_its_own_is_not_started_and_says_so(
+    stage, monkeypatch
+) -> None:
+    monkeypatch.setattr(bubblewrap, "uplink", lambda: ("/bin/false",))
+
+    exit, _ = stage.play("echo started")
+
+    said = (stage.directory() / "stderr.log").read_text()
+    assert exit.code == 125
+    assert "pasta could not connect its sandbox to the network" in said
+    assert "started\n" not in stage.sessions.output(ID)
+
+
+@pytest.fixture
+def served() -> Iterator[str]:
+    class Says(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(b"served")
+
+        def log_message(self, *_: object) -> None:
+            """Nothing."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Says) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/"
+        server.shutdown()
+
+
+def _pastas_of(runner: int) -> list[int]:
+    return [
+        it for it in proc.descendants_of(runner) if _name_of(it).startswith("pas")
+    ]  # pasta, passt.avx2
+
+
+def _name_of(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/comm").read_text()
+    except OSError:
+        return ""
 
 
 # --- limits -------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ import pytest
 
 from lockgate.adapters.credentials import StoredCredentials
 from lockgate.adapters.sandbox import trouble
+from lockgate.adapters.sandbox.bubblewrap import uplink
 from lockgate.adapters.sandbox.launch import scoping
 from lockgate.adapters.system import version_of
 from lockgate.core.model.task import Role, Status
@@ -66,9 +67,12 @@ def test_it_says_what_keeps_sessions_from_the_users_abstract_sockets(shell):
 
     if scoping():
         assert (found["found"], found["costs"]) == ("closed to sessions, by Landlock", "")
+    elif uplink():
+        assert found["found"] == "closed to sessions, by a network of their own (pasta)"
     else:
         assert found["found"] == "open to sessions"
         assert "X11" in found["costs"]
+        assert "apt install passt" in found["fix"]
 
 
 NEEDED = {"git": "nothing works without it", "bwrap": "no agent and no gate runs"}

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from lockgate.adapters.sandbox.attempt import Tried, Try, enclosed
     from lockgate.adapters.sandbox.bubblewrap import Box, Mount, boxed, inside_path, owner
     from lockgate.adapters.sandbox.fingerprint import look
-    from lockgate.adapters.sandbox.probe import sockets_closed, trouble
+    from lockgate.adapters.sandbox.probe import sockets_closed_by, trouble
     from lockgate.adapters.sandbox.process import Boxed, run_boxed
 
 __all__ = [
@@ -25,14 +25,14 @@ __all__ = [
     "look",
     "owner",
     "run_boxed",
-    "sockets_closed",
+    "sockets_closed_by",
     "trouble",
 ]
 
 _HOLDS = {
     "attempt": ("Tried", "Try", "enclosed"),
     "bubblewrap": ("Box", "Mount", "boxed", "inside_path", "owner"),
-    "probe": ("sockets_closed", "trouble"),
+    "probe": ("sockets_closed_by", "trouble"),
     "process": ("Boxed", "run_boxed"),
     "fingerprint": ("look",),
 }

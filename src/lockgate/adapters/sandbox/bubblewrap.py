@@ -10,6 +10,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from lockgate.adapters.run import run
 from lockgate.adapters.sandbox.launch import OPEN, SCOPED, scoping
 from lockgate.adapters.sandbox.process import Boxed
 from lockgate.adapters.sandbox.seccomp import our_program
@@ -24,7 +25,9 @@ from lockgate.adapters.sandbox.toolchain import (
     toolchain,
     within,
 )
-from lockgate.adapters.sandbox.trusted import trusted
+from lockgate.adapters.sandbox.trusted import NotTrusted, trusted
+from lockgate.adapters.sandbox.uplink import OPTIONS, READY_WITHIN
+from lockgate.errors import Unavailable
 
 NOBODY = 65534
 HOME = "/home/agent"
@@ -74,7 +77,9 @@ def boxed(
     limits = (f"--nproc={box.processes}", "--core=0", f"--fsize={FILE_BYTES}")
     direct = (trusted("prlimit"), *limits, bwrap or trusted("bwrap"))
     scoped = SCOPED if box.network and closes_sockets(direct[-1]) else OPEN
-    options = tuple(_options(box, host or host_now()))
+    joined = uplink() if box.network and scoped == OPEN else ()
+    apart = ("net",) if joined or not box.network else ()
+    options = (*(f"--unshare-{it}" for it in apart), *_options(box, host or host_now()))
     inside, filter = (*_dropping_root(), *argv), our_program()
     return Boxed(
         program=_for_runner(direct, scoped, filter),
@@ -83,7 +88,8 @@ def boxed(
         direct=direct,
         before=() if scoped == OPEN else (*_LAUNCHER, scoped, ""),
         filter=filter,
-        separate=_separate(box),
+        separate=(*_separate(), *apart),
+        uplink=joined,
     )
 
 
@@ -110,6 +116,34 @@ def closes_sockets(bwrap: str) -> bool:
     """
     plain = os.geteuid() == 0 or not Path(bwrap).stat().st_mode & stat.S_ISUID
     return plain and scoping()
+
+
+def uplink() -> tuple[str, ...]:
+    """The command that gives a box a network of its own; empty where that cannot be had.
+
+    Asked where Landlock cannot close the user's abstract sockets. A no is asked for again.
+    """
+    try:
+        pasta = str(Path(trusted("pasta")).with_name("pasta"))  # a link, and it does as it is named
+    except NotTrusted:
+        return ()
+    if pasta not in _PASSING and _passes_packets(pasta):
+        _PASSING.add(pasta)
+    dies = (trusted("setpriv"), "--pdeathsig", "KILL", "--")
+    return (*dies, pasta, *OPTIONS) if pasta in _PASSING else ()
+
+
+def _passes_packets(pasta: str) -> bool:
+    """Whether it works for this user, on this kernel, with the network as it is now."""
+    if os.geteuid() == 0:  # as root it gives up what it would need to join a box
+        return False
+    try:
+        return run((pasta, *OPTIONS, "--", "/bin/true"), deadline=READY_WITHIN).code == 0
+    except Unavailable:
+        return False
+
+
+_PASSING: set[str] = set()
 
 
 def _for_runner(direct: tuple[str, ...], scoped: str, filter: bytes) -> tuple[str, ...]:
@@ -160,17 +194,14 @@ def _namespaces(box: Box) -> Iterator[str]:
     else:
         yield from ("--unshare-user", "--disable-userns")
         yield from ("--uid", str(os.geteuid()), "--gid", str(os.getegid()))
-    if not box.network:
-        yield "--unshare-net"
     if not box.terminal:
         yield "--new-session"
 
 
-def _separate(box: Box) -> tuple[str, ...]:
-    """The namespaces that those options give it."""
+def _separate() -> tuple[str, ...]:
+    """The namespaces that those options give it, beside a network."""
     own = ("mnt", "pid", "ipc", "uts")
-    user = () if os.geteuid() == 0 else ("user",)
-    return (*own, *user, *(() if box.network else ("net",)))
+    return own if os.geteuid() == 0 else (*own, "user")
 
 
 def _root_directory(box: Box) -> Iterator[str]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from lockgate.adapters.run import Cut, Finished
-from lockgate.adapters.sandbox.bubblewrap import Box, boxed, closes_sockets, owner
+from lockgate.adapters.sandbox.bubblewrap import Box, boxed, closes_sockets, owner, uplink
 from lockgate.adapters.sandbox.process import run_boxed
 from lockgate.adapters.sandbox.scratch import OVER, Room
 from lockgate.adapters.sandbox.trusted import PACKAGES, NotTrusted, trusted
@@ -45,9 +45,13 @@ def trouble(bwrap: str | None = None) -> str | None:
     return f"bubblewrap does not work here: {said}{_HINT if done.cut is Cut.BOX else ''}"
 
 
-def sockets_closed() -> bool:
-    """Whether an agent, which has our network, is kept from the abstract sockets of its user."""
-    return trouble() is None and closes_sockets(trusted("bwrap"))
+def sockets_closed_by() -> str:
+    """What keeps an agent from the abstract sockets of its user; empty where nothing does."""
+    if trouble() is not None:
+        return ""
+    if closes_sockets(trusted("bwrap")):
+        return "Landlock"
+    return "a network of their own (pasta)" if uplink() else ""
 
 
 def can_overlay(directory: Path) -> bool:

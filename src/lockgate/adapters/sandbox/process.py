@@ -22,6 +22,8 @@ from lockgate.adapters.run import (
     start_piped,
 )
 from lockgate.adapters.sandbox.proof import STREAMS, Proof, asked
+from lockgate.adapters.sandbox.uplink import Uplink
+from lockgate.errors import Unavailable
 
 # What is kept of an output: both its ends, whatever its length.
 
@@ -88,6 +90,7 @@ class Boxed(Struct, frozen=True, kw_only=True):
     before: tuple[str, ...] = ()  # what starts that
     filter: bytes = b""
     separate: tuple[str, ...] = ()  # the namespaces that it must not share with us
+    uplink: tuple[str, ...] = ()  # what gives its own network a way out
     directory: str = "/"  # this and the next are of one that runs bare
     environment: Mapping[str, str] | None = None
 
@@ -146,6 +149,8 @@ class _Running:
         self._pid = 0  # of the same process
         self._over = False
         self._told: FileIO | None = None
+        self._way_out = boxed.uplink
+        self._uplink: Uplink | None = None
         if self._bare:
             where, known = boxed.directory, boxed.environment
             self.child = start_piped(boxed.argv, stdout, (), directory=where, environment=known)
@@ -168,6 +173,8 @@ class _Running:
     def __exit__(self, *_: object) -> None:
         self.end()
         self._selector.close()
+        if self._uplink is not None:
+            self._uplink.close()
         if self._first is not None:
             os.close(self._first)
         for stream in (self.child.stdin, self.child.stdout, self.child.stderr, self._told):
@@ -246,7 +253,19 @@ class _Running:
             if self._warden is not None:
                 self._warden.enters(self.child.pid, first)
             self._pid = first
+            self._join(first)
             self._say(self._proof.word)
+
+    def _join(self, first: int) -> None:
+        if not self._way_out:
+            return
+        self._uplink = Uplink(self._way_out, first)
+        if not self._uplink.works:
+            raise Unavailable(
+                "the command was not run",
+                why="pasta could not connect its sandbox to the network",
+                fix="see what `pasta --config-net -- ip addr` says, or remove the package passt",
+            )
 
     def _say(self, word: bytes) -> None:
         """A pipe always takes so little."""

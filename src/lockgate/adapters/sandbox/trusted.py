@@ -14,6 +14,7 @@ PACKAGES = {
     "setpriv": "util-linux",
     "unshare": "util-linux",
 }
+NOT_NEEDED = {"pasta": "passt"}
 WRITE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
 
@@ -37,7 +38,7 @@ def _trusted_on(program: str, path: str) -> str:
         if fault is None:
             return os.path.realpath(found)
         why = why or f"{found} does not count: {fault}"
-    package = PACKAGES.get(program, program)
+    package = (PACKAGES | NOT_NEEDED).get(program, program)
     raise NotTrusted(
         f"{program} was not run",
         why=why or f"{program} is not on PATH (it is in the package {package})",

@@ -52,12 +52,12 @@ def must_be_trusted(rules: BaseConfiguration, directory: Path) -> None:
 class Checkup(Struct, frozen=True):
     """`version` is None where a program is not there; `trouble` says why a sandbox fails.
 
-    `closes_sockets` says whether a sandbox keeps agents from the user's abstract sockets.
+    `sockets_closed_by` says what keeps agents from the user's abstract sockets, or nothing.
     """
 
     version: Callable[[str], str | None]
     trouble: Callable[[], str | None]
-    closes_sockets: Callable[[], bool]
+    sockets_closed_by: Callable[[], str]
 
     def machine(self, settings: Settings) -> Iterator[Part]:
         yield self._git()
@@ -114,10 +114,13 @@ class Checkup(Struct, frozen=True):
 
     def _sockets(self) -> Part:
         name = "abstract sockets"
-        if self.closes_sockets():
-            return Part(name=name, found="closed to sessions, by Landlock")
+        if by := self.sockets_closed_by():
+            return Part(name=name, found=f"closed to sessions, by {by}")
         costs = "an agent can connect to those of your desktop (X11, the session bus)"
-        fix = "use Linux 6.12 or later with Landlock, or run Lockgate as a user without a desktop"
+        fix = (
+            "install pasta (Debian: apt install passt) and run Lockgate as a normal user, "
+            "or use Linux 6.12 or later with Landlock"
+        )
         return Part(name=name, found="open to sessions", costs=costs, fix=fix)
 
     def _installed(self, agent: str, settings: Settings) -> str:

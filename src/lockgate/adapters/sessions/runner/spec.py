@@ -12,6 +12,7 @@ class Program(TypedDict):
     program: list[str]
     options: list[str]
     separate: list[str]  # the namespaces that it must not share with the runner
+    uplink: list[str]  # what gives its own network a way out; empty where it shares ours
     argv: list[str]
     env: dict[str, str]
     directory: str

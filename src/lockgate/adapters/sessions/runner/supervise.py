@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Collection, Sequence
 
 from lockgate.adapters.sandbox.proof import Proof
+from lockgate.adapters.sandbox.uplink import Uplink
 from lockgate.adapters.sessions.runner import proc
 from lockgate.adapters.sessions.runner.logs import Log
 from lockgate.adapters.sessions.runner.spec import Program, Spec
@@ -41,6 +42,8 @@ class Child:
         self._status, self._left = b"", memoryview((spec["stdin"] or "").encode())
         self._boxed = bool(spec["run"]["program"])
         self._proof = Proof(tuple(spec["run"]["separate"]))
+        self._way_out = spec["run"]["uplink"]
+        self._uplink: Uplink | None = None
         _LIBC.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
         self._handed = Handed(spec["run"])
         try:
@@ -98,6 +101,8 @@ class Child:
 
     def unproved(self) -> str:
         """Why it is no sandbox, though it told how it ended; empty where it is, or told nothing."""
+        if self._uplink is not None and not self._uplink.works:
+            return "the session was not started: pasta could not connect its sandbox to the network"
         told = self._proof.answered or b'"exit-code"' in self._status
         if not self._boxed or not told or self._proof.holds:
             return ""
@@ -117,6 +122,8 @@ class Child:
     def close(self) -> None:
         self._selector.close()
         self._handed.close()
+        if self._uplink is not None:
+            self._uplink.close()
         for stream in (self._process.stdin, self._process.stdout, self._process.stderr):
             if stream is not None:
                 with contextlib.suppress(OSError):
@@ -166,8 +173,19 @@ class Child:
         self._status += chunk
         if not chunk:
             self._selector.unregister(key.fileobj)
-        if known is None and self.first_inside() is not None:
-            self._handed.say(self._proof.word)
+        first = self.first_inside()
+        if known is None and first is not None:
+            self._begin(first)
+
+    def _begin(self, first: int) -> None:
+        """Where the box gets no network, what waits in it is told nothing and ends."""
+        if self._way_out:
+            self._uplink = Uplink(self._way_out, first)
+            if not self._uplink.works:
+                self._selector.unregister(self._handed.heard)
+                self._handed.hang_up()
+                return
+        self._handed.say(self._proof.word)
 
     def _hear(self, key: selectors.SelectorKey) -> None:
         """The program starts, and gets its input, once the box has shown that it is one."""
