@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lockgate.adapters.workspaces.listing import TEXT
+from lockgate.adapters.workspaces.changes import TEXT
 from lockgate.adapters.workspaces.mixed_trees import GitTrees
 from lockgate.core.config.settings import EnvSettings, Settings
 from lockgate.core.differential.plan import Mixed

@@ -13,8 +13,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from lockgate.adapters.train.git import answered, asked, failed, scripted, signed_commit
-from lockgate.adapters.workspaces.authors import user_of
-from lockgate.adapters.workspaces.git import git, told
+from lockgate.adapters.workspaces.git import git, told, user_of
 from lockgate.adapters.workspaces.git_files import write_commit
 from lockgate.adapters.workspaces.repositories import Repositories, writing
 from lockgate.core.config.settings import MergeStrategy

@@ -7,11 +7,10 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from lockgate.adapters.workspaces.changes import fork_of
+from lockgate.adapters.workspaces.changes import blobs_of, fork_of, texts_of
 from lockgate.adapters.workspaces.clones import Order, build, copy_commit
 from lockgate.adapters.workspaces.git import told
 from lockgate.adapters.workspaces.git_files import set_ref
-from lockgate.adapters.workspaces.listing import blobs_of, texts_of
 from lockgate.adapters.workspaces.repositories import repositories_of, rules_of, up_to_date
 from lockgate.errors import Unavailable
 from lockgate.ports import Candidate, Project

@@ -9,14 +9,13 @@ from pathlib import Path
 from msgspec import Struct
 
 from lockgate.adapters.run import Finished
-from lockgate.adapters.workspaces import mending
+from lockgate.adapters.workspaces import object_checks
 from lockgate.adapters.workspaces.clones import OURS, Order
 from lockgate.adapters.workspaces.git import COMMIT, commit_at, git, told, words_of
 from lockgate.adapters.workspaces.git_files import share_shallow
-from lockgate.adapters.workspaces.leaks import leaks_in
-from lockgate.adapters.workspaces.reading import opened, read_clone
+from lockgate.adapters.workspaces.object_checks import leaks_in
+from lockgate.adapters.workspaces.reading import not_taken, opened, read_clone, scratch_for
 from lockgate.adapters.workspaces.repositories import keep, last_change, writing
-from lockgate.adapters.workspaces.scratch import not_taken, scratch_for
 from lockgate.adapters.workspaces.setup import copied_into
 from lockgate.core.model.commits import with_trailers
 from lockgate.core.model.secrets import Secret
@@ -64,7 +63,7 @@ def _carry_over(
         taken: Taken | Unfit = Taken(commit)
         if unread or commit_at(repos.judge, commit) is None:
             share_shallow(repos.base, repos.judge)
-            with _copied(order, out / "pack") as pack, mending.room_for(order) as room:
+            with _copied(order, out / "pack") as pack, object_checks.room_for(order) as room:
                 refused = unread or _refused(room, pack)
                 taken = _looked_at(order, room, pack, Candidate(commit, refused, last, secrets))
         if isinstance(taken, Taken):
@@ -83,8 +82,8 @@ class Candidate(Struct, frozen=True):
 
 def _looked_at(order: Order, room: Path, pack: Path, it: Candidate) -> Taken | Unfit:
     """In a room of its own, of which nothing is kept but what has passed."""
-    faults = mending.faults_in(room, pack) if it.refused else ()
-    if findings := mending.findings_of(room, it.commit, faults):
+    faults = object_checks.faults_in(room, pack) if it.refused else ()
+    if findings := object_checks.findings_of(room, it.commit, faults):
         return Unfit(findings)
     if it.refused and not faults:
         raise not_taken(order, it.refused)
@@ -94,11 +93,11 @@ def _looked_at(order: Order, room: Path, pack: Path, it: Candidate) -> Taken | U
     if not (faults or leaks.history):
         _move_in(order, room)
         return Taken(it.commit)
-    mended = mending.made_again(order, room, it.commit, (*faults, *leaks.history))
+    mended = object_checks.made_again(order, room, it.commit, (*faults, *leaks.history))
     if it.last and _is_same(order, room, it.last, mended.commit):
         return Taken(it.last, mended.why)
     _new_in(order, room, mended.commit)
-    again = _indexed(order.repos.judge, mending.packed(order, room, mended.commit))
+    again = _indexed(order.repos.judge, object_checks.packed(order, room, mended.commit))
     if again.code != 0:
         raise not_taken(order, words_of(again))
     return Taken(mended.commit, mended.why)

@@ -9,7 +9,6 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from lockgate.adapters.workspaces import changes
-from lockgate.adapters.workspaces.authors import user_of
 from lockgate.adapters.workspaces.clones import (
     Order,
     clone_for_review,
@@ -25,6 +24,7 @@ from lockgate.adapters.workspaces.files import (
     size_of,
     write_files,
 )
+from lockgate.adapters.workspaces.git import user_of
 from lockgate.adapters.workspaces.repositories import (
     repositories_of,
     rules_of,
