@@ -170,7 +170,7 @@ def _cold(where: Path) -> list[Measure]:
 
 
 def _cold_lines(found: Medians) -> list[Measure]:
-    asked = [(SERVED, PRE_COMMIT, AtMost(0.25))]
+    asked: list[tuple[str, str, AtMost | None]] = [(SERVED, PRE_COMMIT, AtMost(0.25))]
     asked += [(it, PRE_COMMIT, None) for it in (NEW, ALONE_COLD)]
     asked += [(it, PYTHON, None) for it in (SERVED, ALONE_COLD, LIST)]
     return [
