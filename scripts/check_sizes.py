@@ -38,7 +38,6 @@ REGISTRIES = (  # what one of these tables names is found there, however few imp
 STANDS_ALONE: Mapping[str, str] = {  # small modules with one importer, and why
     "adapters/sessions/tmux.py": "all that speaks to tmux",
     "adapters/sessions/watch.py": "the Watch port",
-    "adapters/task_file/frontmatter.py": "a file format of its own",
     "services/task/secrets.py": "the Secrets port",
 }
 

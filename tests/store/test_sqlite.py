@@ -18,7 +18,7 @@ from typing import cast
 import pytest
 
 from lockgate.adapters.store import sql
-from lockgate.adapters.store.database import Run
+from lockgate.adapters.store.sql_store import Run
 from lockgate.adapters.store.sqlite import SqliteDatabase, SqliteStore
 from lockgate.core.lifecycle.decision import Decision, MirrorTask
 from lockgate.core.model.events import SummaryChanged

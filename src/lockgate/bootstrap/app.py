@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from lockgate.adapters.credentials import StoredCredentials
-from lockgate.adapters.grants import FileGrants, signs_off
 from lockgate.adapters.harnesses import Registry
 from lockgate.adapters.repository import GitRepository
 from lockgate.adapters.store import open_store
@@ -29,6 +27,7 @@ from lockgate.adapters.system import (
     wait,
 )
 from lockgate.adapters.task_file import TaskFiles
+from lockgate.adapters.user_files import FileGrants, StoredCredentials, signs_off
 from lockgate.core.config.settings import Settings
 from lockgate.core.lifecycle.trouble import Trouble
 from lockgate.services.task.callers import Caller, identify

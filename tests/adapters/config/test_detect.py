@@ -7,11 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockgate.adapters.config import ci_definitions
-from lockgate.adapters.config.ci_definitions import commands
-from lockgate.adapters.config.detect import look_at
-from lockgate.adapters.config.formulas import GATE_FORMULAS
+from lockgate.adapters.config import detect
+from lockgate.adapters.config.detect import commands, look_at
 from lockgate.adapters.config.load import load_config
+from lockgate.adapters.config.schema import GATE_FORMULAS
 from lockgate.adapters.config.write import quoted, render_config
 from lockgate.core.config.settings import HARNESSES, MergeMode
 from lockgate.core.discovery.found import Package, Plan, Said, Seen, remarks
@@ -135,7 +134,7 @@ def test_definitions_of_three_build_servers_are_read() -> None:
         ".github/workflows/tests.yml": "jobs: {a: {steps: [{run: nox}, 3]}, b: {steps: 4}, c: 5}\n",
         ".github/workflows/release.yml": "jobs: {a: {steps: [{run: twine}]}}\n",
         ".github/workflows/bad.yml": "a: [",
-        ".github/workflows/long.yml": "#" * (ci_definitions.MOST_CHARACTERS + 1),
+        ".github/workflows/long.yml": "#" * (detect.MOST_CHARACTERS + 1),
         "other.yml": "script: x\n",
     }
 

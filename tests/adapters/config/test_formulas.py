@@ -2,14 +2,14 @@
 
 import pytest
 
-from lockgate.adapters.config.formulas import (
+from lockgate.adapters.config.load import load_config
+from lockgate.adapters.config.schema import (
     GATE_FORMULAS,
     STEP_FORMULAS,
     formula_gates,
     formula_steps,
     formula_text,
 )
-from lockgate.adapters.config.load import load_config
 from lockgate.core.config.checks import problems
 from lockgate.core.config.settings import Expect, Settings
 from lockgate.core.model.gates import DIMENSIONS, Gate, ParallelReviewGate, kind_of, waves

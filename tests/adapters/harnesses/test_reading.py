@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from lockgate.adapters.harnesses import Registry
-from lockgate.adapters.harnesses.output import UNKNOWN, limited_until
+from lockgate.adapters.harnesses.programs import UNKNOWN, limited_until
 from lockgate.core.config.settings import Settings
 from lockgate.core.model.agents import Ending, Exit, Report, Usage
 

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lockgate.adapters.reports import files, read_reports
+from lockgate.adapters.reports import read as reading
+from lockgate.adapters.reports import read_reports
 from lockgate.core.model.findings import Priority
 from lockgate.core.model.gates import Report
 from lockgate.core.model.reports import NoJudgement, Outcome, ReportRead, Unreadable, believed
@@ -217,9 +218,11 @@ def test_too_many_reports_or_entries_or_bytes_are_no_whole_report(tmp_path, monk
 
     for limit, value in (("FILES", 5), ("ENTRIES", 5), ("TOTAL", 100)):
         with monkeypatch.context() as patch:
-            small = {"files": files.FILES, "entries": files.ENTRIES, "total": files.TOTAL}
+            small = {"files": reading.FILES, "entries": reading.ENTRIES, "total": reading.TOTAL}
             small[limit.lower()] = value
-            patch.setattr(files, "_Budget", lambda made=files._Budget, given=small: made(**given))
+            patch.setattr(
+                reading, "_Budget", lambda made=reading._Budget, given=small: made(**given)
+            )
             assert not read(tmp_path).complete
             assert limit != "ENTRIES" or not read(tmp_path, wanted=Report.SARIF).complete
 

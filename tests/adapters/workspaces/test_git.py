@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from lockgate.adapters.grants import signs_off
+from lockgate.adapters.user_files import signs_off
 from lockgate.adapters.workspaces import GitWorkspaces
 from lockgate.core.model.commits import Author
 from lockgate.core.model.task import Task

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from lockgate.adapters.credentials import StoredCredentials
 from lockgate.adapters.sandbox import trouble
 from lockgate.adapters.sandbox.bubblewrap import uplink
 from lockgate.adapters.sandbox.launch import scoping
 from lockgate.adapters.system import version_of
+from lockgate.adapters.user_files import StoredCredentials
 from lockgate.core.model.task import Role, Status
 from tests.faces.cli.test_agents import Seat
 from tests.faces.cli.test_run import without

@@ -27,10 +27,12 @@ def load_config(text: str | None, *, origin: str) -> Settings:
     """The settings; BadConfig names every problem at once, in the order of the file.
 
     No text is the formula code-review without commands: its gates are there and none of them can
-    pass, so nothing lands. `config_checks.problems` says what is missing.
+    pass, so nothing lands. `checks.problems` says what is missing.
     """
-    from lockgate.adapters.config.resolve import settings_from  # noqa: PLC0415 - pydantic is heavy
-    from lockgate.adapters.config.schema import Config  # noqa: PLC0415 - pydantic is heavy
+    from lockgate.adapters.config.schema import (  # noqa: PLC0415 - pydantic is heavy
+        Config,
+        settings_from,
+    )
 
     if text is None:
         return _with_installed(settings_from(Config()))
@@ -77,11 +79,11 @@ def _judged(raw: dict[str, Any]) -> tuple[Settings | None, list[Complaint]]:
     from pydantic import ValidationError  # noqa: PLC0415 - pydantic is heavy
 
     from lockgate.adapters.config.complaints import place, wording  # noqa: PLC0415 - pydantic is heavy
-    from lockgate.adapters.config.resolve import (  # noqa: PLC0415 - pydantic is heavy
+    from lockgate.adapters.config.schema import (  # noqa: PLC0415 - pydantic is heavy
+        Config,
         settings_from,
         written_problems,
     )
-    from lockgate.adapters.config.schema import Config  # noqa: PLC0415 - pydantic is heavy
 
     try:
         config = Config.model_validate(raw)

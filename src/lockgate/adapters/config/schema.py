@@ -1,23 +1,53 @@
-"""The shape of `.lockgate/config.toml`: every key, its type and its range, for pydantic."""
+"""The shape of `.lockgate/config.toml`: every key, its type and its range, for pydantic.
 
+From that shape settings are made: the formula's gates under the user's, with all defaults.
+"""
+
+import tomllib
+from collections.abc import Iterator
+from functools import cache
+from importlib.resources import files
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-from lockgate.adapters.config.formulas import formula_steps
+from lockgate.core.config.checks import COMMAND_KEYS, Problem, repeated_gates, unknown_skips
 from lockgate.core.config.settings import (
+    AgentSettings,
+    BudgetSettings,
+    CommitSettings,
+    EnvSettings,
     Expect,
     MergeFence,
     MergeMode,
+    MergeSettings,
     MergeStrategy,
     MergeTarget,
+    ProjectSettings,
     Respawn,
     SandboxLevel,
+    SandboxSettings,
+    Service,
+    Settings,
+    Step,
+)
+from lockgate.core.config.settings import (
+    Commands as CommandLines,
 )
 from lockgate.core.model import limits
 from lockgate.core.model.commits import Author
-from lockgate.core.model.gates import Dimension, Report, Where
-from lockgate.core.model.limits import Strategy
+from lockgate.core.model.gates import (
+    Dimension,
+    Gate,
+    Report,
+    Where,
+    WrittenGate,
+    configured,
+    merge_gates,
+    misfits,
+    skipping,
+)
+from lockgate.core.model.limits import Limits, RetryConfig, Strategy
 from lockgate.core.model.task import AgentPhase, GateKind
 
 NAME = r"^[A-Za-z0-9][A-Za-z0-9_-]{0,39}$"
@@ -27,6 +57,8 @@ HOST_AND_PORT = r"^[A-Za-z0-9.\-]{1,253}:[1-9][0-9]{0,4}$"
 
 MANY = 1_000_000
 DAY_SECONDS = 86_400
+GATE_FORMULAS = ("plain", "solo", "code-review", "security-audit", "quick-review", "none")
+STEP_FORMULAS = ("tdd",)
 
 
 def _dashed(value: object) -> object:
@@ -219,3 +251,110 @@ def json_schema() -> dict[str, Any]:
         **Config.model_json_schema(),
         "title": "Lockgate .lockgate/config.toml",
     }
+
+
+# The formulas that ship with Lockgate, read from their data files.
+
+
+@cache
+def formula_text(name: str) -> str:
+    return (files("lockgate.adapters") / "formulas" / f"{name}.toml").read_text(encoding="utf-8")
+
+
+def formula_gates(name: str) -> list[dict[str, Any]]:
+    """Its gates, as `[[gates.list]]` of a config would have them."""
+    entries: list[dict[str, Any]] = (
+        tomllib.loads(formula_text(name)).get("gates", {}).get("list", [])
+    )
+    return entries
+
+
+def formula_steps(name: str) -> list[dict[str, Any]]:
+    entries: list[dict[str, Any]] = tomllib.loads(formula_text(name))["steps"]
+    return entries
+
+
+# From the file's shape to settings: the formula's gates under the user's, with all defaults.
+
+
+def settings_from(config: Config) -> Settings:
+    """Gates that have no type are left out; `written_problems` names them."""
+    return Settings(
+        formula=config.gates.formula,
+        gates=tuple(_gates(config)),
+        project=ProjectSettings(**dict(config.project)),
+        commands=CommandLines(**dict(config.commands)),
+        env=EnvSettings(config.env.setup, config.env.inputs, config.env.copy_),
+        test_paths=config.tests.paths,
+        steps=tuple(_step(it, config.commands.test) for it in config.steps),
+        services=tuple(Service(**dict(it)) for it in config.services),
+        retry=RetryConfig(**dict(config.retry)),
+        limits=Limits(**dict(config.limits)),
+        sandbox=SandboxSettings(**dict(config.sandbox)),
+        protect=config.protect.paths,
+        merge=MergeSettings(**dict(config.merge)),
+        commit=CommitSettings(**dict(config.commit)),
+        budget=BudgetSettings(**dict(config.budget)),
+        notify_urls=config.notify.urls,
+        agents=tuple(AgentSettings(name=name, **dict(it)) for name, it in config.agents.items()),
+    )
+
+
+def written_problems(config: Config) -> tuple[Problem, ...]:
+    """What only the entries as written show: repeated names, no type, keys of another type."""
+    return (
+        *repeated_gates(it.name for it in config.gates.list_),
+        *unknown_skips(config.gates.skip, _names(config)),
+        *(problem for gate in _written(config) for problem in _misplaced(gate)),
+    )
+
+
+def _written(config: Config) -> tuple[WrittenGate, ...]:
+    formula = [GateEntry.model_validate(it) for it in formula_gates(config.gates.formula)]
+    listed = config.gates.list_
+    merged = merge_gates([_entry(it) for it in formula], [_entry(it) for it in listed])
+    return skipping(merged, config.gates.skip)
+
+
+def _names(config: Config) -> tuple[str, ...]:
+    formula = (str(it["name"]) for it in formula_gates(config.gates.formula))
+    return tuple(dict.fromkeys((*formula, *(it.name for it in config.gates.list_))))
+
+
+def _gates(config: Config) -> Iterator[Gate]:
+    for gate in _written(config):
+        if gate.type is not None:
+            yield configured(gate, gate.type, _default_command(gate, config))
+
+
+def _default_command(gate: WrittenGate, config: Config) -> str:
+    if gate.type is GateKind.DIFFERENTIAL:
+        return config.commands.test
+    key = COMMAND_KEYS.get(gate.name)
+    return str(getattr(config.commands, key)) if key else ""
+
+
+def _misplaced(gate: WrittenGate) -> Iterator[Problem]:
+    where = ("gates", "list", gate.name)
+    if gate.type is None:
+        kinds = ", ".join(GateKind)
+        yield Problem(
+            where, f"gate {gate.name} has no type, and no formula gate has that name; {kinds}"
+        )
+        return
+    for key in misfits(gate):
+        yield Problem((*where, key), f"{key} means nothing for a gate of type {gate.type}")
+
+
+def _entry(entry: GateEntry) -> WrittenGate:
+    return WrittenGate(**dict(entry))
+
+
+def _step(entry: StepEntry, test: str) -> Step:
+    return Step(
+        name=entry.name,
+        phase=entry.phase,
+        command=test if entry.command is None else entry.command,
+        expect=entry.expect,
+        after=entry.after,
+    )

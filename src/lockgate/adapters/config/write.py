@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from lockgate.adapters.config.formulas import GATE_FORMULAS, formula_gates
+from lockgate.adapters.config.schema import GATE_FORMULAS, formula_gates
 from lockgate.core.config.settings import HARNESSES
 from lockgate.core.discovery.found import (
     Package,

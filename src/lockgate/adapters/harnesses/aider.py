@@ -8,7 +8,7 @@ from functools import partial
 
 from lockgate.adapters.harnesses import programs
 from lockgate.adapters.harnesses.harness import Found, Harness
-from lockgate.adapters.harnesses.output import last_line, limited_until, shortened, unexplained
+from lockgate.adapters.harnesses.programs import last_line, limited_until, shortened, unexplained
 from lockgate.core.model.agents import Exit, Job, Launch, Report, Usage
 
 KEYS = (

@@ -6,7 +6,7 @@ from functools import partial
 
 from lockgate.adapters.harnesses import programs
 from lockgate.adapters.harnesses.harness import Found, Harness
-from lockgate.adapters.harnesses.output import (
+from lockgate.adapters.harnesses.programs import (
     UNKNOWN,
     Event,
     events,

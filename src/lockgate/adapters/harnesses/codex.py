@@ -6,7 +6,7 @@ from pathlib import Path
 
 from lockgate.adapters.harnesses import programs
 from lockgate.adapters.harnesses.harness import Found, Harness
-from lockgate.adapters.harnesses.output import (
+from lockgate.adapters.harnesses.programs import (
     Event,
     events,
     inner,
@@ -16,7 +16,7 @@ from lockgate.adapters.harnesses.output import (
     text,
     unexplained,
 )
-from lockgate.adapters.harnesses.output import whole as total
+from lockgate.adapters.harnesses.programs import whole as total
 from lockgate.core.model.agents import Exit, Job, Launch, Report, Usage
 
 KEYS = ("OPENAI_API_KEY", "CODEX_API_KEY")  # the first one given is the one used

@@ -6,7 +6,7 @@ from functools import partial
 
 from lockgate.adapters.harnesses import programs
 from lockgate.adapters.harnesses.harness import Found, Harness
-from lockgate.adapters.harnesses.output import (
+from lockgate.adapters.harnesses.programs import (
     Event,
     events,
     inner,
@@ -16,7 +16,7 @@ from lockgate.adapters.harnesses.output import (
     text,
     unexplained,
 )
-from lockgate.adapters.harnesses.output import whole as total
+from lockgate.adapters.harnesses.programs import whole as total
 from lockgate.core.model.agents import Exit, Job, Launch, Report, Usage
 
 VARIABLES = ("GEMINI_API_KEY", "GOOGLE_GEMINI_BASE_URL", "GEMINI_MODEL")

@@ -36,9 +36,9 @@ class Registry(Struct, frozen=True):
     copies: Path = Path(os.devnull)
 
     def keep(self, file: Path) -> str:
-        from lockgate.adapters.harnesses import file_agents  # noqa: PLC0415 - seldom needed
+        from lockgate.adapters.harnesses import own_agents  # noqa: PLC0415 - seldom needed
 
-        return file_agents.keep(file, self.copies, self.search)
+        return own_agents.keep(file, self.copies, self.search)
 
     def missing(self, agent: str, settings: Settings) -> str | None:
         harness = self._harness(agent, settings)
@@ -71,7 +71,7 @@ class Registry(Struct, frozen=True):
 
     def _harness(self, agent: str, settings: Settings) -> Harness:
         if digest_in(agent):
-            module = import_module(f"{__package__}.file_agents")
+            module = import_module(f"{__package__}.own_agents")
             return _checked(agent, module.harness_of(agent, self.copies))
         return _named(agent, settings)
 
@@ -91,7 +91,7 @@ def _named(agent: str, settings: Settings) -> Harness:
         return _checked(agent, import_module(f"{__package__}.{MODULES[agent]}").HARNESS)
     for own in settings.agents:
         if own.name == agent:
-            return _checked(agent, import_module(f"{__package__}.command").command_harness(own))
+            return _checked(agent, import_module(f"{__package__}.own_agents").command_harness(own))
     from importlib.metadata import entry_points  # noqa: PLC0415 - slow to load, and seldom needed
 
     for entry in entry_points(group=THIRD_PARTIES, name=agent):

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from lockgate.adapters.harnesses import programs
 from lockgate.adapters.harnesses.harness import Found, Harness
-from lockgate.adapters.harnesses.output import events, number, shortened, text, unexplained, whole
+from lockgate.adapters.harnesses.programs import events, number, shortened, text, unexplained, whole
 from lockgate.core.model.agents import Exit, Job, Launch, Report, Usage
 from lockgate.errors import BadConfig
 

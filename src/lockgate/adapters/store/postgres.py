@@ -4,18 +4,18 @@ from collections import deque
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 
-from lockgate.adapters.store.database import (
+from lockgate.adapters.store.json_forms import Row
+from lockgate.adapters.store.rows import Values
+from lockgate.adapters.store.sql import for_psycopg
+from lockgate.adapters.store.sql_store import (
     Answer,
     Migration,
+    SqlStore,
     Work,
     migrations_after,
     newest_version,
     refuse_newer,
 )
-from lockgate.adapters.store.fields import Row
-from lockgate.adapters.store.rows import Values
-from lockgate.adapters.store.sql import for_psycopg
-from lockgate.adapters.store.sql_store import SqlStore
 from lockgate.errors import BadConfig, Refused, Unavailable
 
 try:

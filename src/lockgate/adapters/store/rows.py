@@ -4,15 +4,19 @@ from functools import lru_cache
 
 from msgspec.structs import replace
 
-from lockgate.adapters.store.fields import Fields, Row, damaged, fields_of, object_of
 from lockgate.adapters.store.json_forms import (
+    Fields,
+    Row,
     approvals_from_json,
     approvals_to_json,
+    damaged,
     effect_from_json,
     effect_kind,
     effect_to_json,
+    fields_of,
     history_from_json,
     history_to_json,
+    object_of,
     phase_from_json,
     phase_to_json,
     pinned_from_json,

@@ -11,16 +11,16 @@ from threading import Lock
 
 from msgspec import Struct
 
-from lockgate.adapters.store.database import (
+from lockgate.adapters.store.json_forms import Row
+from lockgate.adapters.store.rows import Values
+from lockgate.adapters.store.sql_store import (
     Migration,
+    SqlStore,
     Work,
     migrations_after,
     newest_version,
     refuse_newer,
 )
-from lockgate.adapters.store.fields import Row
-from lockgate.adapters.store.rows import Values
-from lockgate.adapters.store.sql_store import SqlStore
 from lockgate.errors import Refused, Unavailable
 
 # SQLite's code, why it came, what to do.

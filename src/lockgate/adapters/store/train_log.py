@@ -7,9 +7,9 @@ from typing import cast
 from msgspec.structs import replace
 
 from lockgate.adapters.store import sql
-from lockgate.adapters.store.database import Database, Run
-from lockgate.adapters.store.fields import Fields, Row, damaged, fields_of, items_of
+from lockgate.adapters.store.json_forms import Fields, Row, damaged, fields_of, items_of
 from lockgate.adapters.store.rows import Values, storable
+from lockgate.adapters.store.sql_store import Database, Run
 from lockgate.core.model.event_log import canonical
 from lockgate.core.model.task import TaskId
 from lockgate.core.train.model import (

@@ -1,10 +1,12 @@
-"""TASK.md on disk: `files` reads and writes it, `frontmatter` knows the small YAML at its top."""
+"""TASK.md on disk: `files` reads and writes it, `little_yaml` reads the fields at its top."""
 
-from lockgate.adapters.task_file.files import TaskFiles, read_task_file, write_task_file
-from lockgate.adapters.task_file.frontmatter import (
+from lockgate.adapters.task_file.files import (
+    TaskFiles,
     parse_frontmatter,
+    read_task_file,
     render_frontmatter,
     split_frontmatter,
+    write_task_file,
 )
 
 __all__ = [

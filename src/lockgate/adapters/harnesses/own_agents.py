@@ -1,21 +1,79 @@
-"""An agent that is one file of the user's: a copy of it runs, in the sandbox only."""
+"""Agents of the user's own: command lines of `[agents.NAME]`, or one file, of which a copy runs."""
 
 import os
 import secrets
 import stat
 from functools import partial
 from hashlib import sha256
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from lockgate.adapters.harnesses import programs
-from lockgate.adapters.harnesses.command import read
 from lockgate.adapters.harnesses.harness import Found, Harness
-from lockgate.core.model.agents import DIGEST, Job, Launch, digest_in, file_agent
+from lockgate.adapters.harnesses.programs import last_line, unexplained
+from lockgate.core.config.settings import AgentSettings
+from lockgate.core.model.agents import DIGEST, Exit, Job, Launch, Report, digest_in, file_agent
 from lockgate.errors import Refused
 
 LARGEST = 64 << 20  # bytes
 PLACE = ".lockgate-agent"  # the directory of the copy in the agent's HOME
 ELF = b"\x7fELF"
+
+
+def command_harness(agent: AgentSettings) -> Harness:
+    return Harness(
+        install=f"install {agent.command[0]}, or correct command in [agents.{agent.name}]",
+        find=partial(_find, agent.command[0]),
+        launch=partial(_launch, agent),
+        read=read,
+        variables=agent.env,
+        resumes=bool(agent.resume),
+    )
+
+
+def _find(name: str, search: str | None) -> Found | None:
+    """A relative path lies in the workspace, which is where the program is started."""
+    if "/" in name and not PurePath(name).is_absolute():
+        return Found((name,), ())
+    return programs.find(name, search)
+
+
+def _launch(agent: AgentSettings, found: Found, job: Job) -> Launch:
+    """`{session}` is the session in which this agent's work began, in its resumptions too."""
+    resumed = bool(job.native and agent.resume)
+    begin = job.native if resumed else job.session
+    line = agent.resume if resumed else agent.command
+    fields = {
+        "{prompt_file}": f"{job.home}/{programs.PROMPT_FILE}",
+        "{prompt}": job.prompt,
+        "{session}": begin,
+    }
+    first = found.argv if line[0] == agent.command[0] else (line[0],)
+    return Launch(
+        argv=(*first, *(_filled(word, fields) for word in line[1:])),
+        env=job.environ,
+        files={programs.PROMPT_FILE: job.prompt},
+        native=begin if agent.resume else "",
+    )
+
+
+def _filled(word: str, fields: dict[str, str]) -> str:
+    """Each field once, from left to right: what a prompt says in braces stays as it is."""
+    for name, value in fields.items():
+        before, found, after = word.partition(name)
+        if found:
+            return _filled(before, fields) + value + _filled(after, fields)
+    return word
+
+
+def read(output: str, exit: Exit, now: float) -> Report:
+    """Its exit is all that we know of it, and its last line is for people."""
+    return Report(
+        failure=unexplained(exit, output, finished=exit.code == 0),
+        said=last_line(output),
+    )
+
+
+# An agent that is one file: its copy runs in the sandbox only.
 
 
 def keep(file: Path, copies: Path, search: str | None) -> str:
@@ -37,14 +95,14 @@ def harness_of(agent: str, copies: Path) -> Harness:
     file, copy = agent.partition("@")[0], copies / (digest_in(agent) or "")
     return Harness(
         install=f"its copy is gone or damaged: create the task again with --agent ./{file}",
-        find=partial(_find, copy),
-        launch=partial(_launch, file, copy),
+        find=partial(_find_copy, copy),
+        launch=partial(_launch_copy, file, copy),
         read=read,
         resumes=False,
     )
 
 
-def _find(copy: Path, search: str | None) -> Found | None:
+def _find_copy(copy: Path, search: str | None) -> Found | None:
     """None where the copy is not there or has other bytes than when the task was created."""
     if not _intact(copy):
         return None
@@ -52,7 +110,7 @@ def _find(copy: Path, search: str | None) -> Found | None:
     return Found(words, programs.shown(Path(words[0])) if words else ())
 
 
-def _launch(file: str, copy: Path, found: Found, job: Job) -> Launch:
+def _launch_copy(file: str, copy: Path, found: Found, job: Job) -> Launch:
     """Its one argument is the file with the prompt."""
     name, prompt = f"{PLACE}/{file}", programs.PROMPT_FILE
     return Launch(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lockgate.adapters.harnesses import Registry, file_agents
+from lockgate.adapters.harnesses import Registry, own_agents
 from lockgate.core.config.settings import Settings
 from lockgate.core.model.agents import Job
 from lockgate.core.model.task import Role
@@ -127,7 +127,7 @@ def test_what_is_no_regular_file_is_refused_at_once(registry, tmp_path) -> None:
 
 
 def test_a_file_that_is_too_large_is_refused(registry, tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(file_agents, "LARGEST", 10)
+    monkeypatch.setattr(own_agents, "LARGEST", 10)
 
     with pytest.raises(Refused, match="larger than"):
         registry.keep(written(tmp_path))
