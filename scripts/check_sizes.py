@@ -36,8 +36,6 @@ REGISTRIES = (  # what one of these tables names is found there, however few imp
     "adapters/reports/read.py",
 )
 STANDS_ALONE: Mapping[str, str] = {  # small modules with one importer, and why
-    "adapters/sessions/tmux.py": "all that speaks to tmux",
-    "adapters/sessions/watch.py": "the Watch port",
     "services/task/secrets.py": "the Secrets port",
 }
 

@@ -137,9 +137,9 @@ def _in_faces() -> Iterator[tuple[Path, ast.AST]]:
 OPEN = {
     "adapters/config/load.py",
     "adapters/config/when.py",
-    "adapters/test_sources/changes.py",
+    "adapters/test_sources/read.py",
     "adapters/test_sources/python.py",
-    "adapters/train/landing.py",
+    "adapters/train/repository.py",
     "core/config/shell_masks.py",
     "core/lifecycle/moves.py",
     "core/lifecycle/transition.py",

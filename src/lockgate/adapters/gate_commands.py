@@ -19,7 +19,7 @@ from lockgate.adapters.sandbox import (
     owner,
     trouble,
 )
-from lockgate.adapters.sandbox.unsandboxed import bare
+from lockgate.adapters.sandbox.attempt import bare
 from lockgate.core.config.settings import SandboxLevel, SandboxSettings
 from lockgate.core.model.gates import CommandGate, Report
 from lockgate.core.model.reports import ReportRead, Unreadable

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from lockgate.adapters.run import start_detached
 from lockgate.adapters.sessions.runner.command_socket import Door, Line, Request
-from lockgate.adapters.sessions.watch import Watch
+from lockgate.adapters.sessions.sessions import Watch
 from lockgate.adapters.system import SystemChance, SystemClock, holding, sweep
 from lockgate.bootstrap.app import App
 from lockgate.core.lifecycle.trouble import Trouble

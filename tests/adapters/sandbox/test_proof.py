@@ -12,7 +12,7 @@ import pytest
 from lockgate.adapters.run import Finished
 from lockgate.adapters.sandbox import Box, boxed, run_boxed, trouble
 from lockgate.adapters.sandbox.proof import Proof, namespace_of
-from lockgate.adapters.sandbox.trusted import NotTrusted, trusted
+from lockgate.adapters.sandbox.toolchain import NotTrusted, trusted
 from lockgate.errors import Unavailable
 from lockgate.ports import Cut
 

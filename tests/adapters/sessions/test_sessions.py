@@ -27,8 +27,7 @@ from lockgate.adapters.sessions.prepare import LOG_BYTES, lay_out
 from lockgate.adapters.sessions.runner import proc
 from lockgate.adapters.sessions.runner.command_socket import Answer, Door, Line, Request
 from lockgate.adapters.sessions.runner.relay import Relay
-from lockgate.adapters.sessions.sessions import RUNNER, ProcessSessions
-from lockgate.adapters.sessions.watch import Watch
+from lockgate.adapters.sessions.sessions import RUNNER, ProcessSessions, Watch
 from lockgate.core.model.agents import Ending, Exit, Launch
 from lockgate.core.model.task import SessionId
 from lockgate.errors import Refused, Unavailable

@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from lockgate.adapters.gate_commands import CommandGates
-from lockgate.adapters.sandbox import fingerprint
+from lockgate.adapters.sandbox import scratch
 from lockgate.adapters.workspaces.files import remove
 from lockgate.core.config.settings import SandboxLevel, Service
 from lockgate.errors import Unavailable
@@ -207,12 +207,12 @@ def test_services_run_beside_one_in_the_checkout(kept) -> None:
 
 def test_a_change_in_the_very_step_of_the_clock_in_which_it_was_made_is_seen(kept) -> None:
     file = kept.house.checkout / "file"
-    fingerprint.have_as_made(kept.house.checkout, kept.upkeep)
+    scratch.have_as_made(kept.house.checkout, kept.upkeep)
 
     for _ in range(20):
         with file.open("r+b") as opened:
             opened.write(b"as it WAS")
-        fingerprint.have_as_made(kept.house.checkout, kept.upkeep)
+        scratch.have_as_made(kept.house.checkout, kept.upkeep)
         assert file.read_text() == "as it was\n"
 
     assert kept.renewed == 20

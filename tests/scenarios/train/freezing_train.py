@@ -12,7 +12,7 @@ from pathlib import Path
 
 from lockgate.adapters.store.train_log import SqlTrainLog
 from lockgate.adapters.train import GitYard
-from lockgate.adapters.train.pushes import Pushes
+from lockgate.adapters.train.targets import Pushes
 from lockgate.bootstrap import open_app
 from lockgate.core.train.epochs import Term
 from lockgate.core.train.model import Green, Result

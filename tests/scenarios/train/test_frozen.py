@@ -18,7 +18,7 @@ import pytest
 from msgspec.structs import replace
 
 from lockgate.adapters.train import GitYard
-from lockgate.adapters.train.pushes import fence_of
+from lockgate.adapters.train.targets import fence_of
 from lockgate.adapters.workspaces.git import fetched
 from lockgate.adapters.workspaces.repositories import repositories_of
 from lockgate.core.config.settings import MergeStrategy

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from lockgate.adapters.sandbox.attempt import Tried, Try, enclosed
     from lockgate.adapters.sandbox.bubblewrap import Box, Mount, boxed, inside_path, owner
-    from lockgate.adapters.sandbox.fingerprint import look
     from lockgate.adapters.sandbox.probe import sockets_closed_by, trouble
     from lockgate.adapters.sandbox.process import Boxed, run_boxed
+    from lockgate.adapters.sandbox.scratch import look
 
 __all__ = [
     "Box",
@@ -34,7 +34,7 @@ _HOLDS = {
     "bubblewrap": ("Box", "Mount", "boxed", "inside_path", "owner"),
     "probe": ("sockets_closed_by", "trouble"),
     "process": ("Boxed", "run_boxed"),
-    "fingerprint": ("look",),
+    "scratch": ("look",),
 }
 _WHERE = {name: module for module, names in _HOLDS.items() for name in names}
 

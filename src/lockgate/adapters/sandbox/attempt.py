@@ -1,11 +1,15 @@
-"""One attempt of a command on a checkout, in a room of its own: the tree is never changed by it."""
+"""One attempt of a command on a checkout, in a room of its own: the tree is never changed by it.
+
+A sandbox encloses it; where none may, it is held by nothing but its deadline.
+"""
 
 import os
 import shutil
+import signal
 import stat
 import tempfile
 import time
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing, contextmanager, suppress
 from itertools import chain
 from pathlib import Path, PurePosixPath
@@ -13,23 +17,27 @@ from pathlib import Path, PurePosixPath
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lockgate.adapters.run import Cut, Finished
+from lockgate.adapters.run import Cut, Finished, becomes_readable
 from lockgate.adapters.sandbox import cgroup
 from lockgate.adapters.sandbox.bubblewrap import MEBIBYTE, Box, Mount, boxed, host_lately
 from lockgate.adapters.sandbox.ports import let_through, listening_inside
 from lockgate.adapters.sandbox.probe import can_overlay
 from lockgate.adapters.sandbox.process import Boxed, run_boxed
 from lockgate.adapters.sandbox.scratch import (
+    COPIED,
     OUT,
     OVER,
     SCRATCH,
     UNDER,
+    Keeper,
     Room,
+    have_as_made,
     room_for,
+    room_in,
     size_of_memory,
 )
-from lockgate.adapters.sandbox.watchdog import Keeper
 from lockgate.core.config.settings import SandboxSettings, Service
+from lockgate.ports import Upkeep
 
 # Reads what an attempt left: hostile, so plain files only, no links, and not without end.
 
@@ -259,3 +267,125 @@ def _level(sandbox: SandboxSettings, *, overlay: bool, group: bool, filter: bool
     parts = ("bubblewrap", *(("seccomp",) if filter else ()), "overlay" if overlay else "copy")
     opened = ("network",) if sandbox.network else sandbox.allow
     return "+".join((*parts, "cgroup" if group else "watchdog", *opened))
+
+
+# An attempt that nothing encloses, held by nothing but its deadline. What it leaves running is
+# ended, as far as it can be found.
+
+
+MANY = 4096  # new processes, from which on it is quicker to look at all that there are
+BRIEFLY = 1.0  # seconds in which the numbers cannot all have been given away and begun anew
+PATIENCE = 5.0  # seconds for what was killed to be gone
+ROUNDS = 10  # what is just starting another one may be found only once that is there
+
+
+class Start(Struct, frozen=True):
+    """When it was, and the number of the process that was started last before."""
+
+    at: float
+    newest: int
+
+
+def start_now() -> Start:
+    return Start(time.monotonic(), _newest())
+
+
+def end_stragglers(mark: str, since: Start) -> None:
+    """Those that were started since and have the mark in their environment."""
+    marked = os.fsencode(mark)
+    for _ in range(ROUNDS):
+        found = [pid for pid in _younger(since) if _carries(pid, marked)]
+        if not found:
+            return
+        for pid in found:
+            _end(pid, marked)
+
+
+def _younger(since: Start) -> Iterable[int]:
+    """And perhaps some that are older."""
+    last, before = _newest(), since.newest
+    if time.monotonic() < since.at + BRIEFLY and 0 < before < last < before + MANY:
+        return range(before + 1, last + 1)
+    with suppress(OSError):
+        return [int(name) for name in os.listdir("/proc") if name.isdecimal()]  # noqa: PTH208
+    return ()
+
+
+def _newest() -> int:
+    """Nought where nobody knows."""
+    with suppress(OSError, ValueError):
+        return int(_content("/proc/loadavg").split()[-1])
+    return 0
+
+
+def _carries(pid: int, mark: bytes) -> bool:
+    with suppress(OSError):
+        return mark in _content(f"/proc/{pid}/environ").split(b"\0")
+    return False
+
+
+def _content(path: str) -> bytes:
+    """Without a buffer, which takes as long to make as such a file to read."""
+    with open(path, "rb", buffering=0) as file:  # noqa: PTH123 - as above
+        return file.readall()
+
+
+def _end(pid: int, mark: bytes) -> None:
+    """By a handle, so that it is still the same process when it is ended."""
+    with suppress(OSError):
+        handle = os.pidfd_open(pid)
+        try:
+            if _carries(pid, mark):
+                signal.pidfd_send_signal(handle, signal.SIGKILL)
+                becomes_readable(handle, PATIENCE)
+        finally:
+            os.close(handle)
+
+
+def bare(it: Try, upkeep: Upkeep | None, cancelled: Callable[[], bool], *, alone: bool) -> Tried:
+    """In the checkout itself where its upkeep is known and nobody else is in it, else on a copy."""
+    with (
+        _room(it.checkout, upkeep, alone=alone) as room,
+        closing(Keeper(room, it.sandbox.memory_mb, it.sandbox.pids, None)) as keeper,
+    ):
+        keeper.enters(os.getpid(), 0)
+        keeper.services = bool(it.services)
+        if it.services:
+            (room.place / "told").mkdir(exist_ok=True)
+        argv = tuple(argv_of(it, f"{room.place}/told", ""))
+        environment = _environment(str(room.place))
+        made = Boxed(
+            program=(), options=(), argv=argv, directory=str(room.tree), environment=environment
+        )
+        since = start_now()
+        try:
+            return tried(it, made, keeper, cancelled, "none")
+        finally:
+            end_stragglers(f"SCRATCH={environment['SCRATCH']}", since)
+
+
+@contextmanager
+def _room(checkout: Path, upkeep: Upkeep | None, *, alone: bool) -> Generator[Room]:
+    """To have the checkout as it was made may take a moment of waiting: the later the shorter."""
+    if upkeep and alone:
+        with room_in(checkout, upkeep) as room:
+            have_as_made(checkout, upkeep)
+            yield room
+        return
+    if upkeep:
+        have_as_made(checkout, upkeep)
+    with room_for(checkout, 0, COPIED) as room:
+        yield room
+
+
+def _environment(place: str) -> dict[str, str]:
+    return {
+        "PATH": os.environ.get("PATH", os.defpath),
+        "HOME": f"{place}/home",
+        "LANG": "C.UTF-8",
+        "TERM": "xterm",
+        "GIT_CONFIG_SYSTEM": str(Path(__file__).with_name("gitconfig")),
+        "TMPDIR": f"{place}/tmp",  # noqa: S108 - the attempt's own
+        "OUT": f"{place}/out",
+        "SCRATCH": f"{place}/scratch",
+    }

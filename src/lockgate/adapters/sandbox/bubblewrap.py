@@ -16,6 +16,7 @@ from lockgate.adapters.sandbox.process import Boxed
 from lockgate.adapters.sandbox.seccomp import our_program
 from lockgate.adapters.sandbox.toolchain import (
     ROOTS,
+    NotTrusted,
     is_there,
     outermost,
     path_entries,
@@ -23,9 +24,9 @@ from lockgate.adapters.sandbox.toolchain import (
     roots,
     system,
     toolchain,
+    trusted,
     within,
 )
-from lockgate.adapters.sandbox.trusted import NotTrusted, trusted
 from lockgate.adapters.sandbox.uplink import OPTIONS, READY_WITHIN
 from lockgate.errors import Unavailable
 

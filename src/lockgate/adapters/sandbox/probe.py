@@ -12,9 +12,8 @@ from msgspec.structs import replace
 from lockgate.adapters.run import Cut, Finished
 from lockgate.adapters.sandbox.bubblewrap import Box, boxed, closes_sockets, owner, uplink
 from lockgate.adapters.sandbox.process import run_boxed
-from lockgate.adapters.sandbox.scratch import OVER, Room
-from lockgate.adapters.sandbox.trusted import PACKAGES, NotTrusted, trusted
-from lockgate.adapters.sandbox.watchdog import Keeper
+from lockgate.adapters.sandbox.scratch import OVER, Keeper, Room
+from lockgate.adapters.sandbox.toolchain import PACKAGES, NotTrusted, trusted
 from lockgate.core.model.agents import WORKSPACE
 from lockgate.errors import Unavailable
 

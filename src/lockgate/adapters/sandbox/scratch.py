@@ -2,21 +2,25 @@
 
 The room is memory of a fixed size, mounted where only the attempt sees it: a size that the kernel
 holds for every user, which none of a disk's is. Where that cannot be mounted the tree is a copy on
-disk, as large as it gets.
+disk, as large as it gets. The checkout under it is made again where it is no longer as it was, and
+a watchdog looks after what the attempt uses up and leaves.
 """
 
 import os
+import stat
 import tempfile
+import time
 from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from msgspec import Struct
 
-from lockgate.adapters.run import run
+from lockgate.adapters.run import Cut, run
+from lockgate.adapters.sandbox import cgroup
 from lockgate.adapters.sandbox.bubblewrap import FILE_BYTES, HOME, MEBIBYTE, TMP, Mount, owner
-from lockgate.adapters.sandbox.fingerprint import is_as_seen, look
-from lockgate.adapters.sandbox.trusted import trusted
+from lockgate.adapters.sandbox.toolchain import trusted
+from lockgate.adapters.sandbox.usage import memory_of, namespace_of, processes_in, threads_of
 from lockgate.core.model.agents import WORKSPACE
 from lockgate.errors import Unavailable
 from lockgate.ports import Upkeep
@@ -61,6 +65,15 @@ ulimit -f FILE_BLOCKS
 ulimit -p "$processes" 2>/dev/null || ulimit -u "$processes"
 exec "$@"
 """.replace("FILE_BLOCKS", str(FILE_BYTES // 512)).replace("PLACES", " ".join(PLACES))
+COARSE = 5  # the kernel's clock that files are stamped by, which Python has no name for
+TICK = 0.0005  # seconds, less than the clock's step
+ROUGH = 10_000_000  # nanoseconds: some disks stamp by such steps, or by whole seconds
+SETTLED, FRESH = b"=", b"~"  # what a look begins with: whether each later change shows in times
+LOOK_EVERY = 0.1  # seconds
+AT_MOST = 20  # a look takes no more than one part in so many of the time
+FULL = 1 << 20  # bytes left, below which a room is full
+READY = "told/ready"  # in the room
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW
 
 
 class Room(Struct, frozen=True, kw_only=True):
@@ -164,3 +177,138 @@ def _was_empty(room: Path) -> bool:
         room.rmdir()
         return True
     return False
+
+
+# Whether a tree is as it was, told without reading any file.
+
+
+def have_as_made(checkout: Path, upkeep: Upkeep) -> None:
+    """What was changed is made anew, whoever changed it and whenever: look before each attempt."""
+    with upkeep.lock:
+        if checkout in upkeep.seen:
+            if is_as_seen(checkout, upkeep):
+                return
+            upkeep.renew()
+        upkeep.seen[checkout] = _settled(checkout)
+
+
+def is_as_seen(directory: Path, upkeep: Upkeep) -> bool:
+    """Once settled by its names alone: another one would show in the times of its directory."""
+    known = upkeep.seen[directory]
+    with suppress(OSError):  # it is gone, or has shut itself
+        if known.startswith(SETTLED):
+            return _again(known) == known
+        found = look(directory)
+        if found[1:] == known[1:]:
+            upkeep.seen[directory] = found
+            return True
+    return False
+
+
+def look(directory: Path) -> bytes:
+    """Every name in it with its mode, size, inode and times; no link is followed.
+
+    The time of a change (ctime) cannot be set back, as the others can.
+    """
+    begun, top = time.clock_gettime_ns(COARSE), os.fsencode(directory)
+    found = os.lstat(top)
+    newest, seen, left = found.st_ctime_ns, [_seen(top, found)], [top]
+    while left:
+        with os.scandir(left.pop()) as entries:
+            for entry in entries:  # in another order it would be made anew for nothing
+                found = entry.stat(follow_symlinks=False)
+                seen.append(_seen(entry.path, found))
+                newest = max(newest, found.st_ctime_ns)
+                if stat.S_ISDIR(found.st_mode):
+                    left.append(entry.path)
+    settled = newest < begun and newest % ROUGH != 0
+    return (SETTLED if settled else FRESH) + b"\0".join(seen)
+
+
+def _again(known: bytes) -> bytes:
+    names = known[1:].split(b"\0")[::2]
+    return known[:1] + b"\0".join(_seen(name, os.lstat(name)) for name in names)
+
+
+def _settled(directory: Path) -> bytes:
+    """A change in the same step of the clock as the last one before it would not be seen."""
+    begun = time.clock_gettime_ns(COARSE)
+    found = look(directory)
+    if found.startswith(SETTLED):
+        return found
+    while time.clock_gettime_ns(COARSE) == begun:
+        time.sleep(TICK)
+    return look(directory)
+
+
+def _seen(path: bytes, found: os.stat_result) -> bytes:
+    times = (found.st_mtime_ns, found.st_ctime_ns)
+    return b"%b\0%d %d %d %d %d" % (path, found.st_mode, found.st_size, found.st_ino, *times)
+
+
+# What an attempt uses up while it runs, and what it leaves when it has ended.
+
+
+class Keeper:
+    """The Warden of an attempt. Its room stays until it is closed, though nobody runs in it."""
+
+    def __init__(self, room: Room, memory_mb: int, processes: int, group: Path | None) -> None:
+        self.services = False  # whether there are some, which must have become ready
+        self._room, self._group = room, group
+        self._memory, self._processes = memory_mb * MEBIBYTE, processes
+        self._namespace, self._next = 0, 0.0
+        self._was_full = False
+        self._place: int | None = None
+
+    def enters(self, outer: int, first: int) -> None:
+        """From here on the room is ours to look into, also when its last process has ended."""
+        where = f"/proc/{outer}/root{self._room.place}" if self._room.size_mb else self._room.place
+        with suppress(OSError):  # the probe has seen that it can be opened, so bwrap has died
+            self._place = os.open(where, _DIRECTORY)
+        self._namespace = namespace_of(first) if first else 0
+        self._next = time.monotonic() + LOOK_EVERY
+
+    def look(self) -> Cut | None:
+        begun = time.monotonic()
+        if begun < self._next or not self._namespace:
+            return None
+        self._was_full = self._was_full or self._is_full()
+        inside = processes_in(self._namespace)
+        crowded = threads_of(inside) > self._processes
+        over = memory_of(inside, self._memory) > self._memory
+        now = time.monotonic()
+        self._next = now + max(LOOK_EVERY, AT_MOST * (now - begun))
+        return Cut.MEMORY if over else Cut.PIDS if crowded else None
+
+    def leaves(self, code: int) -> Cut | None:
+        """A command that succeeded all the same had enough of everything."""
+        if self._group is not None and cgroup.ran_out_of_memory(self._group):
+            return Cut.MEMORY
+        if code == 0 or self._place is None:
+            return None
+        if self._was_full or self._is_full():
+            return Cut.SCRATCH
+        if self._group is not None and cgroup.ran_out_of_processes(self._group):
+            return Cut.PIDS
+        if self.services and not os.access(READY, os.F_OK, dir_fd=self._place):
+            return Cut.SERVICE
+        return None
+
+    @property
+    def sees_its_room(self) -> bool:
+        return self._place is not None
+
+    def opened(self, place: str) -> int | None:
+        """A directory of the room, for the caller to close; None where there was no room."""
+        return None if self._place is None else os.open(place, _DIRECTORY, dir_fd=self._place)
+
+    def close(self) -> None:
+        if self._place is not None:
+            os.close(self._place)
+            self._place = None
+
+    def _is_full(self) -> bool:
+        if self._place is None:
+            return False
+        found = os.fstatvfs(self._place)
+        return found.f_bavail * found.f_frsize < FULL or found.f_ffree == 0

@@ -1,12 +1,19 @@
-"""Which of the host's paths a program needs to run at all, and which no sandbox shows."""
+"""Which of the host's paths a program needs to run at all, and which no sandbox shows.
+
+The programs that make a sandbox are found only where nobody but root could have put them.
+"""
 
 import functools
 import os
 import pwd
+import shutil
+import stat
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
+
+from lockgate.errors import Unavailable
 
 SYSTEM = ("/usr", "/bin", "/sbin", "/etc", "/opt", "/nix")
 
@@ -35,6 +42,14 @@ PARTS = (
     "tools",
     "versions",
 )
+PACKAGES = {
+    "bwrap": "bubblewrap",
+    "prlimit": "util-linux",
+    "setpriv": "util-linux",
+    "unshare": "util-linux",
+}
+NOT_NEEDED = {"pasta": "passt"}
+WRITE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
 
 def toolchain() -> tuple[str, ...]:
@@ -154,3 +169,47 @@ def _homes() -> tuple[str, ...]:
     with suppress(KeyError):
         homes.append(pwd.getpwuid(os.geteuid()).pw_dir)
     return tuple(dict.fromkeys(it.rstrip("/") for it in homes))
+
+
+# The programs that make a sandbox, found only where nobody but root could have put them.
+
+
+class NotTrusted(Unavailable):
+    """The program is not there, or only where somebody else than root can change it."""
+
+
+def trusted(program: str, path: str | None = None) -> str:
+    """Its real path: the first one on PATH of which each part belongs to root alone."""
+    return _trusted_on(program, os.environ.get("PATH", os.defpath) if path is None else path)
+
+
+@functools.lru_cache
+def _trusted_on(program: str, path: str) -> str:
+    why = ""
+    for directory in path.split(os.pathsep):
+        found = shutil.which(program, path=directory) if directory.startswith("/") else None
+        if found is None:
+            continue
+        fault = _fault_of(os.path.realpath(found))
+        if fault is None:
+            return os.path.realpath(found)
+        why = why or f"{found} does not count: {fault}"
+    package = (PACKAGES | NOT_NEEDED).get(program, program)
+    raise NotTrusted(
+        f"{program} was not run",
+        why=why or f"{program} is not on PATH (it is in the package {package})",
+        fix=f"install it for the whole machine (Debian: apt install {package})",
+    )
+
+
+def _fault_of(real: str) -> str | None:
+    """Why somebody else than root could have made this program, or changed it."""
+    for part in (Path(real), *Path(real).parents):
+        found = part.stat()
+        if found.st_uid != 0:
+            return f"{part} belongs to uid {found.st_uid}, not to root"
+        if found.st_mode & WRITE_BY_OTHERS:
+            return f"{part} can be written by others than root"
+        if os.path.lexists(part / ".git"):
+            return f"{part} is a git repository"
+    return None

@@ -4,18 +4,19 @@ import contextlib
 import fcntl
 import os
 import select
+import selectors
 import shutil
 import signal
 import sys
+import threading
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
 
 from lockgate.adapters.run import run
-from lockgate.adapters.sessions import tmux
 from lockgate.adapters.sessions.prepare import lay_out, read_object, write_once
 from lockgate.adapters.sessions.runner import proc
-from lockgate.adapters.sessions.runner.logs import written
+from lockgate.adapters.sessions.runner.files import written
 from lockgate.core.model.agents import Ending, Exit
 from lockgate.core.model.task import SessionId
 from lockgate.errors import Unavailable
@@ -24,6 +25,8 @@ from lockgate.ports import Start
 PYTHON = (sys.executable, "-I", "-S")  # it starts fast, and from nowhere but the standard library
 RUNNER = Path(__file__).parent / "runner" / "main.py"
 LAST_PATIENCE = 15.0  # seconds for a runner to end what it keeps, before it is killed
+TMUX_SOCKET = "tmux.sock"
+PATIENCE = 15.0
 
 
 class ProcessSessions:
@@ -31,7 +34,7 @@ class ProcessSessions:
 
     def __init__(self, home: Path) -> None:
         self._home = home.absolute()
-        self._tmux = tmux.Server(self._home)
+        self._tmux = TmuxServer(self._home)
 
     def note(self, start: Start) -> None:
         if self._is_settled(start.session):
@@ -171,3 +174,102 @@ def _lock(directory: Path) -> Generator[bool]:
 def _not_started(id: SessionId, why: str) -> Unavailable:
     fix = "see that the disk has room and the agent's program is there, then try again"
     return Unavailable(f"session {id} was not started", why=why, fix=fix)
+
+
+# Interactive sessions: the same runner, in a tmux pane that a person can sit at.
+
+
+class TmuxServer:
+    """A tmux server of our own; its socket lies where no sandbox sees it."""
+
+    def __init__(self, home: Path) -> None:
+        self._home = home
+
+    def open(self, id: SessionId, argv: Sequence[str]) -> None:
+        done = self._run("new-session", "-d", "-s", _tmux_name(id), "-x", "200", "-y", "50", *argv)
+        if done and "duplicate session" not in done:
+            raise _not_opened(id, done)
+
+    def wait_until(self, id: SessionId, settled: Callable[[], bool]) -> None:
+        until = time.monotonic() + PATIENCE
+        while not settled():
+            if time.monotonic() > until:
+                raise _not_opened(id, f"its runner said nothing for {PATIENCE:.0f} s")
+            time.sleep(0.02)
+
+    def attach_command(self, id: SessionId) -> tuple[str, ...] | None:
+        if not (self._home / TMUX_SOCKET).exists() or self._run(
+            "has-session", "-t", f"={_tmux_name(id)}"
+        ):
+            return None
+        return ("env", "-C", str(self._home), *_TMUX, "attach-session", "-t", f"={_tmux_name(id)}")
+
+    def _run(self, *argv: str) -> str:
+        """What went wrong; empty where nothing did. A socket's path may not be long: hence cwd."""
+        done = run((*_TMUX, *argv), cwd=self._home)
+        return "" if done.code == 0 else done.err.strip() or f"tmux gave {done.code}"
+
+
+_TMUX = ("tmux", "-f", "/dev/null", "-S", TMUX_SOCKET)
+
+
+def _tmux_name(id: SessionId) -> str:
+    """A name in which tmux reads no window and no pane."""
+    return id.replace(".", "_").replace(":", "_")
+
+
+def _not_opened(id: SessionId, why: str) -> Unavailable:
+    return Unavailable(f"session {id} was not opened in tmux", why=why, fix="lockgate doctor")
+
+
+# Waits for the end of many sessions at once, by event.
+
+
+class Watch:
+    """`wake` may be called from any thread; everything else from the one that waits."""
+
+    def __init__(self) -> None:
+        self._selector = selectors.DefaultSelector()
+        self._woken, self._waking = os.pipe()
+        os.set_blocking(self._woken, False)
+        os.set_blocking(self._waking, False)
+        self._open = True
+        self._guard = threading.Lock()
+        self._selector.register(self._woken, selectors.EVENT_READ, None)
+
+    def add(self, id: SessionId, descriptor: int) -> None:
+        """The descriptor is ours from here on."""
+        self._selector.register(descriptor, selectors.EVENT_READ, id)
+
+    def watched(self) -> frozenset[SessionId]:
+        return frozenset(it.data for it in self._selector.get_map().values() if it.data)
+
+    def wake(self) -> None:
+        with self._guard:
+            if self._open:
+                with contextlib.suppress(BlockingIOError):  # it is going to wake anyway
+                    os.write(self._waking, b"!")
+
+    def wait(self, seconds: float | None) -> tuple[SessionId, ...]:
+        """The sessions whose runners have ended; empty when woken or when the time is over."""
+        ended = list[SessionId]()
+        for key, _ in self._selector.select(seconds):
+            if key.data is None:
+                with contextlib.suppress(BlockingIOError):
+                    os.read(self._woken, 4096)
+            else:
+                self._forget(key.fd)
+                ended.append(key.data)
+        return tuple(ended)
+
+    def close(self) -> None:
+        with self._guard:
+            self._open = False
+            for descriptor in [it.fd for it in self._selector.get_map().values()]:
+                self._forget(descriptor)
+            os.close(self._waking)
+            self._selector.close()
+
+    def _forget(self, descriptor: int) -> None:
+        self._selector.unregister(descriptor)
+        os.close(descriptor)

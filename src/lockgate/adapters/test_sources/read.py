@@ -1,15 +1,27 @@
-"""The TestSources port over the functions beside this file."""
+"""The TestSources port: tests in files, what a change touched, and what it did to how they run."""
 
+import ast
+import configparser
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+import tomllib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import cast
 
 from lockgate.adapters.test_sources import go, javascript, python
-from lockgate.adapters.test_sources.changes import changed_files
+from lockgate.adapters.test_sources.python import parsed, unparsed
 from lockgate.core.differential.matching import SourceTest, Tests
-from lockgate.core.differential.table import ChangedFiles
-from lockgate.core.differential.test_files import SCRIPTS
+from lockgate.core.differential.table import ChangedFiles, HarnessChange
+from lockgate.core.differential.test_files import (
+    INSTALLED,
+    MIXED_FILES,
+    PROGRAMS,
+    SCRIPTS,
+    SHADOWS,
+    files_of_tests,
+    harness_files,
+)
+from lockgate.core.text.paths import matching
 
 # The tests of many files. Nothing is executed, and what is too big or broken has no tests.
 
@@ -88,3 +100,227 @@ def _test_script(package: str) -> str:
     for key in ("scripts", "test"):
         found = cast("dict[str, object]", found).get(key) if isinstance(found, dict) else None
     return found if isinstance(found, str) else ""
+
+
+# The part of settings files that decides how tests are run.
+
+
+LARGEST_SETTINGS = 200_000
+DOTS = 50  # in one line; more take tomllib too long
+VALUE = 120
+
+# Keys that say nothing about which tests run or how they end.
+_HARMLESS = re.compile(r"markers|minversion|required_plugins|log_|junit_|console_|cache_dir")
+_SCRIPTS = re.compile(r"\A(?:pre|post)?test\b")
+_RUNNERS = ("jest", "vitest", "mocha", "ava", "c8", "nyc", "babel")
+_SECTIONS = {
+    "tox.ini": ("pytest", "testenv"),
+    "setup.cfg": ("tool:pytest",),
+    "pytest.ini": ("pytest",),
+    ".pytest.ini": ("pytest",),
+}
+
+Values = Mapping[str, str]
+
+
+def changed_settings(path: str, before: str, after: str) -> Iterator[HarnessChange]:
+    old, new = _acting_settings(path, before), _acting_settings(path, after)
+    for key in sorted({*old, *new}):
+        if old.get(key) != new.get(key) and not _HARMLESS.match(key):
+            value = new.get(key)
+            how = "no longer sets" if value is None else "sets"
+            said = "" if value is None else f" = {' '.join(value.split())[:VALUE]}"
+            yield HarnessChange(path, f"{path} {how} {key}{said}", _line(after, key))
+
+
+def _acting_settings(path: str, text: str) -> Values:
+    name = path.rpartition("/")[2]
+    if not text:
+        return {}
+    try:
+        if len(text) > LARGEST_SETTINGS:
+            return {"what cannot be read": text}
+        if name.endswith(".toml"):
+            return _toml(name, text)
+        return _package(text) if name == "package.json" else _ini(name, text)
+    except (ValueError, RecursionError, configparser.Error):
+        return {"what cannot be read": text}
+
+
+def _toml(name: str, text: str) -> Values:
+    if any(line.count(".") > DOTS and "=" in line for line in text.splitlines()):
+        return {"what cannot be read": text}
+    found = cast("object", tomllib.loads(text))
+    table = (
+        _within(found, "tool", "pytest") if name == "pyproject.toml" else _within(found, "pytest")
+    )
+    table = {**table, **_within(table, "ini_options")}
+    return {key: json.dumps(it, default=str) for key, it in table.items() if key != "ini_options"}
+
+
+def _package(text: str) -> Values:
+    found = cast("object", json.loads(text))
+    scripts = _within(found, "scripts")
+    acting = {key: it for key, it in scripts.items() if _SCRIPTS.match(key)}
+    runners = {key: it for key, it in _within(found).items() if key in _RUNNERS}
+    return {key: json.dumps(it) for key, it in {**acting, **runners}.items()}
+
+
+def _ini(name: str, text: str) -> Values:
+    parser = configparser.ConfigParser(interpolation=None, strict=False, allow_no_value=True)
+    parser.read_string(text)
+    return {
+        key: value or ""
+        for section in parser.sections()
+        if section.startswith(_SECTIONS.get(name, ()))
+        for key, value in parser.items(section)
+    }
+
+
+def _within(value: object, *keys: str) -> dict[str, object]:
+    for key in keys:
+        value = cast("dict[str, object]", value).get(key) if isinstance(value, dict) else None
+    return cast("dict[str, object]", value) if isinstance(value, dict) else {}
+
+
+def _line(text: str, key: str) -> int | None:
+    lines = text.splitlines()
+    return next((at for at, it in enumerate(lines, 1) if key in it), None)
+
+
+# The part of a conftest.py that acts on a run by itself; fixtures only help the tests.
+
+
+LARGEST_SUPPORT = 1_000_000
+_ACTING_NAMES = ("collect_ignore", "collect_ignore_glob", "pytest_plugins", "pytestmark")
+
+Part = Mapping[str, tuple[str, int]]  # what acts → its text and line
+
+
+def changed_hooks(path: str, before: str, after: str) -> Iterator[HarnessChange]:
+    old, new = _acting_code(before), _acting_code(after)
+    for name, (text, line) in new.items():
+        if name not in old:
+            yield HarnessChange(path, f"{path} adds {name}", line)
+        elif old[name][0] != text:
+            yield HarnessChange(path, f"{path} changes {name}", line)
+    for name in old:
+        if name not in new:
+            yield HarnessChange(path, f"{path} no longer has {name}")
+
+
+def _acting_code(text: str) -> Part:
+    module = parsed(text) if len(text) <= LARGEST_SUPPORT else None
+    if module is None:
+        return {"what cannot be read": (text, 1)}
+    found: dict[str, tuple[str, int]] = {}
+    for number, it in enumerate(module.body):
+        name = _name(it, number)
+        if name:
+            known, line = found.get(name, ("", it.lineno))
+            found[name] = (f"{known}\n{unparsed(it)}", line)
+    return found
+
+
+def _name(node: ast.stmt, number: int) -> str | None:
+    """None for what does nothing until a test asks for it."""
+    match node:
+        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+            return name if name.startswith("pytest_") or _is_hook(node) else None
+        case ast.Assign(targets=[ast.Name(id=name)]) | ast.AnnAssign(target=ast.Name(id=name)):
+            return name if name in _ACTING_NAMES or _calls(node) else None
+        case ast.Import() | ast.ImportFrom() | ast.ClassDef() | ast.Pass():
+            return None
+        case ast.Expr(value=ast.Constant()):
+            return None
+        case _:
+            return "statements that run when it is loaded"
+
+
+def _is_hook(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    return any("hookimpl" in unparsed(it) for it in node.decorator_list)
+
+
+def _calls(node: ast.stmt) -> bool:
+    """A value that is computed may do anything on the way."""
+    return any(isinstance(it, ast.Call) for it in ast.walk(node))
+
+
+_PROSE = (".md", ".rst", ".txt", ".adoc")
+_TAGS = re.compile(r"^//\s?(?:go:build|\+build)\b.*$", re.MULTILINE)
+_INI = ("**/pytest.ini", "**/.pytest.ini", "**/pytest.toml", "**/.pytest.toml")
+_WORDS = (
+    (("**/sitecustomize.py", "**/usercustomize.py"), "a file that Python runs whenever it starts"),
+    (("**/*.pth",), "a file that Python reads, and may run, whenever it starts"),
+    (("**/*.egg-info/**", "**/*.dist-info/**"), "what test runners take for a plug-in's entry"),
+    (SHADOWS, "a module in the place of the test runner's own"),
+    (INSTALLED, "a file among the installed tools"),
+    (PROGRAMS, "a program by the name of the test command's own"),
+    (
+        ("**/jest.*", "**/vitest.*", "**/vite.config.*", "**/babel.config.*", "**/.babelrc*"),
+        "the test runner's configuration",
+    ),
+)
+
+
+def changed_files(
+    base: Mapping[str, str],
+    candidate: Mapping[str, str],
+    patterns: Sequence[str] = (),
+    command: str = "",
+) -> ChangedFiles:
+    """Both are path → text; files that are the same on both sides may be left out of both."""
+    paths = sorted(path for path in {*base, *candidate} if base.get(path) != candidate.get(path))
+    tests = frozenset(files_of_tests(paths, patterns))
+    named = frozenset(harness_files(paths, command))
+    harness = tuple(
+        change
+        for path in paths
+        for change in _harness(path, base.get(path), candidate.get(path), named)
+    )
+    acting = frozenset(it.file for it in harness)
+    return ChangedFiles(
+        code=tuple(_code(paths, tests | named | acting)),
+        tests=tuple(path for path in paths if path in tests or path in named - acting),
+        harness=harness,
+    )
+
+
+def _code(paths: Iterable[str], others: frozenset[str]) -> Iterator[str]:
+    for path in paths:
+        if path not in others and not path.endswith(_PROSE) and not path.startswith("docs/"):
+            yield path
+
+
+def _harness(
+    path: str, before: str | None, after: str | None, named: frozenset[str]
+) -> Iterator[HarnessChange]:
+    if matching((path,), ("**/conftest.py",)):
+        yield from changed_hooks(path, before or "", after or "")
+    elif matching((path,), (*MIXED_FILES, *_INI)):
+        yield from changed_settings(path, before or "", after or "")
+    elif path.endswith("_test.go"):
+        yield from _go(path, before or "", after or "")
+    elif path in named:
+        yield HarnessChange(path, f"{_verb(before, after)} {path}, {_meaning(path)}")
+
+
+def _go(path: str, before: str, after: str) -> Iterator[HarnessChange]:
+    if go.has_setup(after) and not go.has_setup(before):
+        yield HarnessChange(path, f"{path} adds TestMain, which decides how the tests are run")
+    tags = (_TAGS.findall(before), _TAGS.findall(after))
+    if before and after and tags[0] != tags[1]:
+        yield HarnessChange(path, f"{path} has other build tags: {' '.join(tags[1])[:100]}")
+
+
+def _meaning(path: str) -> str:
+    for patterns, words in _WORDS:
+        if matching((path,), patterns):
+            return words
+    return "which the test command uses"
+
+
+def _verb(before: str | None, after: str | None) -> str:
+    if before is None:
+        return "adds"
+    return "changes" if after is not None else "removes"

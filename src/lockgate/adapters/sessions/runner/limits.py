@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Generator, Iterator
 
 from lockgate.adapters.sandbox import usage
-from lockgate.adapters.sessions.runner.spec import Spec
+from lockgate.adapters.sessions.runner.files import Spec
 
 MEBIBYTE = 1 << 20
 LOOK_EVERY, WALK_EVERY = 0.5, 2.0  # seconds between two looks at memory, and at the disk

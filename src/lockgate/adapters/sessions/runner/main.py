@@ -19,10 +19,9 @@ sys.path.append(os.path.abspath(os.path.join(os.path.dirname(__file__), *[os.par
 
 from lockgate.adapters.sessions.runner import proc
 from lockgate.adapters.sessions.runner.command_socket import Door
+from lockgate.adapters.sessions.runner.files import Log, Spec
 from lockgate.adapters.sessions.runner.limits import LOOK_EVERY, Limits
-from lockgate.adapters.sessions.runner.logs import Log
 from lockgate.adapters.sessions.runner.relay import Relay
-from lockgate.adapters.sessions.runner.spec import Spec
 from lockgate.adapters.sessions.runner.supervise import GRACE, Child
 from lockgate.core.model.secrets import Secret
 

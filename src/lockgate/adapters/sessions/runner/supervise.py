@@ -13,8 +13,7 @@ from collections.abc import Callable, Collection, Sequence
 from lockgate.adapters.sandbox.proof import Proof
 from lockgate.adapters.sandbox.uplink import Uplink
 from lockgate.adapters.sessions.runner import proc
-from lockgate.adapters.sessions.runner.logs import Log
-from lockgate.adapters.sessions.runner.spec import Program, Spec
+from lockgate.adapters.sessions.runner.files import Log, Program, Spec
 
 GRACE = 5.0  # seconds between asking a program to end and killing it
 CHUNK = 1 << 16

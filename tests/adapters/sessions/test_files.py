@@ -2,7 +2,7 @@
 
 import pytest
 
-from lockgate.adapters.sessions.runner.logs import Log, written
+from lockgate.adapters.sessions.runner.files import Log, written
 from lockgate.core.model.secrets import Secret, forms_of
 
 SECRET = Secret("A_TOKEN", "sk-0123456789/abc+def=")
