@@ -1,6 +1,7 @@
 """Gemini CLI: headless with a stream of events, resumed by its session id."""
 
 import json
+import re
 import shlex
 from functools import partial
 
@@ -23,9 +24,11 @@ VARIABLES = ("GEMINI_API_KEY", "GOOGLE_GEMINI_BASE_URL", "GEMINI_MODEL")
 SETTINGS = ".gemini/settings.json"
 HOOK_MILLISECONDS = 120_000
 ATTEMPTS = 3
-
-
 REFUSED_CODES = (41, 401 % 256, 403 % 256)  # of a failed login, and of an HTTP status
+REFUSED_STATUSES, LIMITED_STATUSES = ("401", "403"), ("429", "503")
+# In the report of a failed request, on stderr. The exit code has this too, but beyond 128 a
+# sandbox's exit code is a signal's.
+_STATUS = re.compile(r"^ +status: (\d{3}),?$", re.MULTILINE)
 
 
 def launch(found: Found, job: Job) -> Launch:
@@ -65,12 +68,13 @@ def read(output: str, exit: Exit, now: float) -> Report:
     failure = text(inner(result, "error"), "message") or text(last.get("error", {}), "message")
     silent = unexplained(exit, output, finished=finished)
     why = "" if finished else failure or silent
+    status = "" if finished else _status(output)
     return Report(
         native=text(last.get("init", {}), "session_id") if _answered(seen) else "",
         usage=Usage(tokens=total(inner(result, "stats"), "total_tokens")),
         exhausted="exceeds the maximum number of tokens" in why,
-        limited_until=limited_until(why, now) if _limited(why) else None,
-        refused=exit.code in REFUSED_CODES or is_refused(why),
+        limited_until=limited_until(why, now) if _limited(why, status) else None,
+        refused=exit.code in REFUSED_CODES or status in REFUSED_STATUSES or is_refused(why),
         failure=shortened(why),
         said=shortened(_said(seen)),
     )
@@ -81,8 +85,15 @@ def _answered(seen: list[Event]) -> bool:
     return any(text(it, "type") == "tool_use" or text(it, "role") == "assistant" for it in seen)
 
 
-def _limited(why: str) -> bool:
-    return any(word in why for word in ("429", "RESOURCE_EXHAUSTED", "quota", "503", "overloaded"))
+def _status(output: str) -> str:
+    """Of the last request that failed; empty where none is told."""
+    found: list[str] = _STATUS.findall(output)
+    return found[-1] if found else ""
+
+
+def _limited(why: str, status: str) -> bool:
+    words = ("429", "RESOURCE_EXHAUSTED", "quota", "503", "overloaded")
+    return status in LIMITED_STATUSES or any(word in why for word in words)
 
 
 def _said(seen: list[Event]) -> str:
