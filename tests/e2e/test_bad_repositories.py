@@ -64,6 +64,23 @@ def test_tests_that_take_too_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     )
 
 
+def test_tests_that_never_end_once_the_source_is_broken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lockgate.core.discovery.faults.LEAST_PATIENCE", 2)  # not a minute
+    files = {
+        "Makefile": "test:\n\tsh tests/check.sh\n",
+        "greet.sh": GREET,
+        "tests/check.sh": "sh -n greet.sh || sleep 3600\n",
+    }
+    shell = project(tmp_path, files)
+
+    answer = shell.run("init")
+
+    assert "with greet.sh broken it turned red, as it should" in answer.out
+    assert answer.out.splitlines()[-1] == READY
+
+
 def test_a_set_up_that_asks_a_question(tmp_path: Path) -> None:
     shell = project(tmp_path, TESTED)
 

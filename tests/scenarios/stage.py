@@ -188,6 +188,10 @@ class FakeWorkspaces:
         for name, text in files.items():
             (directory / name).write_text(text)
 
+    def read(self, directory: Path, name: str) -> str | None:
+        file = directory / name
+        return file.read_text() if file.is_file() else None
+
     def take(self, project: Project, task: Task) -> Change | Unfit:
         if self.not_taken:
             raise Unavailable("the work was not taken", why=self.not_taken, fix="wait")

@@ -145,6 +145,7 @@ def rehearsed(
     it: App, project: Project, asked: "tuple[Wanted, Site, Initialised]", times: int, say: Say
 ) -> "Callable[[Cancelled], Initialised]":
     """Sets a repository up as it was proposed, once that was tried so many times on its base."""
+    from lockgate.core.discovery.commissioned import FAULTS, RUNS
     from lockgate.services.setup.rehearsal import Rehearsal
 
     wanted, site, proposed = asked
@@ -162,9 +163,28 @@ def rehearsed(
                     cancelled=cancelled,
                     say=say,
                     evaluation=by,
-                    times=times,
+                    times=max(times, RUNS) if wanted.author else times,
+                    faults=FAULTS if wanted.author else 1,
                 )
             )
+
+    return work
+
+
+def commissioned(
+    it: App, project: Project, asked: "tuple[Wanted, Site, Initialised]", say: Say
+) -> "Callable[[Cancelled], Initialised]":
+    """Has an agent propose the commands, in a sandbox of its own with a checkout of base."""
+    from lockgate.services.setup.commission import Commission
+
+    wanted, site, found = asked
+
+    def work(cancelled: Cancelled) -> "Initialised":
+        where = (site.base, site.commit or "")
+        candidate = on_base(project, it.configuration, found.text, where=where).candidate
+        say(f"asking {wanted.author} to write the set-up")
+        left = Commission(it.trial, wait).proposal(candidate, wanted.author, found.plan, cancelled)
+        return it.initialiser.commissioned(project, site, wanted, left)
 
     return work
 

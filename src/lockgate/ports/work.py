@@ -89,6 +89,10 @@ class Workspaces(Protocol):
         """Put these files there by name, replacing what is in their place, following no link."""
         ...
 
+    def read(self, directory: Path, name: str) -> str | None:
+        """A plain file of that name, which an agent may have written; None where there is none."""
+        ...
+
     def take(self, project: Project, task: Task) -> Change | Unfit:
         """All work in the clone, committed or not, as a commit kept by a ref in judge.git.
 

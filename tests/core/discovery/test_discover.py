@@ -201,6 +201,33 @@ PYTHON = {
             " && .venv/bin/pip install pytest"
         ),
     ),
+    "a version that a source distribution says": (
+        {
+            **PACKAGE,
+            "pyproject.toml": "build-system.requires = ['setuptools-scm']\n" + PROJECT,
+            "PKG-INFO": "Metadata-Version: 2.4\nName: x\nVersion: 1.7.0\n",
+            "CHANGELOG.rst": "x 1.8.0\n=======\n",
+        },
+        PYTEST,
+        (
+            "python3 -m venv .venv && SETUPTOOLS_SCM_PRETEND_VERSION=1.7.0"
+            " .venv/bin/pip install -e ."
+            " && .venv/bin/pip install pytest"
+        ),
+    ),
+    "a version that a changelog says": (
+        {
+            **PACKAGE,
+            "pyproject.toml": "build-system.requires = ['setuptools-scm']\n" + PROJECT,
+            "CHANGELOG.md": "# Changes\n\n## Unreleased\n\n## [v1.8.0] - 2024-01-01\n## 1.7\n",
+        },
+        PYTEST,
+        (
+            "python3 -m venv .venv && SETUPTOOLS_SCM_PRETEND_VERSION=1.8.0"
+            " .venv/bin/pip install -e ."
+            " && .venv/bin/pip install pytest"
+        ),
+    ),
     "the same by pdm": (
         {**PACKAGE, "pyproject.toml": PROJECT + "[tool.pdm.version]\nsource = 'scm'\n"},
         PYTEST,
@@ -449,7 +476,19 @@ JAVASCRIPT = [
         {"packageManager": "yarn@4.1.0+sha", "scripts": {"test": "ava"}},
         ["yarn.lock"],
         "npm run test",
-        "npx --yes yarn@4.1.0 install --immutable",
+        (
+            "YARN_NODE_LINKER=node-modules npx --yes --package=@yarnpkg/cli-dist@4.1.0 yarn"
+            " install --immutable"
+        ),
+    ),
+    (
+        {"scripts": {"test": "ava"}},
+        ["yarn.lock", ".yarnrc.yml"],
+        "npm run test",
+        (
+            "YARN_NODE_LINKER=node-modules npx --yes --package=@yarnpkg/cli-dist yarn"
+            " install --immutable"
+        ),
     ),
     (
         {"scripts": {"test": "bun test"}},

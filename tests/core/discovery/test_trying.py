@@ -12,6 +12,7 @@ from lockgate.core.discovery.faults import (
     WORD,
     choice,
     hurried,
+    patience,
     planted,
     sources,
     to_break,
@@ -145,6 +146,13 @@ SET_UPS = [
     ("node", "npm ci", "are not in sync", (), "npm install --no-package-lock"),
     ("node", "pnpm install --frozen-lockfile", "ERR_PNPM_OUTDATED_LOCKFILE", (), "pnpm install"),
     ("node", "npm install", "postinstall failed", (), "npm install --ignore-scripts"),
+    (
+        "node",
+        "YARN_NODE_LINKER=x yarn install",
+        "failed",
+        (),
+        "YARN_NODE_LINKER=x yarn install --mode=skip-build",
+    ),
     ("node", "npm install --ignore-scripts", "failed", (), None),
     ("go", "go mod download", "failed", (), None),
 ]
@@ -441,3 +449,7 @@ def test_only_what_was_seen_to_pass_and_to_fail_is_ready() -> None:
     assert Tried(baseline=green, noticed=True).ready
     assert not Tried(baseline=green).ready
     assert not Tried(baseline=replace(green, colour=Colour.RED), noticed=True).ready
+
+
+def test_a_command_gets_five_times_as_long_with_a_file_broken_and_a_minute_at_least() -> None:
+    assert (patience(1.0), patience(100.0)) == (60, 500)

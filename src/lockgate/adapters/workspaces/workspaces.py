@@ -25,6 +25,7 @@ from lockgate.adapters.workspaces.files import (
     write_files,
 )
 from lockgate.adapters.workspaces.git import user_of
+from lockgate.adapters.workspaces.reading import opened
 from lockgate.adapters.workspaces.repositories import (
     repositories_of,
     rules_of,
@@ -41,6 +42,7 @@ from lockgate.errors import Unavailable
 from lockgate.ports import Candidate, Change, Project, Unfit, candidate_of
 
 TAKE_SECONDS = 600.0
+MOST_READ = 100_000  # bytes of a file that an agent wrote for us
 _ID = re.compile(r"[a-z0-9-]{1,40}")
 _PLACES = {
     "workspaces": "workspaces",
@@ -92,6 +94,13 @@ class GitWorkspaces:
     def write(self, directory: Path, files: Mapping[str, str]) -> None:
         """A directory that is missing is made; all of it belongs to the agent."""
         write_files(directory, files, *owner_at(sandboxed=self.sandboxed))
+
+    def read(self, directory: Path, name: str) -> str | None:
+        try:
+            with opened(directory / name) as file:
+                return file.read(MOST_READ).decode(errors="replace")
+        except OSError:
+            return None
 
     def take(self, project: Project, task: Task) -> Change | Unfit:
         with task_lock(self.home, _checked(task.id)):

@@ -57,10 +57,10 @@ def _stem(path: str) -> str:
 
 def planted(path: str, text: str) -> str:
     """A shell command that breaks each function of the file; what has none is no longer code."""
-    edits = tuple(_edits(path, text))[:MOST_EDITS]
-    if not edits:
+    chosen = tuple(edits(path, text))[:MOST_EDITS]
+    if not chosen:
         return f"printf '\\n)) {WORD} ((\\n' >>{quote(path)}"
-    words = " ".join(f"-e {quote(it)}" for it in edits)
+    words = " ".join(f"-e {quote(it)}" for it in chosen)
     return f"sed -i {words} {quote(path)}"
 
 
@@ -83,14 +83,22 @@ def hurried(command: str) -> str:
     return command
 
 
+LEAST_PATIENCE = 60  # seconds
+
+
+def patience(seconds: float) -> int:
+    """How long a command gets with a file broken that took so long without: it may never end."""
+    return max(LEAST_PATIENCE, round(5 * seconds))
+
+
 def to_break(texts: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
     """Files with functions; where there are none, those that are not empty."""
     filled = [(path, text) for path, text in texts.items() if text.strip()]
-    return tuple(it for it in filled if any(_edits(*it))) or tuple(filled)
+    return tuple(it for it in filled if any(edits(*it))) or tuple(filled)
 
 
-def _edits(path: str, text: str) -> Iterator[str]:
-    """Commands for sed."""
+def edits(path: str, text: str) -> Iterator[str]:
+    """One command of sed for each function: it fails as soon as it is called."""
     if path.endswith(".py"):
         yield from _python(text)
     elif path.endswith(_ENDINGS["node"]):

@@ -100,10 +100,16 @@ _OF_LOCK = {
 def _other(name: str, named: str, tree: Tree) -> Manager:
     there = name in tree.tools
     version = named.partition("+")[0] or name
-    program = name if there else f"npx --yes {version}"
     modern = name == "yarn" and (tree.has(".yarnrc.yml") or re.match(r"yarn@[2-9]", named))
+    fetched = f"npx --yes {version}"
+    if modern:  # npm has the versions from 2 on under another name
+        number = version.partition("@")[2]
+        fetched = f"npx --yes --package=@yarnpkg/cli-dist{'@' if number else ''}{number} yarn"
+    program = name if there else fetched
     frozen = "--immutable" if modern else "--frozen-lockfile"
     install = f"{program} install {frozen}" if locks(tree) else f"{program} install"
+    if modern:  # programs are started from node_modules, which its own default does not make
+        install = f"YARN_NODE_LINKER=node-modules {install}"
     adds = {
         "pnpm": f"{program} add -D",
         "yarn": f"{program} add --dev",

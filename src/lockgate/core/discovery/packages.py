@@ -29,7 +29,8 @@ _WANTED = re.compile(
     r"|\.?pytest\.ini|pytest\.toml|\.?mypy\.ini|pyrightconfig\.json|Pipfile|conftest\.py|manage\.py"
     r"|package\.json|pnpm-workspace\.yaml|tsconfig\.json|go\.mod|go\.work|Cargo\.toml"
     r"|[Mm]akefile|GNUmakefile|\.?[jJ]ustfile|[^/]*requirements[^/]*\.(?:txt|in|pip))$"
-    r"|(?:^|/)requirements/[^/]*\.(?:txt|in|pip)$"
+    r"|(?:^|/)requirements/[^/]*\.(?:txt|in|pip)$|(?:^|/)PKG-INFO$"
+    r"|(?:^|/)(?:docs/)?(?:CHANGE|change|HISTORY|history|NEWS)[^/]*\.(?:md|rst|txt)$"
 )
 MOST_TEXTS = 400
 SOME_TESTS = 12
@@ -60,8 +61,8 @@ def discover(tree: Tree) -> Plan:
     inner = [it for it in (at(tree, folder) for folder in folders) if it.test]
     if not inner:
         return Plan((top,))
-    named = _connected(tree, _named((*((top,) if top.test else ()), *inner)))
-    return Plan(_installing(top, named))
+    found = _connected(tree, named((*((top,) if top.test else ()), *inner)))
+    return Plan(_installing(top, found))
 
 
 def at(tree: Tree, folder: str) -> Package:
@@ -114,7 +115,7 @@ def _in_workspace(tree: Tree, folder: str) -> bool:
     return bool(matching([folder], npm.workspaces(tree)))
 
 
-def _named(packages: tuple[Package, ...]) -> tuple[Package, ...]:
+def named(packages: tuple[Package, ...]) -> tuple[Package, ...]:
     """By the last part of their path, or by all of it where two are the same."""
     last = [it.path.rpartition("/")[2] or "top" for it in packages]
     names = [

@@ -299,11 +299,26 @@ def _set_up(tree: Tree, needed: tuple[Need, ...]) -> Seen | None:
 def _versioned(tree: Tree) -> str:
     """A version for what takes it from git's tags, of which a checkout of ours has none."""
     text = "\n".join(tree.text(it) for it in ("pyproject.toml", "setup.py", "setup.cfg"))
-    version = tree.version or "99.0"
+    version = tree.version or _written_version(tree) or "99.0"
     if re.search(r"setuptools[-_]scm|hatch-vcs|vcs-versioning", text):
         return f"SETUPTOOLS_SCM_PRETEND_VERSION={version} "
     scm = table(tree.toml("pyproject.toml"), "tool", "pdm", "version").get("source") == "scm"
     return f"PDM_BUILD_SCM_VERSION={version} " if scm else ""
+
+
+def _written_version(tree: Tree) -> str:
+    """What a source distribution or the newest entry of a changelog says.
+
+    A version that is made up may be one that the project's own dependencies do not allow.
+    """
+    found = re.search(r"^Version: (\d[\w.]*)$", tree.text("PKG-INFO"), re.MULTILINE)
+    entries = (_ENTRY.search(tree.text(it)) for it in tree.like(*CHANGELOGS))
+    newest = next(filter(None, entries), None)
+    return (found and found[1]) or (newest and newest[1]) or ""
+
+
+CHANGELOGS = ("CHANGELOG*", "CHANGES*", "HISTORY*", "NEWS*", "docs/change*", "docs/history*")
+_ENTRY = re.compile(r"^(?:[\w#*=-]+\s+){0,3}\[?v?(\d+\.\d+(?:\.\d+)*)\b(?!\.x)", re.MULTILINE)
 
 
 def _uv_words(needed: tuple[Need, ...]) -> Iterator[str]:

@@ -210,9 +210,8 @@ def _other_npm(command: str, why: str) -> str | None:
         "--frozen-lockfile|--immutable", command
     ):
         return re.sub(r" --frozen-lockfile| --immutable", "", command)
-    if "--ignore-scripts" not in command:
-        return f"{command} --ignore-scripts"
-    return None
+    unbuilt = "--mode=skip-build" if "YARN_NODE_LINKER" in command else "--ignore-scripts"
+    return f"{command} {unbuilt}" if unbuilt not in command else None
 
 
 # --- Node ---------------------------------------------------------------------------------------

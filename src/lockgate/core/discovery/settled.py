@@ -21,6 +21,7 @@ class Tried(Struct, frozen=True, kw_only=True):
     """One command on base, as it was run last: how many tests, which of them were left out.
 
     `broke` is the file that was broken for a trial, `noticed` whether the command turned red.
+    `faults` is how often that was seen, of `wanted` times.
     """
 
     baseline: Baseline
@@ -30,6 +31,8 @@ class Tried(Struct, frozen=True, kw_only=True):
     late: bool = False
     broke: str = ""
     noticed: bool = False
+    faults: int = 0
+    wanted: int = 1
 
     @property
     def ready(self) -> bool:

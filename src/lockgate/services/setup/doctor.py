@@ -10,6 +10,7 @@ from lockgate.core.model.agents import Ending, Exit, Job
 from lockgate.core.model.task import Role, SessionId
 from lockgate.errors import Refused
 from lockgate.ports import (
+    Candidate,
     Chance,
     Credentials,
     Desk,
@@ -136,8 +137,18 @@ def _numbers(version: str) -> tuple[int, ...]:
 # One prompt to an agent from where it would work, in a throw-away place.
 
 
-PROMPT = "This is a test of the connection. Use no tools. Answer with one word: ready"
-SECONDS = 180.0
+class Errand(Struct, frozen=True, kw_only=True):
+    """What an agent is asked without a task; it finds a candidate's commit where one is named."""
+
+    prompt: str
+    seconds: float
+    candidate: Candidate | None = None
+
+
+CONNECTION = Errand(
+    prompt="This is a test of the connection. Use no tools. Answer with one word: ready",
+    seconds=180.0,
+)
 SCRIPT = '[[worker]]\nsteps = [ { say = "ready" } ]\n'  # for the agent that plays one
 
 
@@ -158,17 +169,15 @@ class Trial(Struct, frozen=True, kw_only=True):
     logins: Logins
     chance: Chance
 
-    def begin(self, agent: str, settings: Settings) -> SessionId:
+    def begin(self, agent: str, settings: Settings, errand: Errand = CONNECTION) -> SessionId:
         """Refused where the agent is installed and has no login."""
         login = self.logins.missing(agent, settings)
         if login and not self.harnesses.missing(agent, settings):
             raise Refused(f"agent {agent} was not started", why=login.why, fix=login.fix)
         id = SessionId(f"trial-{self.chance.suffix()}")
-        start = self._start(id, agent, settings)
+        start = self._start(id, agent, settings, errand)
         try:
-            self.workspaces.write(start.desk.directory, {})
-            self.workspaces.write(start.desk.directory / ".lockgate", {"script.toml": SCRIPT})
-            self.workspaces.write(start.base, {})
+            self._lay_out(start, errand.candidate)
             self.sessions.start(start)
         except BaseException:
             self.forget(id)
@@ -187,6 +196,10 @@ class Trial(Struct, frozen=True, kw_only=True):
             why = "its usage limit is reached"
         return Outcome(report.said, why, exit.seconds)
 
+    def left(self, id: SessionId, name: str) -> str | None:
+        """The text of a file that it has written where it worked; None where it has not."""
+        return self.workspaces.read(self._place(id) / "desk", name)
+
     def forget(self, id: SessionId) -> None:
         """Also where it has not ended."""
         self.sessions.remove(id)
@@ -195,26 +208,36 @@ class Trial(Struct, frozen=True, kw_only=True):
     def _place(self, id: SessionId) -> Path:
         return self.home / "trials" / id
 
-    def _start(self, id: SessionId, agent: str, settings: Settings) -> Start:
+    def _lay_out(self, start: Start, candidate: Candidate | None) -> None:
+        directory = start.desk.directory
+        if candidate:
+            self.workspaces.checkout(candidate, directory)
+            return
+        self.workspaces.write(directory, {})
+        self.workspaces.write(directory / ".lockgate", {"script.toml": SCRIPT})
+        self.workspaces.write(start.base, {})
+
+    def _start(self, id: SessionId, agent: str, settings: Settings, errand: Errand) -> Start:
         names = self.harnesses.variables(agent, settings)
         job = Job(
-            prompt=PROMPT,
+            prompt=errand.prompt,
             role=Role.WORKER,
             task="trial",
             session=id,
             environ=self.credentials.of(agent, names),
         )
+        it = errand.candidate
         return Start(
             session=id,
             token=self.chance.token(),
             launch=self.harnesses.launch(agent, settings, job),
             desk=Desk(directory=self._place(id) / "desk"),
             home=self._place(id) / "home",
-            base=self._place(id) / "base",
+            base=self.workspaces.base(it.project) if it else self._place(id) / "base",
             read=(*self.harnesses.paths(agent, settings), *settings.sandbox.read),
             sandboxed=settings.sandbox.level is SandboxLevel.AUTO,
-            wall_seconds=SECONDS,
-            silent_seconds=SECONDS,
+            wall_seconds=errand.seconds,
+            silent_seconds=errand.seconds,
         )
 
 

@@ -7,6 +7,8 @@ from msgspec.structs import replace
 
 from lockgate.core.config.checks import coverage
 from lockgate.core.config.settings import Settings
+from lockgate.core.discovery import commissioned
+from lockgate.core.discovery.commissioned import why_not
 from lockgate.core.discovery.found import Plan, Seen, Tree, remarks
 from lockgate.core.discovery.packages import discover
 from lockgate.core.discovery.settled import Tried, asked_for, doubtful, told
@@ -17,12 +19,14 @@ from lockgate.services.task.callers import Caller, must_be_human
 from lockgate.services.task.projects import CONFIG, BaseConfiguration
 
 MESSAGE = "Add Lockgate's configuration"
+MOST = 600  # characters of why a proposal was not accepted
 
 
 class Wanted(Struct, frozen=True, kw_only=True):
     """What the user asks for. `choose` puts one short question, where somebody is there to answer.
 
-    `yes` takes the first of what could be meant.
+    `yes` takes the first of what could be meant. What an `author` proposes is written only where
+    it holds.
     """
 
     formula: str
@@ -33,6 +37,7 @@ class Wanted(Struct, frozen=True, kw_only=True):
     setup: str = ""
     yes: bool = False
     choose: Callable[[tuple[Seen, ...]], str] | None = None
+    author: str = ""  # the agent that proposes the commands
 
 
 class Initialised(Struct, frozen=True, kw_only=True):
@@ -83,6 +88,12 @@ class Initialiser(Struct, frozen=True):
                 why="it is bare, and a configuration is a file in a work tree",
                 fix="run it in a clone that has one",
             )
+        if wanted.author and (wanted.test or wanted.setup):
+            raise Refused(
+                "the repository was not set up",
+                why="--with has an agent name the commands that --test-command and --setup name",
+                fix="leave out the one or the others",
+            )
         current = self.repository.current_branch(project)
         found = self.repository.base_branch(project)
         base = found.name if found else current
@@ -91,6 +102,12 @@ class Initialiser(Struct, frozen=True):
                 "the repository was not set up",
                 why="HEAD is detached: a commit here would be on no branch",
                 fix=f"git checkout {base or 'main'}, then run it again",
+            )
+        if wanted.author and not found:
+            raise Refused(
+                "the repository was not set up",
+                why="nothing was committed yet, so an agent would find nothing",
+                fix="commit your files, then run it again",
             )
         self.repository.check_place(project, CONFIG, replace=wanted.force)
         return Site(base, found.commit if found else None, current)
@@ -104,6 +121,13 @@ class Initialiser(Struct, frozen=True):
             plan = asked_for(plan, _chosen(choices, wanted), wanted.setup)
         return self._made(plan, wanted, site, tree)
 
+    def commissioned(self, project: Project, site: Site, wanted: Wanted, left: str) -> Initialised:
+        """What the agent's file comes to; refused where it cannot be tried."""
+        plan = commissioned.proposed(left, wanted.author)
+        if isinstance(plan, str):
+            raise not_accepted(wanted.author, plan)
+        return self._made(plan, wanted, site, self.look(project, site.commit))
+
     def init(
         self,
         project: Project,
@@ -114,6 +138,9 @@ class Initialiser(Struct, frozen=True):
     ) -> Initialised:
         """Tried on base, written, and committed; what is written has the caller's yes."""
         made = self._tried(project, proposed, site, wanted, rehearsal) if rehearsal else proposed
+        why = why_not(made.tried, site.base) if wanted.author else ""
+        if why:
+            raise not_accepted(wanted.author, why)
         self.repository.write_file(project, CONFIG, made.text, replace=wanted.force)
         trust = self.configuration.trust
         trust.grant(project, trust.question(project, site.commit or "", made.settings))
@@ -153,6 +180,15 @@ class Initialiser(Struct, frozen=True):
             remarks=remarks(tree),
             unborn=site.commit is None,
         )
+
+
+def not_accepted(agent: str, why: str) -> Refused:
+    return Refused(
+        f"the {agent} agent's set-up was not accepted",
+        why=" ".join(why.split())[:MOST],
+        fix="nothing was written; ask again, or name the commands yourself:"
+        ' lockgate init --test-command "…" --setup "…"',
+    )
 
 
 def _chosen(choices: tuple[Seen, ...], wanted: Wanted) -> str:

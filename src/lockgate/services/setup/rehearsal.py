@@ -6,7 +6,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lockgate.core.config.baseline import Baseline, Colour, Timed, measured
-from lockgate.core.discovery.faults import choice, hurried, planted, to_break
+from lockgate.core.discovery.faults import choice, hurried, patience, planted, to_break
 from lockgate.core.discovery.found import Package, Plan, Tree, gate_name
 from lockgate.core.discovery.repairs import Ran
 from lockgate.core.discovery.settled import (
@@ -57,6 +57,7 @@ class Rehearsal(Struct, frozen=True, kw_only=True):
     say: Callable[[str], None]
     evaluation: Callable[[str], Evaluation]
     times: int = 1
+    faults: int = 1  # that are planted one after the other, until so many turned it red
 
     def settle(self, plan: Plan, ground: Ground, render: Callable[[Plan], str]) -> Settled:
         """Each package by itself, so that a red one does not hold the others."""
@@ -126,44 +127,59 @@ class Rehearsal(Struct, frozen=True, kw_only=True):
 
     def _broken(self, package: Package, ground: Ground, text: str, tried: Tried) -> Tried:
         """With source files broken, one and then more of them, until the command turns red."""
-        name = gate_name("tests", package)
         worth = to_break({it: ground.read(it) for it in choice(package, ground.tree)})
+        tried = replace(tried, wanted=min(self.faults, max(len(worth), 1)))
         for number in CROWDS:
             chosen = worth[:number]
             if not chosen or self.cancelled():
                 break
-            self.say(f"{name}, with {chosen[-1][0]} broken: it must turn red")
-            plants = " && ".join(planted(*it) for it in chosen)
-            result = self._run(text, name, before=f"{plants} && ")[0]
+            noticed = self._notices(text, tried, chosen)
             (first, _), *others = chosen
             broke = f"{first} and {len(others)} more" if others else first
-            tried = replace(tried, broke=broke, noticed=isinstance(result, Failed))
-            if tried.noticed or number >= len(worth):
+            tried = replace(tried, broke=broke, noticed=noticed, faults=int(noticed))
+            if noticed or number >= len(worth):
                 break
+        for more in worth[1:] if tried.noticed else ():
+            if tried.faults == tried.wanted or self.cancelled():
+                break
+            tried = replace(tried, faults=tried.faults + self._notices(text, tried, (more,)))
         return tried
+
+    def _notices(self, text: str, tried: Tried, chosen: tuple[tuple[str, str], ...]) -> bool:
+        """Whether the command turns red with these files broken."""
+        self.say(f"{tried.baseline.name}, with {chosen[-1][0]} broken: it must turn red")
+        gate = self._gate(text, tried.baseline.name)
+        plants = (planted(*it) for it in chosen)
+        broken = replace(
+            gate,
+            command=" && ".join((*plants, hurried(gate.command))),
+            timeout=min(gate.timeout, patience(tried.baseline.seconds)),
+        )
+        return isinstance(self._once(text, broken)[0], Failed)
 
     def _baseline(self, text: str, name: str, first: tuple[SingleGateResult, Ran]) -> Baseline:
         runs = [first, *(self._run(text, name) for _ in range(1, self.times))]
         gate = self._gate(text, name)
         timed = tuple(Timed(result, ran.seconds) for result, ran in runs)
-        return measured(name, gate.command if gate else "", timed)
+        return measured(name, gate.command, timed)
 
-    def _run(self, text: str, name: str, before: str = "") -> tuple[SingleGateResult, Ran]:
-        it, gate = self.evaluation(text), self._gate(text, name)
-        assert gate is not None  # noqa: S101 - the text was written for a plan that has it
-        command = f"{before}{hurried(gate.command)}" if before else gate.command
-        once = replace(gate, attempts=1, command=command)
-        if not before:
-            self.say(f"{name}: {gate.command}")
-        alone = replace(it, settings=replace(it.settings, gates=(once,)))
+    def _run(self, text: str, name: str) -> tuple[SingleGateResult, Ran]:
+        gate = self._gate(text, name)
+        self.say(f"{name}: {gate.command}")
+        return self._once(text, gate)
+
+    def _once(self, text: str, gate: CommandGate) -> tuple[SingleGateResult, Ran]:
+        it = self.evaluation(text)
+        alone = replace(it, settings=replace(it.settings, gates=(replace(gate, attempts=1),)))
         self.noted.heard.clear()
         result = self.runner.results(alone, self.cancelled)[0]
-        made = self.noted.made.pop(name, [])
+        made = self.noted.made.pop(gate.name, [])
         return result, _ran(result, made[-1] if made else None, self.noted)
 
-    def _gate(self, text: str, name: str) -> CommandGate | None:
+    def _gate(self, text: str, name: str) -> CommandGate:
+        """The text was written for a plan that has it."""
         gates = self.evaluation(text).settings.gates
-        return next((it for it in gates if it.name == name and isinstance(it, CommandGate)), None)
+        return next(it for it in gates if it.name == name and isinstance(it, CommandGate))
 
 
 def _ran(result: SingleGateResult, last: Attempt | None, noted: Noted) -> Ran:

@@ -6,7 +6,8 @@ import sys
 import click
 
 from lockgate.bootstrap import config_schema
-from lockgate.bootstrap.gates import rehearsed
+from lockgate.bootstrap.app import App
+from lockgate.bootstrap.gates import commissioned, rehearsed
 from lockgate.core.discovery.found import Seen
 from lockgate.faces.cli.output import (
     app,
@@ -19,7 +20,9 @@ from lockgate.faces.cli.output import (
 )
 from lockgate.faces.cli.setup.progress import progress
 from lockgate.faces.words import setup
-from lockgate.services.setup.init import Initialised, Wanted
+from lockgate.faces.words.task import one_line
+from lockgate.ports import Project
+from lockgate.services.setup.init import Initialised, Site, Wanted
 
 FORMULAS = ("plain", "solo", "code-review", "security-audit", "quick-review", "none")
 
@@ -33,6 +36,13 @@ FORMULAS = ("plain", "solo", "code-review", "security-audit", "quick-review", "n
 @click.option("--agent", default="claude", show_default=True, help="Who works on tasks.")
 @click.option("--test-command", "test", default="", metavar="CMD", help="How the tests are run.")
 @click.option("--setup", "prepare", default="", metavar="CMD", help="What installs what they need.")
+@click.option(
+    "--with",
+    "author",
+    default="",
+    metavar="AGENT",
+    help="Let this agent find the commands, in the sandbox; kept only if they pass and fail.",
+)
 @click.option("--yes", is_flag=True, help="Ask nothing: take the first of what could be meant.")
 @click.option("--dry-run", is_flag=True, help="Print the file and why; run and write nothing.")
 @click.option("--no-commit", is_flag=True, help="Write the file and leave committing to you.")
@@ -53,6 +63,7 @@ def init(
     agent: str,
     test: str,
     prepare: str,
+    author: str,
     yes: bool,
     dry_run: bool,
     no_commit: bool,
@@ -79,19 +90,32 @@ def init(
         test=test,
         setup=prepare,
         yes=yes,
-        choose=None if as_json or not _at_a_terminal() else _choose,
+        choose=None if as_json or author or not _at_a_terminal() else _choose,
+        author=author,
     )
     site = it.initialiser.site(project, wanted, it.caller)
     proposed = it.initialiser.propose(project, wanted, site)
     if dry_run:
         show(setup.proposed_facts(proposed), setup.proposed_text(proposed), as_json=as_json)
         return
+    if author:
+        proposed = _commissioned(it, project, (wanted, site, proposed), quiet=as_json)
     for said in () if as_json else setup.found_lines(proposed):
         echo(said)
     with progress() as line:
         work = rehearsed(it, project, (wanted, site, proposed), baseline, line.say)
         made = interruptible(line.listening(work))
     _tell(made, as_json=as_json)
+
+
+def _commissioned(
+    it: App, project: Project, asked: tuple[Wanted, Site, Initialised], *, quiet: bool
+) -> Initialised:
+    """What the agent proposes, in the place of what was found."""
+    if not quiet:
+        echo(f"asking {one_line(asked[0].author)} to write the set-up, in the sandbox", err=True)
+    with progress() as line:
+        return interruptible(line.listening(commissioned(it, project, asked, line.say)))
 
 
 def _tell(made: Initialised, *, as_json: bool) -> None:
