@@ -22,7 +22,7 @@ from lockgate.adapters.sandbox import attempt, probe, trouble
 from lockgate.adapters.sandbox import attempt as attempts
 from lockgate.adapters.sandbox.ports import let_through
 from lockgate.core.config.settings import SandboxLevel, Service
-from lockgate.core.model.reports import Good, believed
+from lockgate.core.model.results import Good, believed
 from lockgate.core.model.retry import ToolCall, ToolResult
 from lockgate.core.model.task import AgentPhase
 from lockgate.errors import SandboxRetryExhaustedError

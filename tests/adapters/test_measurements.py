@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from lockgate.adapters.measurements import DAY, FileMeasurements
 from lockgate.core.differential.runs import Canaries, Run
 from lockgate.core.model.findings import Location
-from lockgate.core.model.reports import Outcome, TestResult
+from lockgate.core.model.results import Outcome, TestResult
 
 KEY = ("p1", "tree", "rules", "pytest \udcff", "")
 BASE = Run(

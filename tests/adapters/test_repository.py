@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from lockgate.adapters.repository import GitRepository
-from lockgate.core.config.bases import Branch
+from lockgate.core.config.settings import Branch
 from lockgate.errors import Refused, Unavailable
 from lockgate.ports import Standing
 from tests.scenarios.world import a_repository, git

@@ -12,8 +12,8 @@ import pytest
 
 from lockgate.adapters.sandbox import trouble
 from lockgate.bootstrap import make_demo_repository, open_app, run_demo_tests
-from lockgate.core.model.event_log import StoredEvent
 from lockgate.core.model.events import TYPES
+from lockgate.core.model.facts import StoredEvent
 from lockgate.core.model.task import TaskId
 from lockgate.faces.demo import story as demo_story
 from lockgate.faces.demo.story import Story, StoryBroke

@@ -13,11 +13,9 @@ from lockgate.adapters.store.train_log import SqlTrainLog
 from lockgate.bootstrap import open_app
 from lockgate.core.config.settings import Settings
 from lockgate.core.model import gates
-from lockgate.core.model.agents import Ending, Exit, Job, Launch, Report, Usage
+from lockgate.core.model.agents import Ending, Exit, Job, Launch, Report, Source, Usage
 from lockgate.core.model.gates import CommandGate, DifferentialGate
-from lockgate.core.model.logins import Source
-from lockgate.core.model.reports import ReportRead, Unreadable
-from lockgate.core.model.results import SingleGateResult
+from lockgate.core.model.results import ReportRead, SingleGateResult, Unreadable
 from lockgate.core.model.secrets import Secret
 from lockgate.core.model.task import SessionId, Task, TaskId
 from lockgate.errors import Unavailable

@@ -5,8 +5,8 @@ from datetime import datetime
 
 import pytest
 
+from lockgate.core.lifecycle.advice import Trouble
 from lockgate.core.lifecycle.moves import Move
-from lockgate.core.lifecycle.trouble import Trouble
 from lockgate.core.model.agents import Ending, Report, Usage
 from lockgate.core.model.events import type_of
 from lockgate.core.model.findings import Finding, Location, Priority

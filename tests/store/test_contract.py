@@ -24,8 +24,8 @@ from lockgate.core.lifecycle.decision import (
     PublishChange,
     SpawnAgent,
 )
-from lockgate.core.model.event_log import event_hash
 from lockgate.core.model.events import Escalation, SummaryChanged, TaskDeleted
+from lockgate.core.model.facts import as_facts, event_hash
 from lockgate.core.model.findings import Finding, GateFeedback, Location, Priority
 from lockgate.core.model.results import Broken, Failed, Passed, Waiting
 from lockgate.core.model.task import (
@@ -54,7 +54,6 @@ from lockgate.core.model.task import (
     Working,
 )
 from lockgate.core.model.task import Failed as FailedPhase
-from lockgate.core.model.values import as_facts
 from lockgate.errors import NoSuchTask, Refused, StaleTask, Unavailable
 from lockgate.ports import PendingEffect, Project, Store, TaskFilter
 from tests.given import PROOF

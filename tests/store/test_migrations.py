@@ -19,7 +19,7 @@ from psycopg.rows import dict_row
 from lockgate.adapters.store import open_store, postgres, rows, sql, sqlite
 from lockgate.adapters.store.sql_store import Migration, migrations_after, split_statements
 from lockgate.core.lifecycle.decision import EndSessions, NotifyHuman, SpawnAgent
-from lockgate.core.model.event_log import StoredEvent
+from lockgate.core.model.facts import StoredEvent
 from lockgate.core.model.results import Waiting
 from lockgate.core.model.task import Budget, GateKind, GateRef, Pinned, Role, Seat, Status, TaskId
 from lockgate.ports import PendingEffect

@@ -22,7 +22,7 @@ from lockgate.adapters.sandbox import (
 from lockgate.adapters.sandbox.attempt import bare
 from lockgate.core.config.settings import SandboxLevel, SandboxSettings
 from lockgate.core.model.gates import CommandGate, Report
-from lockgate.core.model.reports import ReportRead, Unreadable
+from lockgate.core.model.results import ReportRead, Unreadable
 from lockgate.core.model.retry import EXIT_DOCKER_DAEMON_UNAVAILABLE as NOT_ENCLOSED
 from lockgate.errors import Unavailable
 from lockgate.ports import Attempt, Cut, GateRun

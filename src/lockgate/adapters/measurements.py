@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import cast
 
 from lockgate.core.differential.runs import Canaries, Run
+from lockgate.core.model.facts import as_facts
 from lockgate.core.model.findings import Location
-from lockgate.core.model.reports import Outcome, TestResult
-from lockgate.core.model.values import as_facts
+from lockgate.core.model.results import Outcome, TestResult
 
 FORM = 1  # of the file; another one is measured anew
 DAY = 86_400.0  # seconds; tools outside of the repository change too

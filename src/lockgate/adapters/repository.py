@@ -13,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lockgate.adapters.run import Finished, run
-from lockgate.core.config.bases import HEADS, USUAL, Branch, Branches, base_of, tip_of
+from lockgate.core.config.settings import HEADS, USUAL, Branch, Branches, base_of, tip_of
 from lockgate.core.model.task import ProjectId
 from lockgate.errors import Refused, Unavailable
 from lockgate.ports import Project, Standing

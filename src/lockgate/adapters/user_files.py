@@ -14,7 +14,7 @@ from typing import cast
 from msgspec import Struct, field
 
 from lockgate.core.config.trust import Request, names_a_host
-from lockgate.core.model.logins import Source
+from lockgate.core.model.agents import Source
 from lockgate.core.model.secrets import Secret, secrets_in_file
 from lockgate.core.model.task import ProjectId
 from lockgate.errors import BadConfig, Unavailable

@@ -29,7 +29,7 @@ from lockgate.adapters.system import (
 from lockgate.adapters.task_file import TaskFiles
 from lockgate.adapters.user_files import FileGrants, StoredCredentials, signs_off
 from lockgate.core.config.settings import Settings
-from lockgate.core.lifecycle.trouble import Trouble
+from lockgate.core.lifecycle.advice import Trouble
 from lockgate.services.task.callers import Caller, identify
 from lockgate.services.task.evidence import Witness
 from lockgate.services.task.logins import Logins

@@ -15,8 +15,8 @@ from lockgate.adapters.sessions.runner.command_socket import Door, Line, Request
 from lockgate.adapters.sessions.sessions import Watch
 from lockgate.adapters.system import SystemChance, SystemClock, holding, sweep
 from lockgate.bootstrap.app import App
-from lockgate.core.lifecycle.trouble import Trouble
-from lockgate.core.train.epochs import Term
+from lockgate.core.lifecycle.advice import Trouble
+from lockgate.core.train.model import Term
 from lockgate.ports import Call
 from lockgate.services.agents.monitor import Monitor
 from lockgate.services.agents.spawner import NO_LIMIT, Desks, Spawner

@@ -9,10 +9,9 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from lockgate.core.differential.matching import Tests
 from lockgate.core.differential.plan import Mixed
 from lockgate.core.differential.runs import Run
-from lockgate.core.differential.table import ChangedFiles
+from lockgate.core.differential.table import ChangedFiles, Tests
 from lockgate.ports.store import Project
 from lockgate.ports.work import Candidate
 

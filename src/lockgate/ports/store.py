@@ -6,11 +6,10 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from lockgate.core.config.bases import Branch
-from lockgate.core.config.settings import Settings
+from lockgate.core.config.settings import Branch, Settings
 from lockgate.core.config.trust import Request
 from lockgate.core.lifecycle.decision import Decision, Effect
-from lockgate.core.model.event_log import StoredEvent
+from lockgate.core.model.facts import StoredEvent
 from lockgate.core.model.task import Pinned, ProjectId, Session, SessionId, Status, Task, TaskId
 from lockgate.core.text.task_file import BrokenFrontmatter, Readable, TaskText
 

@@ -10,11 +10,10 @@ from msgspec import Struct, field
 
 from lockgate.core.config.settings import SandboxSettings, Service, Settings
 from lockgate.core.model import gates
-from lockgate.core.model.agents import Exit, Job, Launch, Report
+from lockgate.core.model.agents import Exit, Job, Launch, Report, Source
 from lockgate.core.model.findings import Finding
 from lockgate.core.model.gates import CommandGate
-from lockgate.core.model.logins import Source
-from lockgate.core.model.reports import ReportRead, Unreadable
+from lockgate.core.model.results import ReportRead, Unreadable
 from lockgate.core.model.secrets import Secret
 from lockgate.core.model.task import Pinned, SessionId, Size, Task, TaskId
 from lockgate.ports.store import Project

@@ -10,7 +10,7 @@ import pytest
 from lockgate.adapters.reports import read_reports
 from lockgate.core.model.findings import Finding, Location, Priority
 from lockgate.core.model.gates import Report
-from lockgate.core.model.reports import Outcome, ReportRead, Unreadable
+from lockgate.core.model.results import Outcome, ReportRead, Unreadable
 
 SAMPLES = Path(__file__).parent / "samples"
 P0, P1, P2, P3 = Priority

@@ -15,7 +15,7 @@ from lockgate.adapters.reports import read as reading
 from lockgate.adapters.reports import read_reports
 from lockgate.core.model.findings import Priority
 from lockgate.core.model.gates import Report
-from lockgate.core.model.reports import NoJudgement, Outcome, ReportRead, Unreadable, believed
+from lockgate.core.model.results import NoJudgement, Outcome, ReportRead, Unreadable, believed
 
 SAMPLES = Path(__file__).parent / "samples"
 MB = 1_000_000

@@ -4,8 +4,15 @@ import ast
 
 import pytest
 
-from lockgate.core.differential.canaries import canary_file, with_canaries
-from lockgate.core.differential.plan import Plan, Sides, TestRules, plan, planted
+from lockgate.core.differential.plan import (
+    Plan,
+    Sides,
+    TestRules,
+    canary_file,
+    plan,
+    planted,
+    with_canaries,
+)
 from lockgate.core.differential.test_files import Runner, files_of_tests, harness_files, runner_of
 
 BASE = {

@@ -2,14 +2,16 @@
 
 import pytest
 
-from lockgate.core.differential.canaries import Ended, canaries_in, canary_file, run_of
 from lockgate.core.differential.plan import (
+    Ended,
     Mixed,
     Plan,
     Sides,
     TestRules,
     Tree,
     Which,
+    canaries_in,
+    canary_file,
     disagreeing,
     files_of,
     nonce_of,
@@ -17,6 +19,7 @@ from lockgate.core.differential.plan import (
     passed_in,
     plan,
     planted_in,
+    run_of,
     runs_of,
     stand_ins,
     to_keep,
@@ -30,8 +33,15 @@ from lockgate.core.differential.test_files import Runner
 from lockgate.core.differential.verdict import Kept, Lost, after_a_loss, judge
 from lockgate.core.lifecycle.approvals import consented
 from lockgate.core.model.gates import Report
-from lockgate.core.model.reports import Outcome, ReportRead, TestResult, Unreadable
-from lockgate.core.model.results import Failed, Passed, Waiting
+from lockgate.core.model.results import (
+    Failed,
+    Outcome,
+    Passed,
+    ReportRead,
+    TestResult,
+    Unreadable,
+    Waiting,
+)
 from lockgate.core.model.task import Approval, Status
 from tests.given import a_task
 

@@ -4,9 +4,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockgate.core.differential.matching import SourceTest, paired, placed
 from lockgate.core.differential.runs import Canaries, NotRun, Run, Runs, flaky_tests, listed
-from lockgate.core.differential.table import ChangedFiles, HarnessChange, Kind
+from lockgate.core.differential.table import (
+    ChangedFiles,
+    HarnessChange,
+    Kind,
+    SourceTest,
+    paired,
+    placed,
+)
 from lockgate.core.differential.verdict import (
     Asked,
     Kept,
@@ -17,8 +23,7 @@ from lockgate.core.differential.verdict import (
     judge,
 )
 from lockgate.core.model.findings import Location, Priority
-from lockgate.core.model.reports import Outcome, TestResult
-from lockgate.core.model.results import Broken, Failed, Passed, Proof, Waiting
+from lockgate.core.model.results import Broken, Failed, Outcome, Passed, Proof, TestResult, Waiting
 
 P, F, E, S, X = Outcome.PASSED, Outcome.FAILED, Outcome.ERROR, Outcome.SKIPPED, Outcome.XFAILED
 WORDS = Canaries(("mustfail",), ("mustpass",))

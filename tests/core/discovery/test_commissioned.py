@@ -6,7 +6,7 @@ from msgspec.structs import replace
 from lockgate.core.config.baseline import Baseline, Colour
 from lockgate.core.discovery.commissioned import asked, proposed, why_not
 from lockgate.core.discovery.found import Package, Plan, Seen
-from lockgate.core.discovery.settled import Tried
+from lockgate.core.discovery.repairs import Tried
 from lockgate.core.model.findings import Finding, Priority
 
 

@@ -18,8 +18,8 @@ from lockgate.core.discovery.faults import (
     to_break,
 )
 from lockgate.core.discovery.found import Package, Plan, Seen, Tree
-from lockgate.core.discovery.repairs import Ran, repaired, without_red
-from lockgate.core.discovery.settled import (
+from lockgate.core.discovery.repairs import (
+    Ran,
     Tried,
     asked_for,
     doubtful,
@@ -27,10 +27,12 @@ from lockgate.core.discovery.settled import (
     left_out,
     needs_network,
     next_try,
+    repaired,
     told,
     without_idle,
+    without_red,
 )
-from lockgate.core.model.reports import Outcome, TestResult
+from lockgate.core.model.results import Outcome, TestResult
 
 PYTEST = ".venv/bin/python -m pytest -q --junitxml=$OUT/junit.xml"
 VENV = "python3 -m venv .venv && .venv/bin/pip install"

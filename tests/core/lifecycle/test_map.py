@@ -7,8 +7,8 @@ import pytest
 from lockgate.core.lifecycle.decision import Refusal
 from lockgate.core.lifecycle.map import ARROWS, OWNERS, RULES, exits, validate_transition
 from lockgate.core.lifecycle.moves import Move, move
+from lockgate.core.model.agents import NoLogin
 from lockgate.core.model.events import MoveForced
-from lockgate.core.model.logins import NoLogin
 from lockgate.core.model.task import Actor, GateKind, GateRef, Pinned, Role, Status
 from lockgate.core.text.task_file import Artifacts
 from tests.given import (

@@ -6,7 +6,6 @@ from typing import get_args
 import pytest
 from msgspec.structs import replace
 
-from lockgate.core.model.event_log import FIRST_PREV, StoredEvent, event_hash, event_line
 from lockgate.core.model.events import (
     TYPES,
     AgentCrashed,
@@ -18,6 +17,7 @@ from lockgate.core.model.events import (
     payload,
     type_of,
 )
+from lockgate.core.model.facts import FIRST_PREV, StoredEvent, event_hash, event_line
 from lockgate.core.model.task import Actor, Cause, Status
 from tests.given import FEEDBACK, ID, NOW
 

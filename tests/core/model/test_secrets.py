@@ -12,11 +12,11 @@ from msgspec import Struct
 
 from lockgate.core.lifecycle.decision import Decision
 from lockgate.core.model.events import GateCompleted
+from lockgate.core.model.facts import redacted
 from lockgate.core.model.findings import Finding, Location, Priority
 from lockgate.core.model.results import Failed
 from lockgate.core.model.secrets import Secret, hiding, secrets_in, secrets_in_file
 from lockgate.core.model.task import Status
-from lockgate.core.model.values import redacted
 from tests.given import ID, a_task
 
 KEY = 'sk-ant/api03+"A b\\C=Zü9876'

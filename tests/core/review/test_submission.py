@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lockgate.core.model.facts import as_facts
 from lockgate.core.model.findings import Finding, Location, Priority, blocks
-from lockgate.core.model.values import as_facts
 from lockgate.core.review.submission import (
     LONGEST_SUMMARY,
     LONGEST_TEXT,

@@ -34,8 +34,7 @@ from lockgate.core.train.model import (
     Step,
     Tree,
 )
-from lockgate.core.train.plan import places, plan, stale
-from lockgate.core.train.walk import in_order, level
+from lockgate.core.train.plan import in_order, level, places, plan, stale
 
 STORIES = sorted((Path(__file__).parent / "stories").glob("*.txt"))
 

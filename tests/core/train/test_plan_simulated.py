@@ -16,8 +16,7 @@ from lockgate.core.train.model import (
     StartTest,
     Step,
 )
-from lockgate.core.train.plan import plan
-from lockgate.core.train.walk import LANDINGS_A_LEVEL
+from lockgate.core.train.plan import LANDINGS_A_LEVEL, plan
 from lockgate.services.train.simulator import (
     Planner,
     Run,

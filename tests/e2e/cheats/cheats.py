@@ -3,7 +3,7 @@
 # ruff: noqa: E501 - whole files stand in the cases, each in one string
 
 from lockgate.core.differential.verdict import Asked, Lost
-from lockgate.core.model.reports import Outcome
+from lockgate.core.model.results import Outcome
 from tests.e2e.cheats.repository import (
     BASE,
     CASES,

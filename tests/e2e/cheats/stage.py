@@ -30,8 +30,15 @@ from lockgate.core.differential.verdict import (
     judge,
 )
 from lockgate.core.model.gates import CommandGate, DifferentialGate, Placement, Where
-from lockgate.core.model.reports import Outcome, TestResult
-from lockgate.core.model.results import Broken, Failed, Passed, SingleGateResult, Waiting
+from lockgate.core.model.results import (
+    Broken,
+    Failed,
+    Outcome,
+    Passed,
+    SingleGateResult,
+    TestResult,
+    Waiting,
+)
 from lockgate.core.model.task import Pinned, Status, TaskId
 from lockgate.ports import Project
 from lockgate.services.gates.differential import DifferentialJudge

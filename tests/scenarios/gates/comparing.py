@@ -13,7 +13,7 @@ from lockgate.adapters.test_sources import FileTestSources
 from lockgate.core.differential.runs import Run
 from lockgate.core.model import gates
 from lockgate.core.model.gates import CommandGate
-from lockgate.core.model.reports import Outcome, ReportRead, TestResult, Unreadable
+from lockgate.core.model.results import Outcome, ReportRead, TestResult, Unreadable
 from lockgate.ports import Attempt, Candidate, Cut, GateRun, Project
 from lockgate.ports.differential import Blend
 from lockgate.services.gates.differential import DifferentialJudge

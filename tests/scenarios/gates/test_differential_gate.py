@@ -9,8 +9,15 @@ from msgspec.structs import replace
 
 from lockgate.core.config.settings import SandboxLevel, SandboxSettings, Settings
 from lockgate.core.model.gates import DifferentialGate, Placement, Report, Where
-from lockgate.core.model.reports import ReportRead, Unreadable
-from lockgate.core.model.results import Broken, Failed, Passed, SingleGateResult, Waiting
+from lockgate.core.model.results import (
+    Broken,
+    Failed,
+    Passed,
+    ReportRead,
+    SingleGateResult,
+    Unreadable,
+    Waiting,
+)
 from lockgate.core.model.task import Cause, NeedsFixes, Pinned, ProjectId, Status, TaskId
 from lockgate.errors import Unavailable
 from lockgate.ports import Cut, Project

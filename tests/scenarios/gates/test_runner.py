@@ -22,8 +22,16 @@ from lockgate.core.model.gates import (
     Where,
 )
 from lockgate.core.model.limits import Limits
-from lockgate.core.model.reports import Outcome, ReportRead, TestResult, Unreadable
-from lockgate.core.model.results import Broken, Failed, Passed, Waiting
+from lockgate.core.model.results import (
+    Broken,
+    Failed,
+    Outcome,
+    Passed,
+    ReportRead,
+    TestResult,
+    Unreadable,
+    Waiting,
+)
 from lockgate.core.model.retry import narrowed
 from lockgate.core.model.task import Approval, ProjectId, Status, TaskId
 from lockgate.core.wrappers.edits import Edit, edits

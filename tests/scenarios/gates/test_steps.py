@@ -23,7 +23,7 @@ from lockgate.core.lifecycle.gate_orchestrator import (
 from lockgate.core.model import gates
 from lockgate.core.model.dag import TaskDAG
 from lockgate.core.model.gates import CommandGate
-from lockgate.core.model.reports import Outcome, ReportRead, TestResult, Unreadable
+from lockgate.core.model.results import Outcome, ReportRead, TestResult, Unreadable
 from lockgate.core.model.task import Role, Status
 from lockgate.errors import Refused, Unavailable
 from lockgate.ports import Attempt, Cut, GateRun

@@ -11,13 +11,12 @@ from typing import Any
 from lockgate.adapters.store.train_log import SqlTrainLog
 from lockgate.core.config.settings import MergeStrategy, Settings
 from lockgate.core.config.trust import Request
-from lockgate.core.lifecycle.trouble import Trouble
+from lockgate.core.lifecycle.advice import Trouble
 from lockgate.core.model import gates
 from lockgate.core.model.gates import CommandGate
-from lockgate.core.model.reports import ReportRead, Unreadable
+from lockgate.core.model.results import ReportRead, Unreadable
 from lockgate.core.model.task import Pinned, ProjectId, Status, Task, TaskId
-from lockgate.core.train.epochs import Term
-from lockgate.core.train.model import Built, Commit, Conflict, Tree
+from lockgate.core.train.model import Built, Commit, Conflict, Term, Tree
 from lockgate.ports import (
     Arrived,
     Attempt,

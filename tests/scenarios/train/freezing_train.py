@@ -14,8 +14,7 @@ from lockgate.adapters.store.train_log import SqlTrainLog
 from lockgate.adapters.train import GitYard
 from lockgate.adapters.train.targets import Pushes
 from lockgate.bootstrap import open_app
-from lockgate.core.train.epochs import Term
-from lockgate.core.train.model import Green, Result
+from lockgate.core.train.model import Green, Result, Term
 from lockgate.errors import LockgateError
 from lockgate.services.train.landing import Lander
 from lockgate.services.train.queue import MergeQueue, Tested

@@ -23,8 +23,7 @@ from lockgate.adapters.workspaces.git import fetched
 from lockgate.adapters.workspaces.repositories import repositories_of
 from lockgate.core.config.settings import MergeStrategy
 from lockgate.core.model.task import TaskId
-from lockgate.core.train.epochs import Term
-from lockgate.core.train.model import Built, Commit
+from lockgate.core.train.model import Built, Commit, Term
 from lockgate.ports import Arrived, Leave, Load, Project, Target
 from lockgate.services.train.landing import Lander
 from lockgate.services.train.view import Train, TrainView

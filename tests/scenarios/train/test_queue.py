@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from lockgate.core.lifecycle.advice import Trouble
 from lockgate.core.lifecycle.decision import ReleaseWorkspace
 from lockgate.core.lifecycle.transition import stay
-from lockgate.core.lifecycle.trouble import Trouble
 from lockgate.core.model.task import GatesPassed, Status, TaskId
-from lockgate.core.train.epochs import Term
+from lockgate.core.train.model import Term
 from lockgate.errors import Overtaken, Refused
 from lockgate.ports import InTheWay, Landing
 from lockgate.services.task.callers import HUMAN

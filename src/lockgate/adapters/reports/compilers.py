@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from lockgate.adapters.reports.text import located, number, one_line
 from lockgate.core.model.findings import Finding, Priority
 from lockgate.core.model.gates import Report
-from lockgate.core.model.reports import ReportRead
+from lockgate.core.model.results import ReportRead
 
 P1, P2, P3 = Priority.P1_MAJOR, Priority.P2_MINOR, Priority.P3_SUGGESTION
 WORDS = {"error": P1, "warning": P2, "note": P3, "information": P3}

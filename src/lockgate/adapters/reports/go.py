@@ -19,7 +19,7 @@ from lockgate.adapters.reports.text import (
 )
 from lockgate.core.model.findings import Finding, Priority
 from lockgate.core.model.gates import Report
-from lockgate.core.model.reports import FAILING, Outcome, ReportRead, TestResult, merged
+from lockgate.core.model.results import FAILING, Outcome, ReportRead, TestResult, merged
 
 PRINTED = {"PASS": Outcome.PASSED, "FAIL": Outcome.FAILED, "SKIP": Outcome.SKIPPED}
 _PROBLEM = re.compile(r"(?:vet: )?([^\s:]{1,300}\.go):(\d{1,9})(?::(\d{1,9}))?: (.+)\Z")

@@ -9,7 +9,7 @@ from msgspec import Struct
 from lockgate.adapters.reports.text import items, located, mapping, one_line, text, whole
 from lockgate.core.model.findings import Finding, Location, Priority
 from lockgate.core.model.gates import Report
-from lockgate.core.model.reports import ReportRead
+from lockgate.core.model.results import ReportRead
 
 SEVERITIES = {
     "error": Priority.P1_MAJOR,

@@ -8,7 +8,7 @@ from msgspec import Struct, field
 from lockgate.adapters.reports.text import failures, located, number, one_line, place_in, test_id
 from lockgate.core.model.findings import Location
 from lockgate.core.model.gates import Report
-from lockgate.core.model.reports import FAILING, Outcome, ReportRead, TestResult, merged
+from lockgate.core.model.results import FAILING, Outcome, ReportRead, TestResult, merged
 
 ROOTS = frozenset({"testsuites", "testsuite"})
 ENCODINGS = frozenset(

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from lockgate.adapters.reports.text import failures, located, one_line, place_in, test_id
 from lockgate.core.model.findings import Location
 from lockgate.core.model.gates import Report
-from lockgate.core.model.reports import Outcome, ReportRead, TestResult, merged
+from lockgate.core.model.results import Outcome, ReportRead, TestResult, merged
 
 OUTCOMES = {
     "PASSED": Outcome.PASSED,

@@ -23,7 +23,7 @@ from lockgate.adapters.reports.text import HALF_TEXT, Refused, lines_of, parsed
 from lockgate.core.model.agents import WORKSPACE
 from lockgate.core.model.findings import Finding, Priority, by_priority
 from lockgate.core.model.gates import Report
-from lockgate.core.model.reports import ReportRead, Unreadable, merged
+from lockgate.core.model.results import ReportRead, Unreadable, merged
 
 HEAD = 4096
 FILE = 50_000_000

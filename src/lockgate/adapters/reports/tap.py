@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from lockgate.adapters.reports.text import failures, located, number, one_line, place_in, test_id
 from lockgate.core.model.findings import Location
 from lockgate.core.model.gates import Report
-from lockgate.core.model.reports import FAILING, Outcome, ReportRead, TestResult, merged
+from lockgate.core.model.results import FAILING, Outcome, ReportRead, TestResult, merged
 
 DEPTH = 20
 _RESULT = re.compile(r"(not )?ok\b ?(\d{1,9})?(?: ?- | )?(.*)\Z")

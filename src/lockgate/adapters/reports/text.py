@@ -10,7 +10,7 @@ from typing import cast
 from urllib.parse import unquote
 
 from lockgate.core.model.findings import Finding, Location, Priority
-from lockgate.core.model.reports import FAILING, TestResult
+from lockgate.core.model.results import FAILING, TestResult
 
 ISSUE = 300
 ID = 500

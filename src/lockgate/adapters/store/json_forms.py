@@ -22,7 +22,7 @@ from lockgate.core.lifecycle.decision import (
     SpawnAgent,
 )
 from lockgate.core.model.commits import Author
-from lockgate.core.model.event_log import canonical
+from lockgate.core.model.facts import as_facts, canonical
 from lockgate.core.model.findings import Finding, GateFeedback, Location, Priority
 from lockgate.core.model.limits import Limits, RetryConfig, Strategy
 from lockgate.core.model.task import (
@@ -46,7 +46,6 @@ from lockgate.core.model.task import (
     Word,
     Working,
 )
-from lockgate.core.model.values import as_facts
 from lockgate.errors import Unavailable
 
 Row = Mapping[str, object]

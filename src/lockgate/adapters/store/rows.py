@@ -28,7 +28,7 @@ from lockgate.adapters.store.json_forms import (
     words_from_json,
     words_to_json,
 )
-from lockgate.core.model.event_log import StoredEvent, canonical, event_hash
+from lockgate.core.model.facts import StoredEvent, as_facts, canonical, event_hash
 from lockgate.core.model.results import SingleGateResult
 from lockgate.core.model.task import (
     Cause,
@@ -41,7 +41,6 @@ from lockgate.core.model.task import (
     Task,
     TaskId,
 )
-from lockgate.core.model.values import as_facts
 from lockgate.errors import Refused
 from lockgate.ports import GateRecord, PendingEffect, Project
 

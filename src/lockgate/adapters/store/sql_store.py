@@ -10,8 +10,8 @@ from lockgate.adapters.store import rows, sql
 from lockgate.adapters.store.json_forms import Fields, Row
 from lockgate.adapters.store.rows import Values, event_from_row, event_to_row
 from lockgate.core.lifecycle.decision import Decision
-from lockgate.core.model.event_log import FIRST_PREV, StoredEvent, canonical, event_hash
 from lockgate.core.model.events import payload, type_of
+from lockgate.core.model.facts import FIRST_PREV, StoredEvent, canonical, event_hash
 from lockgate.core.model.task import ProjectId, Session, SessionId, Status, Task, TaskId
 from lockgate.errors import LockgateError, NoSuchTask, Refused, StaleTask, Unavailable
 from lockgate.ports import GateRecord, Page, PendingEffect, Project, TaskFilter

@@ -10,7 +10,7 @@ from lockgate.adapters.store import sql
 from lockgate.adapters.store.json_forms import Fields, Row, damaged, fields_of, items_of
 from lockgate.adapters.store.rows import Values, storable
 from lockgate.adapters.store.sql_store import Database, Run
-from lockgate.core.model.event_log import canonical
+from lockgate.core.model.facts import canonical
 from lockgate.core.model.task import TaskId
 from lockgate.core.train.model import (
     Broken,

@@ -12,7 +12,7 @@ from lockgate.adapters.test_sources.lexing import (
     joined,
     literal,
 )
-from lockgate.core.differential.matching import SourceTest
+from lockgate.core.differential.table import SourceTest
 
 _TEST = re.compile(r"\A(?:Test|Fuzz|Example)(?![a-z])\w*\Z")
 _CHECKING = re.compile(r"\A(?:Error|Errorf|Fatal|Fatalf|Fail|FailNow)\Z")

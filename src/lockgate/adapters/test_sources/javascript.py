@@ -14,7 +14,7 @@ from lockgate.adapters.test_sources.lexing import (
     literal,
     script_tokens,
 )
-from lockgate.core.differential.matching import SourceTest
+from lockgate.core.differential.table import SourceTest
 
 GROUPS = frozenset({"describe", "xdescribe", "fdescribe", "suite", "context"})
 CASES = frozenset({"it", "test", "xit", "xtest", "fit", "specify"})

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
-from lockgate.core.differential.matching import SourceTest
+from lockgate.core.differential.table import SourceTest
 
 # How many things a Python test asserts; what can never fail does not count.
 

@@ -10,8 +10,7 @@ from typing import cast
 
 from lockgate.adapters.test_sources import go, javascript, python
 from lockgate.adapters.test_sources.python import parsed, unparsed
-from lockgate.core.differential.matching import SourceTest, Tests
-from lockgate.core.differential.table import ChangedFiles, HarnessChange
+from lockgate.core.differential.table import ChangedFiles, HarnessChange, SourceTest, Tests
 from lockgate.core.differential.test_files import (
     INSTALLED,
     MIXED_FILES,
@@ -21,7 +20,7 @@ from lockgate.core.differential.test_files import (
     files_of_tests,
     harness_files,
 )
-from lockgate.core.text.paths import matching
+from lockgate.core.text.steering import matching
 
 # The tests of many files. Nothing is executed, and what is too big or broken has no tests.
 

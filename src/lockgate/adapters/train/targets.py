@@ -24,8 +24,7 @@ from lockgate.adapters.workspaces.git import COMMIT, fetched, git, words_of
 from lockgate.adapters.workspaces.git_files import share_shallow
 from lockgate.adapters.workspaces.repositories import Repositories, make_both, writing
 from lockgate.core.config.settings import MergeFence
-from lockgate.core.train.epochs import PUSH_WITHIN
-from lockgate.core.train.model import Commit
+from lockgate.core.train.model import PUSH_WITHIN, Commit
 from lockgate.errors import Unavailable
 from lockgate.ports.train import Leave, Target
 

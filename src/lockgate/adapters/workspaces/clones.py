@@ -13,7 +13,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from lockgate.adapters.run import Finished
-from lockgate.adapters.workspaces.changes import blobs_of
+from lockgate.adapters.workspaces.changes import blobs_of, dependencies
 from lockgate.adapters.workspaces.files import discard, hand_over, owner_at, remove
 from lockgate.adapters.workspaces.git import (
     add_hook,
@@ -25,7 +25,6 @@ from lockgate.adapters.workspaces.git import (
     words_of,
 )
 from lockgate.adapters.workspaces.git_files import borrow, make_repository, set_ref, share_shallow
-from lockgate.adapters.workspaces.leaving_out import dependencies
 from lockgate.adapters.workspaces.repositories import Repositories, last_change, rules_of
 from lockgate.core.model.commits import LOCKGATE, Byline
 from lockgate.core.model.task import Pinned, Task

@@ -13,11 +13,11 @@ from typing import BinaryIO
 
 from lockgate.adapters.run import Cut, Finished, run
 from lockgate.adapters.sandbox import Box, Mount, boxed, run_boxed, trouble
+from lockgate.adapters.workspaces.changes import Entry, dependencies, entries_in
 from lockgate.adapters.workspaces.clones import BASE, Order, copied, exclude
 from lockgate.adapters.workspaces.files import hand_over, made_mark, remove
 from lockgate.adapters.workspaces.git import ENVIRONMENT, words_of
 from lockgate.adapters.workspaces.git_files import borrow, make_repository, set_ref, share_shallow
-from lockgate.adapters.workspaces.leaving_out import Entry, dependencies, entries_in
 from lockgate.core.model.agents import WORKSPACE
 from lockgate.errors import Unavailable
 

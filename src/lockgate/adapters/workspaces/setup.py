@@ -10,10 +10,7 @@ from pathlib import Path, PurePosixPath
 
 from lockgate.adapters.run import Finished, run
 from lockgate.adapters.sandbox import Box, Mount, boxed, run_boxed, trouble
-from lockgate.adapters.workspaces.clones import BASE, Order, clone_of_commit
-from lockgate.adapters.workspaces.files import hand_over, locked, made_mark, ready_mark, remove
-from lockgate.adapters.workspaces.git import told
-from lockgate.adapters.workspaces.leaving_out import (
+from lockgate.adapters.workspaces.changes import (
     MOST_SHOWN,
     Entry,
     as_list,
@@ -22,6 +19,9 @@ from lockgate.adapters.workspaces.leaving_out import (
     path_of,
     patterns_of,
 )
+from lockgate.adapters.workspaces.clones import BASE, Order, clone_of_commit
+from lockgate.adapters.workspaces.files import hand_over, locked, made_mark, ready_mark, remove
+from lockgate.adapters.workspaces.git import told
 from lockgate.adapters.workspaces.reading import files_in
 from lockgate.core.config.settings import EnvSettings
 from lockgate.core.model.agents import AGENT_HOME, WORKSPACE

@@ -1,11 +1,15 @@
-"""The whole configuration with every default filled in, and what of it a task pins."""
+"""The whole configuration with every default filled in, and what of it a task pins.
 
-from collections.abc import Sequence
+Also which branch is the base, whose rules judge a change: never what is checked out.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from lockgate.core.config.ci import ONLY_WITH, TARGETS
 from lockgate.core.model.agents import digest_in
 from lockgate.core.model.commits import Author
 from lockgate.core.model.dag import TaskDAG
@@ -26,6 +30,8 @@ HARNESSES = ("claude", "claude-live", "codex", "gemini", "opencode", "aider", "s
 
 # A change here adds a human gate, whatever `[protect]` says; see `steering` for CI files.
 ALWAYS_PROTECTED = (".lockgate/**",)
+USUAL = ("main", "master")
+HEADS = "refs/heads/"
 
 
 class Respawn(StrEnum):
@@ -232,3 +238,72 @@ def reference(gate: Gate) -> GateRef:
             return replace(ref, agent=gate.reviewer)
         case CommandGate() | DifferentialGate() | HumanGate():
             return ref
+
+
+# Which branch is the base.
+
+
+class Target(Struct, frozen=True):
+    """The branch that a build server says a change goes to, and the variable that says it."""
+
+    variable: str
+    branch: str
+
+
+class Branches(Struct, frozen=True, kw_only=True):
+    """What a repository says of its branches: each with its commit.
+
+    `default` is the branch that the remote's HEAD names, `recorded` the one that `init` was told.
+    """
+
+    local: Mapping[str, str]
+    fetched: Mapping[str, str]  # those of the remote, as they were when they were fetched
+    default: str = ""
+    recorded: str = ""
+    remote: str = ""  # its name; empty where there is no remote
+
+
+class Branch(Struct, frozen=True):
+    """A branch and its commit; `ref` is how git knows it where it is the remote's."""
+
+    name: str
+    commit: str
+    ref: str = ""
+
+
+def target_of(environ: Mapping[str, str]) -> Target | None:
+    """None where no build server speaks of a pull request."""
+    for name in TARGETS:
+        told = environ.get(name, "").removeprefix(HEADS)
+        also = environ.get(ONLY_WITH.get(name, name), "")
+        if told and also not in {"", "false"}:
+            return Target(name, told)
+    return None
+
+
+def in_ci(environ: Mapping[str, str]) -> bool:
+    """Where a build server runs us, local branches are what it made of the change."""
+    return environ.get("CI", "") not in {"", "false"} or target_of(environ) is not None
+
+
+def base_of(branches: Branches, *, fetched_first: bool = False) -> Branch | None:
+    """The remote's default branch, the recorded one, a usual one, the only one; else None."""
+    for name in _candidates(branches):
+        found = tip_of(branches, name, fetched_first=fetched_first)
+        if found:
+            return found
+    return None
+
+
+def tip_of(branches: Branches, name: str, *, fetched_first: bool = False) -> Branch | None:
+    here = Branch(name, branches.local.get(name, ""))
+    there = Branch(name, branches.fetched.get(name, ""), f"{branches.remote}/{name}")
+    both = (there, here) if fetched_first else (here, there)
+    return next((it for it in both if it.commit), None)
+
+
+def _candidates(branches: Branches) -> Iterator[str]:
+    yield from filter(None, (branches.default, branches.recorded))
+    yield from USUAL
+    if len(branches.local) == 1 and not branches.remote:
+        yield from branches.local

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from msgspec import Struct
 
 from lockgate.core.model.findings import Finding, Priority
-from lockgate.core.model.reports import FAILING, Outcome, TestResult, merged
+from lockgate.core.model.results import FAILING, Outcome, TestResult, merged
 
 NAMED = 5  # how many names a message gives before it counts the rest
 

@@ -5,7 +5,7 @@ import shlex
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
 
-from lockgate.core.text.paths import matching
+from lockgate.core.text.steering import matching
 
 
 class Runner(StrEnum):

@@ -4,7 +4,6 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import Struct
 
-from lockgate.core.differential.matching import SourceTest, Tests
 from lockgate.core.differential.runs import (
     Runs,
     Seen,
@@ -15,10 +14,25 @@ from lockgate.core.differential.runs import (
     trouble,
     unfinished,
 )
-from lockgate.core.differential.table import ChangedFiles, Kind, Row, rows, weakened
+from lockgate.core.differential.table import (
+    ChangedFiles,
+    Kind,
+    Row,
+    SourceTest,
+    Tests,
+    rows,
+    weakened,
+)
 from lockgate.core.model.findings import Finding, Location, Priority, by_priority
-from lockgate.core.model.reports import Outcome
-from lockgate.core.model.results import Broken, Failed, Passed, Proof, SingleGateResult, Waiting
+from lockgate.core.model.results import (
+    Broken,
+    Failed,
+    Outcome,
+    Passed,
+    Proof,
+    SingleGateResult,
+    Waiting,
+)
 
 SHOWN = 40  # tests that a question to a human names
 CLIP = 160  # characters of one line of a test

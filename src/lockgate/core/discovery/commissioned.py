@@ -7,7 +7,7 @@ from typing import Any, cast
 from lockgate.core.config.baseline import Baseline, Colour
 from lockgate.core.discovery.found import Package, Plan, Seen, strings
 from lockgate.core.discovery.packages import named
-from lockgate.core.discovery.settled import Tried, told
+from lockgate.core.discovery.repairs import Tried, told
 
 PROPOSAL = "lockgate-setup.toml"
 RUNS = 3  # on base, all of which must be green

@@ -9,7 +9,7 @@ from typing import Any, cast
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from lockgate.core.text.paths import matching
+from lockgate.core.text.steering import matching
 
 
 class Seen(Struct, frozen=True):

@@ -5,9 +5,8 @@ from collections.abc import Iterable
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lockgate.core.model.agents import digest_in
+from lockgate.core.model.agents import NoLogin, digest_in
 from lockgate.core.model.events import Event
-from lockgate.core.model.logins import NoLogin
 from lockgate.core.model.results import SingleGateResult
 from lockgate.core.model.retry import RetryController
 from lockgate.core.model.task import (

@@ -32,9 +32,9 @@ from lockgate.core.model.events import (
     TaskRepinned,
     TaskTroubled,
 )
+from lockgate.core.model.facts import as_facts
 from lockgate.core.model.limits import PRIORITIES
 from lockgate.core.model.task import REVIEWS, Actor, Pinned, Role, Status, Task, TaskId
-from lockgate.core.model.values import as_facts
 from lockgate.core.text.markdown import sections
 from lockgate.core.text.task_file import RESERVED
 

@@ -27,8 +27,14 @@ from lockgate.core.lifecycle.transition import (
 from lockgate.core.model.events import ReviewSubmitted
 from lockgate.core.model.results import SingleGateResult, proof_of
 from lockgate.core.model.task import Cause, GateKind, GateRef, Seat, Status, Task
-from lockgate.core.review.submission import Joined, Problem, Submission, submission
-from lockgate.core.review.synthesis import judged, numbered
+from lockgate.core.review.submission import (
+    Joined,
+    Problem,
+    Submission,
+    judged,
+    numbered,
+    submission,
+)
 
 # What the reviewers of a gate have said, who is still missing, and what it comes to.
 

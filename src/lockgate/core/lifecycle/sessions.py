@@ -26,7 +26,7 @@ from lockgate.core.lifecycle.transition import (
     within_budget,
 )
 from lockgate.core.lifecycle.words import after_hearing, waiting_words
-from lockgate.core.model.agents import USED_UP, End, Ending
+from lockgate.core.model.agents import USED_UP, End, Ending, refused_login
 from lockgate.core.model.events import (
     AgentAsked,
     AgentRespawned,
@@ -39,7 +39,6 @@ from lockgate.core.model.events import (
     UsageLimited,
     WordsHeard,
 )
-from lockgate.core.model.logins import refused_login
 from lockgate.core.model.task import REVIEWS, Cause, Role, Session, Status, Task, Working
 from lockgate.core.text.feedback import one_line
 

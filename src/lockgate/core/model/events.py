@@ -2,9 +2,9 @@
 
 from msgspec import Struct
 
+from lockgate.core.model.facts import as_facts
 from lockgate.core.model.findings import GateFeedback
 from lockgate.core.model.task import Actor, Cause, Checkpoint, Role, Status, TaskId
-from lockgate.core.model.values import as_facts
 
 # Events of an evaluation: what gates and humans said of a change.
 

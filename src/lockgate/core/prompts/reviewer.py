@@ -21,7 +21,7 @@ from lockgate.core.prompts.worker import (
     with_words,
 )
 from lockgate.core.review.guides import GUIDES, PASSES, Guide
-from lockgate.core.review.synthesis import numbered
+from lockgate.core.review.submission import numbered
 from lockgate.core.text.feedback import one_line, place
 
 LONGEST_ISSUE = 600  # of a finding that another reviewer is shown

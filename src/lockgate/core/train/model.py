@@ -1,4 +1,4 @@
-"""The queue of one target branch as it is, and what is to be done with it; `merging` plans.
+"""The queue of one target branch as it is, and what is to be done with it; `plan` plans.
 
 What the caller keeps on disk, so that a plan made after any crash goes on where the last one ended:
 
@@ -23,6 +23,8 @@ from lockgate.core.model.task import TaskId
 
 Commit = NewType("Commit", str)
 Tree = NewType("Tree", str)
+PUSH_WITHIN = 180.0  # seconds from before the last look at the epoch until a push is ended
+LOST_AFTER = 210.0  # seconds from a new epoch until a push of an earlier one can come no more
 
 
 class Change(Struct, frozen=True):
@@ -174,3 +176,43 @@ class Place(Struct, frozen=True):
     task: TaskId
     standing: Standing
     why: str = ""
+
+
+# Which orchestrator may land, and what it makes of a landing that is not settled.
+#
+# Each orchestrator raises the epoch when it starts. Only the newest writes down what it is about to
+# land, and settles it. An earlier one may be frozen with its push still to come.
+
+
+class Term(Struct, frozen=True):
+    """An orchestrator's epoch, and when it was raised by that orchestrator's own clock."""
+
+    epoch: int = 0
+    since: float = 0.0
+    lost_after: float = LOST_AFTER
+
+    @property
+    def alone_from(self) -> float:
+        """When no push of an earlier orchestrator is left, though nothing keeps them out."""
+        return self.since + self.lost_after
+
+
+class Fate(StrEnum):
+    LANDED = "landed"
+    LOST = "lost"
+    UNKNOWN = "unknown"  # its push may still come
+    NOT_OURS = "not ours"  # a newer orchestrator settles it
+
+
+def fate(epoch: int, term: Term, *, there: bool, shut_out: bool, now: float) -> Fate:
+    """What became of a landing of this epoch; `there` says whether the target has it.
+
+    `shut_out`: no push of an earlier orchestrator can come any more, whatever the time is.
+    """
+    if epoch > term.epoch:
+        return Fate.NOT_OURS
+    if there:
+        return Fate.LANDED
+    if epoch == term.epoch or shut_out or now >= term.alone_from:
+        return Fate.LOST
+    return Fate.UNKNOWN

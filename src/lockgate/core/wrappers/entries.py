@@ -22,8 +22,7 @@ from lockgate.core.wrappers.makefiles import (
     justfile,
     makefile,
 )
-from lockgate.core.wrappers.shell import Command, commands_in, quoted_in, without_options
-from lockgate.core.wrappers.tools import (
+from lockgate.core.wrappers.shell import (
     ENDINGS,
     FILES,
     INTERPRETERS,
@@ -37,6 +36,10 @@ from lockgate.core.wrappers.tools import (
     SHELLS,
     TOML_TOOLS,
     TOX_INI,
+    Command,
+    commands_in,
+    quoted_in,
+    without_options,
 )
 
 MOST = 300  # entries

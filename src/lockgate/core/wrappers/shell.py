@@ -2,12 +2,15 @@
 
 It is read with tolerance: what is not known (a loop, a function, a here-document) is passed over
 word by word, so that commands inside of it are found too. Nothing is run and nothing expanded.
+Some programs run other things, and use files without being told.
 """
 
 import re
 from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
+
+from lockgate.core.wrappers.makefiles import JUSTFILES, MAKEFILES
 
 LONGEST = 200_000  # characters that are read
 MOST = 20_000  # tokens
@@ -25,6 +28,61 @@ _TOKEN = re.compile(
 _INNER = re.compile(r"\$\(((?:[^()]|\([^()]*\))*)\)|`([^`]*)`")
 _PIECE = re.compile(r"""'([^']*)'|"((?:[^"\\]|\\[\s\S])*)"|\\([\s\S])|([^'"\\]+)|(['"\\])""")
 _ESCAPED = re.compile(r'\\(["\\$`\n])')
+PACKAGE = "package.json"
+SHELLS = frozenset({"ash", "bash", "dash", "ksh", "sh", "zsh"})
+INTERPRETERS = re.compile(r"(?:python|pypy)[\d.]*|node|nodejs|deno|tsx|ts-node|ruby|perl|php|lua")
+MANAGERS = frozenset({"npm", "pnpm", "yarn", "bun"})
+# They run what comes behind their own words.
+LAUNCHERS = frozenset(
+    {
+        *("bundle", "bunx", "c8", "caffeinate", "chronic", "command", "conda", "coverage"),
+        *("cross-env", "devbox", "direnv", "dotenv", "env", "exec", "flock", "hatch"),
+        *("ionice", "mise", "nice", "nix", "nohup", "npx", "nyc", "op", "parallel", "pdm"),
+        *("pipenv", "pnpx", "poetry", "retry", "rye", "setsid", "stdbuf", "sudo", "time"),
+        *("timeout", "unbuffer", "uv", "valgrind", "watch", "xargs", "xvfb-run"),
+    }
+)
+RESERVED = frozenset(
+    {
+        *("if", "then", "else", "elif", "fi", "do", "done", "while", "until", "for", "case"),
+        *("esac", "!", "{", "}", "function"),
+    }
+)
+FILES = {
+    "ava": ("ava.config.*",),
+    "cypress": ("cypress.config.*",),
+    "doit": ("dodo.py",),
+    "inv": ("tasks.py",),
+    "invoke": ("tasks.py",),
+    "jest": ("jest.config.*",),
+    "karma": ("karma.conf.*",),
+    "mocha": (".mocharc.*", ".mocharc"),
+    "nox": ("noxfile.py",),
+    "pre-commit": (".pre-commit-config.yaml",),
+    "playwright": ("playwright.config.*",),
+    "rake": ("Rakefile", "rakefile"),
+    "task": ("Taskfile.yml", "Taskfile.yaml", "taskfile.yml", "taskfile.yaml"),
+    "vitest": ("vitest.config.*", "vite.config.*", "vitest.workspace.*"),
+}
+ENDINGS = ("js", "ts", "mjs", "cjs", "mts", "cts", "json", "jsonc", "yaml", "yml")
+PACKAGE_KEYS = frozenset({"ava", "jest", "mocha", "vitest"})
+PYTEST_INI = {
+    "pytest.ini": ("pytest",),
+    ".pytest.ini": ("pytest",),
+    "tox.ini": ("pytest",),
+    "setup.cfg": ("tool:pytest",),
+}
+PYTEST_TOML = {"pyproject.toml": ("tool", "pytest"), "pytest.toml": (), ".pytest.toml": ()}
+TOX_INI = {"tox.ini": ("tox", "testenv"), "setup.cfg": ("tox",)}
+# Tools whose commands stand in a table of pyproject.toml.
+TOML_TOOLS = {
+    "hatch": ("tool", "hatch", "envs"),
+    "pdm": ("tool", "pdm", "scripts"),
+    "poe": ("tool", "poe"),
+    "rye": ("tool", "rye", "scripts"),
+}
+# What commands use without naming it, at the top of a repository.
+USUAL_FILES = (*MAKEFILES, *JUSTFILES, PACKAGE, *PYTEST_INI, *PYTEST_TOML, "tox.toml", ".npmrc")
 
 
 class Command(Struct, frozen=True):
@@ -102,3 +160,6 @@ def _tokens(text: str) -> Iterator[tuple[str, str]]:
 def _unquoted(word: str) -> Iterator[str]:
     for single, double, escaped, plain, _ in _PIECE.findall(word):
         yield single or _ESCAPED.sub(r"\1", double) or escaped.strip("\n") or plain
+
+
+# Programs that run other things, and the files that they use without being told.

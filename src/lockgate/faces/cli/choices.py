@@ -39,7 +39,7 @@ class StatusChoice(click.ParamType[Status]):
 
 def asked(base: str | None, gates: tuple[str, ...] = ()) -> "Asked":
     """An orchestrator that runs the command for another knows nothing of that one's variables."""
-    from lockgate.core.config.bases import in_ci, target_of
+    from lockgate.core.config.settings import in_ci, target_of
     from lockgate.services.gates.commit_check import Asked
 
     if terminal():

@@ -13,7 +13,7 @@ import click
 from lockgate.bootstrap import App, run_demo_tests
 from lockgate.bootstrap.gates import Benches
 from lockgate.bootstrap.orchestrator import orchestrating
-from lockgate.core.model.event_log import StoredEvent
+from lockgate.core.model.facts import StoredEvent
 from lockgate.core.model.task import Status, Task, TaskId
 from lockgate.errors import LockgateError
 from lockgate.faces.cli import output

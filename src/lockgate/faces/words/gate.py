@@ -5,6 +5,7 @@ from xml.sax.saxutils import escape, quoteattr
 
 from lockgate.core.config.checks import Coverage
 from lockgate.core.config.settings import SandboxLevel, Settings
+from lockgate.core.model.facts import as_facts
 from lockgate.core.model.findings import Finding
 from lockgate.core.model.gates import (
     CommandGate,
@@ -19,7 +20,6 @@ from lockgate.core.model.gates import (
     waves,
 )
 from lockgate.core.model.task import GateKind
-from lockgate.core.model.values import as_facts
 from lockgate.faces.words.task import one_line
 from lockgate.services.gates.commit_check import Case, Judged
 

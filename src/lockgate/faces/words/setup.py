@@ -9,13 +9,13 @@ from lockgate.core.config.checks import coverage
 from lockgate.core.config.settings import Expect
 from lockgate.core.lifecycle import binary_gate, gate_orchestrator
 from lockgate.core.lifecycle.gate_orchestrator import Advance, Complete, Escalate, Stay
-from lockgate.core.model.values import as_facts
+from lockgate.core.model.facts import as_facts
 from lockgate.faces.words.gate import check_lines, finding_text
 from lockgate.faces.words.task import one_line
 from lockgate.services.gates.steps import StepRun
 
 if TYPE_CHECKING:
-    from lockgate.core.discovery.settled import Tried
+    from lockgate.core.discovery.repairs import Tried
     from lockgate.services.setup.init import Initialised
 
 MEANS = {

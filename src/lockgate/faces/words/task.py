@@ -5,9 +5,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import cast
 
-from lockgate.core.lifecycle.trouble import Trouble
+from lockgate.core.lifecycle.advice import Trouble
 from lockgate.core.model.agents import digest_in
-from lockgate.core.model.event_log import StoredEvent
+from lockgate.core.model.facts import StoredEvent
 from lockgate.core.model.task import Cause, Pinned, Status, Task
 from lockgate.core.text.steering import asked_of
 from lockgate.ports import Project

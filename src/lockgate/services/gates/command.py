@@ -9,18 +9,22 @@ from msgspec.structs import replace
 from lockgate.core.model.findings import Finding, Priority
 from lockgate.core.model.gates import CommandGate
 from lockgate.core.model.limits import Limits
-from lockgate.core.model.reports import (
+from lockgate.core.model.results import (
     FAILING,
     NOT_STARTED,
     Bad,
+    Broken,
+    Failed,
     Good,
     NoJudgement,
     Outcome,
+    Passed,
+    Proof,
     ReportRead,
+    SingleGateResult,
     Unreadable,
     believed,
 )
-from lockgate.core.model.results import Broken, Failed, Passed, Proof, SingleGateResult
 from lockgate.core.model.retry import (
     RetryOptions,
     ToolCall,

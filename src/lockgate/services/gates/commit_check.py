@@ -8,14 +8,20 @@ from pathlib import Path
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from lockgate.core.config.bases import Branch, Target
 from lockgate.core.config.checks import why_unjudged
-from lockgate.core.config.settings import Settings, pin
+from lockgate.core.config.settings import Branch, Settings, Target, pin
 from lockgate.core.config.trust import Question
 from lockgate.core.model.findings import Finding, by_priority
 from lockgate.core.model.gates import CommandGate, Gate, Report
-from lockgate.core.model.reports import ReportRead, Unreadable
-from lockgate.core.model.results import Broken, Failed, Passed, SingleGateResult, Waiting
+from lockgate.core.model.results import (
+    Broken,
+    Failed,
+    Passed,
+    ReportRead,
+    SingleGateResult,
+    Unreadable,
+    Waiting,
+)
 from lockgate.core.model.task import Pinned
 from lockgate.core.text.steering import asked_of, shown_first
 from lockgate.errors import BadConfig, Refused

@@ -8,20 +8,21 @@ from pathlib import Path
 from msgspec import Struct
 
 from lockgate.core.config.settings import SandboxLevel, protected_paths
-from lockgate.core.differential.canaries import Ended, canaries_in, run_of
-from lockgate.core.differential.matching import Tests
 from lockgate.core.differential.plan import (
     BASE_ALONE,
     ON_CHANGE,
+    Ended,
     Plan,
     Sides,
     TestRules,
     Which,
+    canaries_in,
     disagreeing,
     files_of,
     passed_in,
     planned,
     planted_in,
+    run_of,
     runs_of,
     stand_ins,
     to_keep,
@@ -30,7 +31,7 @@ from lockgate.core.differential.plan import (
     unfit,
 )
 from lockgate.core.differential.runs import AnyRun
-from lockgate.core.differential.table import ChangedFiles
+from lockgate.core.differential.table import ChangedFiles, Tests
 from lockgate.core.differential.test_files import files_of_tests
 from lockgate.core.differential.verdict import (
     Lost,

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from lockgate.core.config.settings import Settings
 from lockgate.core.lifecycle import approvals
+from lockgate.core.model.facts import redacted
 from lockgate.core.model.gates import (
     CommandGate,
     DifferentialGate,
@@ -29,9 +30,7 @@ from lockgate.core.model.gates import (
 from lockgate.core.model.results import Broken, Passed, SingleGateResult, proof_of
 from lockgate.core.model.secrets import hiding
 from lockgate.core.model.task import REVIEWS, Task
-from lockgate.core.model.values import redacted
-from lockgate.core.text.paths import touched
-from lockgate.core.text.steering import asked_of
+from lockgate.core.text.steering import asked_of, touched
 from lockgate.core.wrappers.edits import Edit, asking, question
 from lockgate.errors import Unavailable
 from lockgate.ports import (

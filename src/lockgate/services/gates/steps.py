@@ -13,7 +13,7 @@ from lockgate.core.lifecycle.binary_gate import GateResult, evaluate, expect_fai
 from lockgate.core.lifecycle.decision import Decision, Declined, Evidence
 from lockgate.core.lifecycle.gate_orchestrator import TransitionResult
 from lockgate.core.lifecycle.steps import Ran, stepped
-from lockgate.core.model.reports import FAILING, ReportRead, Unreadable
+from lockgate.core.model.results import FAILING, ReportRead, Unreadable
 from lockgate.core.model.task import Task, TaskId
 from lockgate.errors import Refused, Unavailable
 from lockgate.ports import Attempt, Configuration, GateRuns, Project, Unfit, Workspaces

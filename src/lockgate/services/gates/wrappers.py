@@ -10,7 +10,7 @@ from lockgate.core.differential.plan import Mixed
 from lockgate.core.model.gates import CommandGate, DifferentialGate
 from lockgate.core.model.results import Passed, SingleGateResult
 from lockgate.core.wrappers.edits import Edit, agreed, edits, laid
-from lockgate.core.wrappers.tools import USUAL_FILES
+from lockgate.core.wrappers.shell import USUAL_FILES
 from lockgate.ports import GateRun, GateRuns, Workspaces
 from lockgate.ports.differential import Blend, Trees
 from lockgate.services.gates.command import Patience, judge_command

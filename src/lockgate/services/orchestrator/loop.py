@@ -9,9 +9,9 @@ from threading import Event
 
 from msgspec import Struct, field
 
-from lockgate.core.lifecycle import records, trouble
+from lockgate.core.lifecycle import advice, records
+from lockgate.core.lifecycle.advice import Trouble
 from lockgate.core.lifecycle.decision import Decision, EvaluateGates, Evidence, overtaken
-from lockgate.core.lifecycle.trouble import Trouble
 from lockgate.core.model.task import Session, SessionId, Task, TaskId
 from lockgate.errors import LockgateError, TurnDeclined
 from lockgate.ports import Clock, PendingEffect, Sessions, Store, Watch
@@ -193,12 +193,12 @@ class Loop(Struct, kw_only=True):
     def _trouble(self, lane: str, why: str, task: TaskId | None = None) -> float:
         """Reported once; what fails again and again in the same way needs a human."""
         before = self.troubles.get(lane)
-        self.troubles[lane] = now = trouble.failed(before, why, task)
+        self.troubles[lane] = now = advice.failed(before, why, task)
         if before is None or before.why != why:
             self.report(f"{lane}: {why}")
         self._record(
             task,
-            lambda it: trouble.is_news(it, now),
+            lambda it: advice.is_news(it, now),
             lambda seen: records.troubled(seen.task, why, seen.now),
         )
         return self.clock.now() + AGAIN_AFTER

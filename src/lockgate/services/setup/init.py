@@ -11,7 +11,7 @@ from lockgate.core.discovery import commissioned
 from lockgate.core.discovery.commissioned import why_not
 from lockgate.core.discovery.found import Plan, Seen, Tree, remarks
 from lockgate.core.discovery.packages import discover
-from lockgate.core.discovery.settled import Tried, asked_for, doubtful, told
+from lockgate.core.discovery.repairs import Tried, asked_for, doubtful, told
 from lockgate.errors import Refused
 from lockgate.ports import Project, Repository
 from lockgate.services.setup.rehearsal import Ground, Rehearsal

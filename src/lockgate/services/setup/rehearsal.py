@@ -8,8 +8,8 @@ from msgspec.structs import replace
 from lockgate.core.config.baseline import Baseline, Colour, Timed, measured
 from lockgate.core.discovery.faults import choice, hurried, patience, planted, to_break
 from lockgate.core.discovery.found import Package, Plan, Tree, gate_name
-from lockgate.core.discovery.repairs import Ran
-from lockgate.core.discovery.settled import (
+from lockgate.core.discovery.repairs import (
+    Ran,
     Tried,
     held,
     left_out,
@@ -18,8 +18,7 @@ from lockgate.core.discovery.settled import (
     without_idle,
 )
 from lockgate.core.model.gates import CommandGate
-from lockgate.core.model.reports import ReportRead
-from lockgate.core.model.results import Failed, SingleGateResult
+from lockgate.core.model.results import Failed, ReportRead, SingleGateResult
 from lockgate.ports import Attempt, Cut
 from lockgate.services.gates.commit_check import Noted
 from lockgate.services.gates.runner import Cancelled, Evaluation, GateRunner

@@ -7,8 +7,8 @@ from msgspec.structs import replace
 
 from lockgate.core.lifecycle import moves, records
 from lockgate.core.lifecycle.decision import Decision, Declined, Evidence, MirrorTask, Refusal
+from lockgate.core.model.facts import redacted
 from lockgate.core.model.task import Actor, Task, TaskId
-from lockgate.core.model.values import redacted
 from lockgate.errors import StaleTask, TransitionRefused, TurnDeclined
 from lockgate.ports import Store
 from lockgate.services.task.callers import Caller

@@ -6,8 +6,7 @@ from msgspec import Struct
 
 from lockgate.core.config.settings import Settings, known_agents
 from lockgate.core.lifecycle.decision import Evidence, MirrorTask
-from lockgate.core.model.agents import digest_in
-from lockgate.core.model.logins import NoLogin
+from lockgate.core.model.agents import NoLogin, digest_in
 from lockgate.core.model.secrets import Hide, as_it_is, hiding
 from lockgate.core.model.task import Actor, Pinned, Role, Session, Status, Task, TaskId
 from lockgate.core.text.task_file import (

@@ -6,7 +6,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from lockgate.core.config.settings import Settings
-from lockgate.core.model.logins import NoLogin, Source, missing_login
+from lockgate.core.model.agents import NoLogin, Source, missing_login
 from lockgate.core.model.task import Status, Task
 from lockgate.ports import Credentials, Harnesses, Store, TaskFilter
 

@@ -18,7 +18,7 @@ from lockgate.core.lifecycle.decision import (
     SpawnAgent,
     overtaken,
 )
-from lockgate.core.model.event_log import event_line
+from lockgate.core.model.facts import event_line
 from lockgate.core.model.task import Task, TaskId
 from lockgate.core.text.task_file import Readable, TaskText, Unreadable, frontmatter
 from lockgate.errors import Unavailable

@@ -6,8 +6,7 @@ from pathlib import Path
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from lockgate.core.config.bases import Branch
-from lockgate.core.config.settings import ProjectSettings, Settings, pin
+from lockgate.core.config.settings import Branch, ProjectSettings, Settings, pin
 from lockgate.core.config.trust import CONFIG, Request, agreed
 from lockgate.core.lifecycle.records import Unacceptable, check_branch
 from lockgate.core.model.task import Pinned, ProjectId, Task, TaskId

@@ -7,8 +7,8 @@ from lockgate.core.lifecycle.decision import Decision, Evidence
 from lockgate.core.lifecycle.moves import Move, Work, move
 from lockgate.core.lifecycle.reviews import handed_in
 from lockgate.core.lifecycle.words import heard, waiting_words
+from lockgate.core.model.facts import as_facts
 from lockgate.core.model.task import Actor, Checkpoint, Session, Status, Task, TaskId
-from lockgate.core.model.values import as_facts
 from lockgate.core.prompts.worker import left_behind, spoken
 from lockgate.errors import LockgateError, WordsWaiting
 from lockgate.ports import Change, Clock, Store, TaskFiles, Workspaces

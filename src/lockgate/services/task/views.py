@@ -4,11 +4,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from msgspec import Struct
 
-from lockgate.core.lifecycle.advice import Advice, Surroundings, advice
+from lockgate.core.lifecycle.advice import Advice, Surroundings, Trouble, advice
 from lockgate.core.lifecycle.decision import EvaluateGates, Evidence, PublishChange, SpawnAgent
 from lockgate.core.lifecycle.map import RULES, Rule, unmet
-from lockgate.core.lifecycle.trouble import Trouble
-from lockgate.core.model.event_log import StoredEvent
+from lockgate.core.model.facts import StoredEvent, as_facts
 from lockgate.core.model.task import (
     Actor,
     Cause,
@@ -19,7 +18,6 @@ from lockgate.core.model.task import (
     Task,
     TaskId,
 )
-from lockgate.core.model.values import as_facts
 from lockgate.core.text.steering import told_of, unseen
 from lockgate.core.text.task_file import (
     BrokenFrontmatter,

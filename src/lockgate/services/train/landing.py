@@ -11,11 +11,19 @@ from msgspec.structs import replace
 from lockgate.core.lifecycle import landing as train_turns
 from lockgate.core.lifecycle.advice import RUN
 from lockgate.core.lifecycle.decision import Decision, Declined, Evidence
-from lockgate.core.model.event_log import canonical
+from lockgate.core.model.facts import as_facts, canonical
 from lockgate.core.model.task import Task, TaskId
-from lockgate.core.model.values import as_facts
-from lockgate.core.train.epochs import Fate, Term, fate
-from lockgate.core.train.model import Built, Commit, Conflict, Drop, Land, SetAside
+from lockgate.core.train.model import (
+    Built,
+    Commit,
+    Conflict,
+    Drop,
+    Fate,
+    Land,
+    SetAside,
+    Term,
+    fate,
+)
 from lockgate.errors import TurnDeclined
 from lockgate.ports import Arrived, Elsewhere, InTheWay, Landing, Leave
 from lockgate.services.task.coordinator import Coordinator

@@ -11,12 +11,11 @@ from msgspec.structs import replace
 
 from lockgate import ports
 from lockgate.core.config.settings import Settings
-from lockgate.core.lifecycle.trouble import Trouble
-from lockgate.core.model.event_log import canonical
+from lockgate.core.lifecycle.advice import Trouble
+from lockgate.core.model.facts import as_facts, canonical
 from lockgate.core.model.gates import Where
 from lockgate.core.model.results import Passed
 from lockgate.core.model.task import Pinned, ProjectId, Task
-from lockgate.core.model.values import as_facts
 from lockgate.core.train.entries import may_land, train_gates, verdict
 from lockgate.core.train.model import (
     Broken,

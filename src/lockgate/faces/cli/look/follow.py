@@ -7,7 +7,7 @@ import click
 from msgspec import Struct
 
 from lockgate.bootstrap import App, orchestrator_pid
-from lockgate.core.model.event_log import StoredEvent
+from lockgate.core.model.facts import StoredEvent
 from lockgate.core.model.task import Status, Task, TaskId
 from lockgate.core.train.entries import lands_alone
 from lockgate.errors import LockgateError

@@ -7,8 +7,8 @@ import click
 from lockgate.bootstrap.gates import rulebook
 from lockgate.core.config.checks import coverage
 from lockgate.core.config.settings import Settings
+from lockgate.core.model.facts import as_facts
 from lockgate.core.model.gates import Gate, with_protected
-from lockgate.core.model.values import as_facts
 from lockgate.core.text.steering import asked_of
 from lockgate.errors import Refused
 from lockgate.faces.cli.choices import asked

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from lockgate.bootstrap import App
-from lockgate.core.model.event_log import event_line
+from lockgate.core.model.facts import event_line
 from lockgate.core.model.task import Actor, Role, Status, Task, TaskId
 from lockgate.core.text.task_file import shown_to
 from lockgate.faces.cli.choices import StatusChoice

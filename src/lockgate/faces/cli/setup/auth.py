@@ -8,7 +8,7 @@ import click
 
 from lockgate.bootstrap import App
 from lockgate.core.config.settings import Settings
-from lockgate.core.model.logins import REACHES_AGENTS, Source
+from lockgate.core.model.agents import REACHES_AGENTS, Source
 from lockgate.errors import Refused
 from lockgate.faces.cli.output import app, echo, here, json_option, show
 from lockgate.services.setup.doctor import settings_here

@@ -8,7 +8,7 @@ import click
 
 from lockgate.bootstrap import App, checkup, orchestrator_pid, path_outside_of
 from lockgate.core.config.settings import Settings
-from lockgate.core.model.values import as_facts
+from lockgate.core.model.facts import as_facts
 from lockgate.errors import LockgateError
 from lockgate.faces.cli.output import app, echo, here, json_option, note_idle, show
 from lockgate.faces.words import task as words

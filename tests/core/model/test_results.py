@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from lockgate.core.model.findings import Finding, Priority
 from lockgate.core.model.gates import Report
-from lockgate.core.model.reports import (
+from lockgate.core.model.results import (
     FAILING,
     Bad,
     Good,

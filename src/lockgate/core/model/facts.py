@@ -1,13 +1,22 @@
-"""What holds for every value: its facts as plain dictionaries, and it without secrets."""
+"""What holds for every value: its facts as plain dictionaries, and it without secrets.
 
-from collections.abc import Callable, Collection, Iterable
+An event is such facts in the log: numbered without gaps, each with the hash of the one before.
+"""
+
+import json
+from collections.abc import Callable, Collection, Iterable, Mapping
 from enum import Enum
+from hashlib import sha256
 from typing import TypeVar, cast
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from lockgate.core.model.secrets import Hide
+from lockgate.core.model.task import TaskId
+
+FIRST_PREV = "0" * 64
+
 
 # A value as the store, the events and `--json` write it.
 
@@ -62,3 +71,38 @@ def _redacted_fields(it: Struct, hide: Hide) -> Struct:
     after = {name: _redacted(value, hide) for name, value in before.items()}
     changed = {name: value for name, value in after.items() if value != before[name]}
     return replace(it, **changed) if changed else it
+
+
+# An event as the log holds it.
+
+
+class StoredEvent(Struct, frozen=True, kw_only=True):
+    seq: int
+    time: float
+    task: TaskId
+    type: str
+    prev: str
+    data: Mapping[str, object]
+
+
+_ENCODER = json.JSONEncoder(
+    ensure_ascii=False, allow_nan=False, separators=(",", ":"), sort_keys=True
+)
+
+
+def canonical(value: object) -> str:
+    """The same value is always the same text."""
+    return _ENCODER.encode(value)
+
+
+def event_line(event: StoredEvent) -> str:
+    """One line of JSON: what the hash is taken of, and what is exported."""
+    return (
+        f'{{"seq":{event.seq},"time":{canonical(float(event.time))},"task":{canonical(event.task)},'
+        f'"type":{canonical(event.type)},"prev":{canonical(event.prev)},'
+        f'"data":{canonical(event.data)}}}'
+    )
+
+
+def event_hash(event: StoredEvent) -> str:
+    return sha256(event_line(event).encode(errors="replace")).hexdigest()

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockgate.core.lifecycle.trouble import Trouble, failed, is_news
+from lockgate.core.lifecycle.advice import Trouble, failed, is_news
 from tests.given import ID, a_task
 
 

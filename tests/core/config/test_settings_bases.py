@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockgate.core.config.bases import Branch, Branches, Target, base_of, in_ci, target_of
 from lockgate.core.config.ci import ONLY_WITH, TARGETS
+from lockgate.core.config.settings import Branch, Branches, Target, base_of, in_ci, target_of
 
 
 def found(fetched_first: bool = False, **given: object) -> str:

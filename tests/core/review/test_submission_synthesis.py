@@ -6,8 +6,15 @@ from hypothesis import strategies as st
 
 from lockgate.core.model.findings import Finding, Location, Priority, blocks, identity
 from lockgate.core.model.results import Failed, Passed, Proof
-from lockgate.core.review.submission import Group, Joined, Submission
-from lockgate.core.review.synthesis import NOBODY, joined, judged, numbered
+from lockgate.core.review.submission import (
+    NOBODY,
+    Group,
+    Joined,
+    Submission,
+    joined,
+    judged,
+    numbered,
+)
 from lockgate.core.text.feedback import verdict_of
 from lockgate.core.text.task_file import Verdict
 

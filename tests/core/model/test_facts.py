@@ -5,7 +5,7 @@ from enum import StrEnum
 import pytest
 from msgspec import Struct
 
-from lockgate.core.model.values import as_facts
+from lockgate.core.model.facts import as_facts
 
 
 class Colour(StrEnum):

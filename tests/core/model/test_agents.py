@@ -2,7 +2,7 @@
 
 import pytest
 
-from lockgate.core.model.logins import Source, missing_login, refused_login
+from lockgate.core.model.agents import Source, missing_login, refused_login
 
 S = Source
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from lockgate.core.model.gates import CommandGate, Placement, Where
-from lockgate.core.text.paths import MOST_FILES, matching, touched
+from lockgate.core.text.steering import MOST_FILES, matching, touched
 
 parts = st.lists(
     st.text(st.characters(exclude_characters="/\0*?"), min_size=1, max_size=8),

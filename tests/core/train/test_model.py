@@ -2,7 +2,7 @@
 
 import pytest
 
-from lockgate.core.train.epochs import LOST_AFTER, PUSH_WITHIN, Fate, Term, fate
+from lockgate.core.train.model import LOST_AFTER, PUSH_WITHIN, Fate, Term, fate
 
 TERM = Term(epoch=5, since=1000.0, lost_after=60.0)
 # The landing's epoch, whether the target has it, whether earlier pushes are shut out, when.
