@@ -35,9 +35,7 @@ REGISTRIES = (  # what one of these tables names is found there, however few imp
     "adapters/harnesses/registry.py",
     "adapters/reports/read.py",
 )
-STANDS_ALONE: Mapping[str, str] = {  # small modules with one importer, and why
-    "services/task/secrets.py": "the Secrets port",
-}
+STANDS_ALONE: Mapping[str, str] = {}  # small modules with one importer, and why
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 

@@ -27,7 +27,7 @@ from lockgate.core.model.retry import ToolCall, ToolResult
 from lockgate.core.model.task import AgentPhase
 from lockgate.errors import SandboxRetryExhaustedError
 from lockgate.ports import Cut
-from lockgate.services.gates.retry_protocol import SandboxRetryProtocol, ToolProxy
+from lockgate.services.gates.command import SandboxRetryProtocol, ToolProxy
 from tests.adapters.gatehouse import NEEDS_BUBBLEWRAP, Gatehouse, a_gatehouse, gate, unread
 
 pytestmark = NEEDS_BUBBLEWRAP

@@ -20,16 +20,13 @@ from lockgate.core.model.secrets import Secret
 from lockgate.core.model.task import SessionId, Task, TaskId
 from lockgate.errors import Unavailable
 from lockgate.ports import Attempt, Candidate, Change, Cut, GateRun, Project, Start, Unfit
-from lockgate.services.agents.monitor import Monitor
-from lockgate.services.agents.spawner import Desks, Spawner
-from lockgate.services.gates.evaluate import Judge
-from lockgate.services.gates.runner import Evaluation, GateRunner
-from lockgate.services.orchestrator.effects import Hands, Housekeeper
+from lockgate.services.agents.spawner import Desks, Monitor, Spawner
+from lockgate.services.gates.runner import Evaluation, GateRunner, Judge
+from lockgate.services.orchestrator.effects import Hands, Housekeeper, Starter
 from lockgate.services.orchestrator.loop import Loop
-from lockgate.services.orchestrator.starter import Starter
 from lockgate.services.task.logins import Logins
 from lockgate.services.task.projects import Branches
-from lockgate.services.task.signals import Signals
+from lockgate.services.task.sessions import Signals
 from lockgate.services.train.landing import Lander
 from lockgate.services.train.queue import MergeQueue, TrainTests
 from lockgate.services.train.view import TrainView

@@ -12,7 +12,7 @@ from lockgate.core.model.agents import End, Ending, Exit, Report, Usage
 from lockgate.core.model.task import Role, SessionId, Status
 from lockgate.errors import BadConfig, Refused, StaleTask, TransitionRefused, TurnDeclined
 from lockgate.services.task.callers import HUMAN
-from lockgate.services.task.outbox import Effector
+from lockgate.services.task.coordinator import Effector
 from tests.scenarios.world import REVIEW_ONLY, World, git
 
 S = Status

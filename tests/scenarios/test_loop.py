@@ -17,7 +17,7 @@ from lockgate.faces.words import task as words
 from lockgate.ports import Unfit
 from lockgate.services.orchestrator.loop import HEALTH_CHECK
 from lockgate.services.task.callers import Caller
-from lockgate.services.task.signals import Said
+from lockgate.services.task.sessions import Said
 from lockgate.services.task.views import at_rest, needs_human
 from tests.given import HANDOFF
 from tests.scenarios.stage import Stage

@@ -32,10 +32,8 @@ from lockgate.core.config.settings import Settings
 from lockgate.core.lifecycle.advice import Trouble
 from lockgate.services.task.callers import Caller, identify
 from lockgate.services.task.evidence import Witness
-from lockgate.services.task.logins import Logins
-from lockgate.services.task.projects import BaseConfiguration, Projects
-from lockgate.services.task.secrets import HandedOut
-from lockgate.services.task.trust import Trust
+from lockgate.services.task.logins import HandedOut, Logins
+from lockgate.services.task.projects import BaseConfiguration, Projects, Trust
 from lockgate.services.task.views import Views
 
 if TYPE_CHECKING:
@@ -49,8 +47,7 @@ if TYPE_CHECKING:
     from lockgate.services.setup.readiness import Readiness
     from lockgate.services.task.coordinator import Coordinator
     from lockgate.services.task.people import Approvals, People, Repinning, TaskRunner
-    from lockgate.services.task.sessions import AgentSessions, Attendance
-    from lockgate.services.task.signals import Signals
+    from lockgate.services.task.sessions import AgentSessions, Attendance, Signals
     from lockgate.services.task.tasks import Imports, Tasks
     from lockgate.services.train.control import Queueing
     from lockgate.services.train.view import TrainView
@@ -137,8 +134,7 @@ class App(Struct, frozen=True, kw_only=True):
 
     @property
     def coordinator(self) -> "Coordinator":
-        from lockgate.services.task.coordinator import Coordinator
-        from lockgate.services.task.outbox import Effector
+        from lockgate.services.task.coordinator import Coordinator, Effector
 
         return Coordinator(self.store, self.witness, Effector(self.store, self.witness.files))
 
@@ -182,7 +178,7 @@ class App(Struct, frozen=True, kw_only=True):
 
     @property
     def signals(self) -> "Signals":
-        from lockgate.services.task.signals import Signals
+        from lockgate.services.task.sessions import Signals
 
         return Signals(
             store=self.store,

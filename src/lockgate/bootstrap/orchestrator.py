@@ -18,13 +18,10 @@ from lockgate.bootstrap.app import App
 from lockgate.core.lifecycle.advice import Trouble
 from lockgate.core.train.model import Term
 from lockgate.ports import Call
-from lockgate.services.agents.monitor import Monitor
-from lockgate.services.agents.spawner import NO_LIMIT, Desks, Spawner
-from lockgate.services.gates.evaluate import Judge
-from lockgate.services.gates.runner import GateRunner
-from lockgate.services.orchestrator.effects import Hands, Housekeeper
+from lockgate.services.agents.spawner import NO_LIMIT, Desks, Monitor, Spawner
+from lockgate.services.gates.runner import GateRunner, Judge
+from lockgate.services.orchestrator.effects import Hands, Housekeeper, Starter
 from lockgate.services.orchestrator.loop import Loop
-from lockgate.services.orchestrator.starter import Starter
 from lockgate.services.task.projects import Branches
 from lockgate.services.train.landing import Lander
 from lockgate.services.train.queue import MergeQueue, TrainTests

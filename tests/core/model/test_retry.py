@@ -24,8 +24,8 @@ from lockgate.core.model.retry import (
 )
 from lockgate.core.model.task import AgentPhase
 from lockgate.errors import LockgateError, SandboxRetryExhaustedError
-from lockgate.services.gates import retry_protocol
-from lockgate.services.gates.retry_protocol import SandboxRetryProtocol, ToolProxy
+from lockgate.services.gates import command
+from lockgate.services.gates.command import SandboxRetryProtocol, ToolProxy
 
 CALL = ToolCall("call-7", ("make", "test"))
 failures = st.none() | st.integers().filter(bool)
@@ -183,12 +183,12 @@ def test_options_set_the_attempts_and_the_waits(
 def test_the_protocol_knows_no_timer_of_its_own() -> None:
     imported = {
         name.split(".")[0]
-        for node in ast.walk(ast.parse(inspect.getsource(retry_protocol)))
+        for node in ast.walk(ast.parse(inspect.getsource(command)))
         if isinstance(node, ast.Import | ast.ImportFrom)
         for name in ([node.module or ""] if isinstance(node, ast.ImportFrom) else [])
     }
 
-    assert imported == {"collections", "contextlib", "typing", "lockgate"}
+    assert imported == {"collections", "contextlib", "typing", "msgspec", "lockgate"}
     assert inspect.signature(SandboxRetryProtocol).parameters["delay"].default is inspect._empty
 
 
@@ -223,7 +223,7 @@ def test_side_effects_happen_once_however_many_attempts_it_took(fails: int) -> N
 
 
 def test_the_executor_is_bound_to_start_from_a_fresh_tree() -> None:
-    promise = inspect.getdoc(retry_protocol.SandboxExecutor.execute) or ""
+    promise = inspect.getdoc(command.SandboxExecutor.execute) or ""
 
     assert "same fresh tree each time" in promise
 
@@ -280,7 +280,7 @@ def test_a_gate_calls_plain_code_and_only_the_protocol_is_asynchronous() -> None
         or (isinstance(node, ast.Name) and node.id in {"Coroutine", "Awaitable"})
     }
 
-    assert found == {"services/gates/retry_protocol.py"}
+    assert found == {"services/gates/command.py"}
 
 
 @pytest.mark.parametrize(
@@ -290,18 +290,18 @@ def test_a_blocking_call_gets_the_protocols_attempts_and_waits(
     codes: tuple[int, ...], waits: list[float]
 ) -> None:
     left, waited = list(codes), list[float]()
-    call = retry_protocol.Blocking(lambda: ToolResult(left.pop(0)), waited.append)
+    call = command.Blocking(lambda: ToolResult(left.pop(0)), waited.append)
 
-    retry_protocol.call_with_retry(call, CALL, AgentPhase.VERIFY, RetryOptions())
+    command.call_with_retry(call, CALL, AgentPhase.VERIFY, RetryOptions())
 
     assert (left, waited) == ([], waits)
 
 
 def test_a_blocking_call_raises_what_the_protocol_raises() -> None:
-    call = retry_protocol.Blocking(lambda: ToolResult(1), lambda _milliseconds: None)
+    call = command.Blocking(lambda: ToolResult(1), lambda _milliseconds: None)
 
     with pytest.raises(SandboxRetryExhaustedError):
-        retry_protocol.call_with_retry(call, CALL, AgentPhase.VERIFY, RetryOptions())
+        command.call_with_retry(call, CALL, AgentPhase.VERIFY, RetryOptions())
 
 
 @pytest.mark.parametrize("code", [None, 124, 125, 126, 127, 128, 129, 137, 143, 192])

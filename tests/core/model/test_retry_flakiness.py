@@ -18,7 +18,7 @@ from lockgate.core.model.retry import (
 )
 from lockgate.core.model.task import AgentPhase
 from lockgate.errors import SandboxRetryExhaustedError
-from lockgate.services.gates.retry_protocol import SandboxRetryProtocol
+from lockgate.services.gates.command import SandboxRetryProtocol
 
 CALL = ToolCall("call-1", ("pytest", "-q"))
 

@@ -1,4 +1,7 @@
-"""Starts the session that a decision asked for: once, however often it is asked."""
+"""Starts the session that a decision asked for: once, however often it is asked.
+
+Notices that a session is over, reads what it left, and has the wheel decide what that means.
+"""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -10,11 +13,11 @@ from msgspec.structs import replace
 from lockgate.core.config.settings import SandboxLevel, Settings, programs_in
 from lockgate.core.lifecycle.decision import SpawnAgent
 from lockgate.core.lifecycle.transition import session_id
-from lockgate.core.model.agents import DOOR, Job
+from lockgate.core.model.agents import DOOR, End, Ending, Exit, Job, Report, Usage
 from lockgate.core.model.task import Role, Session, SessionId, Task
 from lockgate.core.prompts.reviewer import first_words, sees_no_story
 from lockgate.core.text.task_file import Readable, frontmatter, only_sections, shown_to
-from lockgate.errors import Refused
+from lockgate.errors import LockgateError, Refused, TurnDeclined
 from lockgate.ports import (
     Chance,
     Clock,
@@ -273,3 +276,61 @@ def _last_native(sessions: Iterable[Session], agent: str) -> str:
 
 def _sandboxed(settings: Settings) -> bool:
     return settings.sandbox.level is SandboxLevel.AUTO
+
+
+# The end of a session.
+
+
+class Monitor(Struct, frozen=True):
+    store: Store
+    attendance: Attendance
+    sessions: Sessions
+    harnesses: Harnesses
+    configuration: Configuration
+
+    def finish(self, id: SessionId) -> bool:
+        """Record the end of a session that is over; False while it lives."""
+        session, exit = self.store.session(id), self.sessions.exit_of(id)
+        if session is None or session.ended is not None:
+            return True
+        if exit is None:
+            return False
+        if exit.ending is Ending.LOST:
+            self.sessions.end(id, 0.0)  # its runner cannot have ended what it had started
+        report = self._report(session, exit)
+        end = End(exit, report, self._spent(session, report), self._resumable(session, report))
+        try:
+            self.attendance.session_ended(id, end)
+        except TurnDeclined:
+            return True  # somebody else has recorded it
+        return True
+
+    def _resumable(self, session: Session, report: Report) -> bool:
+        """Whether the agent's own program can take this conversation up again."""
+        task = self.store.load(session.task)
+        settings = self.configuration.settings_for(task, self.store.project(task.project))
+        known = report.native or session.native
+        return bool(known) and self.harnesses.can_resume(session.agent or task.agent, settings)
+
+    def _report(self, session: Session, exit: Exit) -> Report:
+        task = self.store.load(session.task)
+        settings = self.configuration.settings_for(task, self.store.project(task.project))
+        output = self.sessions.output(session.id)
+        try:
+            return self.harnesses.read(session.agent or task.agent, settings, output, exit)
+        except LockgateError as error:
+            return Report(failure=str(error))
+
+    def _spent(self, session: Session, report: Report) -> Usage:
+        """What this run alone has used, where the program counts all runs of its session."""
+        if not report.cumulative:
+            return report.usage
+        before = _most(self.store.sessions(session.task), session, report.native)
+        usage = report.usage
+        return Usage(max(0.0, usage.usd - before.usd), max(0, usage.tokens - before.tokens))
+
+
+def _most(sessions: Iterable[Session], now: Session, native: str) -> Usage:
+    same = [it for it in sessions if it.native == native and it.id != now.id]
+    usd = max((it.usd for it in same), default=0.0)
+    return Usage(usd, max((it.tokens for it in same), default=0))

@@ -1,4 +1,7 @@
-"""Runs the gates of a change in their waves: neighbours together, a serial one alone."""
+"""Runs the gates of a change in their waves: neighbours together, a serial one alone.
+
+An evaluation goes from its change to its results, which the wheel then decides on.
+"""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -11,7 +14,8 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from lockgate.core.config.settings import Settings
-from lockgate.core.lifecycle import approvals
+from lockgate.core.lifecycle import approvals, evaluation, moves
+from lockgate.core.lifecycle.decision import Decision, Declined, Evidence
 from lockgate.core.model.facts import redacted
 from lockgate.core.model.gates import (
     CommandGate,
@@ -29,22 +33,28 @@ from lockgate.core.model.gates import (
 )
 from lockgate.core.model.results import Broken, Passed, SingleGateResult, proof_of
 from lockgate.core.model.secrets import hiding
-from lockgate.core.model.task import REVIEWS, Task
+from lockgate.core.model.task import REVIEWS, Task, TaskId
 from lockgate.core.text.steering import asked_of, touched
 from lockgate.core.wrappers.edits import Edit, asking, question
 from lockgate.errors import Unavailable
 from lockgate.ports import (
     Candidate,
+    Change,
     Conditions,
+    Configuration,
     GateRun,
     GateRuns,
     Project,
     Secrets,
+    Store,
+    Unfit,
     Upkeep,
     Workspaces,
     candidate_of,
 )
 from lockgate.services.gates.command import Patience, judge_command
+from lockgate.services.task.coordinator import Coordinator
+from lockgate.services.task.sessions import NOTHING, Signals
 
 Cancelled = Callable[[], bool]
 Tell = Callable[[Gate, SingleGateResult | None], None]  # a gate begins, or has its result
@@ -347,3 +357,65 @@ def _next_gates(it: Evaluation, applies: Callable[[Evaluation, Gate], bool]) -> 
             yield gate
 
     return tuple(until_review())
+
+
+# An evaluation from its change to its results.
+
+
+class Judge(Struct, frozen=True, kw_only=True):
+    store: Store
+    coordinator: Coordinator
+    workspaces: Workspaces
+    runner: GateRunner
+    configuration: Configuration
+    signals: Signals
+
+    def evaluate(self, id: TaskId, cancelled: Callable[[], bool]) -> None:
+        """All gates up to the next review; nothing is said of an evaluation that was called off."""
+        known = self.store.load(id)
+        project = self.store.project(known.project)
+        settings = self.configuration.allowed_for(known, project)
+        task = self.with_change(known)
+        if task is None:
+            return
+        files = self._files(project, task)
+        results = self.runner.results(evaluation_of(project, task, files, settings), cancelled)
+        if not cancelled():
+            what = f"the results of the gates of task {id} were not kept"
+            self.coordinator.turn(
+                id, lambda seen: evaluation.judged(seen, results, task.since), what=what
+            )
+
+    def with_change(self, task: Task) -> Task | None:
+        """The task with the commit that is judged, taken now where its agent did not bring it.
+
+        None where the work is unfit, and has gone back to its author.
+        """
+        if task.candidate:
+            return task
+        match self._work(self.store.project(task.project), task):
+            case None:
+                return task
+            case Unfit(findings):
+                self.signals.completed(task, NOTHING)
+                refused = partial(evaluation.change_refused, findings=findings, since=task.since)
+                self.coordinator.turn(task.id, refused)
+                return None
+            case Change() as change:
+                self.signals.completed(task, change)
+                return self.coordinator.turn(task.id, partial(_taken, change=change))
+
+    def _work(self, project: Project, task: Task) -> Change | Unfit | None:
+        if self.workspaces.place(task.id).is_dir():
+            return self.workspaces.take(project, task)
+        return self.workspaces.adopt(project, task)
+
+    def _files(self, project: Project, task: Task) -> tuple[str, ...]:
+        if not task.candidate:
+            return ()
+        return self.workspaces.change(candidate_of(project, task)).files
+
+
+def _taken(seen: Evidence, change: Change) -> Decision | Declined:
+    facts = moves.Facts(change.patch, change.added, change.mended)
+    return moves.change_taken(seen, change.commit, change.files, facts)

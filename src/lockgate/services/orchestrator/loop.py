@@ -15,10 +15,9 @@ from lockgate.core.lifecycle.decision import Decision, EvaluateGates, Evidence, 
 from lockgate.core.model.task import Session, SessionId, Task, TaskId
 from lockgate.errors import LockgateError, TurnDeclined
 from lockgate.ports import Clock, PendingEffect, Sessions, Store, Watch
-from lockgate.services.agents.monitor import Monitor
-from lockgate.services.gates.evaluate import Judge
-from lockgate.services.orchestrator.effects import Hands, Housekeeper
-from lockgate.services.orchestrator.starter import Starter
+from lockgate.services.agents.spawner import Monitor
+from lockgate.services.gates.runner import Judge
+from lockgate.services.orchestrator.effects import Hands, Housekeeper, Starter
 from lockgate.services.train.queue import MergeQueue
 
 HEALTH_CHECK = 30.0  # S2's; deaths are noticed by event, and this finds what an event missed

@@ -31,7 +31,7 @@ from lockgate.ports import GateRecord, PendingEffect, Project, Store, TaskFiles,
 from lockgate.services.task.callers import HUMAN
 from lockgate.services.task.evidence import Witness, behind
 from lockgate.services.task.logins import usage_limits
-from lockgate.services.task.trust import wanted
+from lockgate.services.task.projects import wanted
 
 PAGE = 50
 BATCH = 1000

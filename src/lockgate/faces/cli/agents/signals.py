@@ -12,7 +12,7 @@ from lockgate.core.model.task import Status, TaskId
 from lockgate.core.prompts.worker import asks_to_hand_in
 from lockgate.errors import LockgateError, Refused, TransitionRefused, TurnDeclined, WordsWaiting
 from lockgate.faces.cli.output import app, echo, json_option, named, show, terminal
-from lockgate.services.task.signals import FINAL, INCREMENTAL, Said
+from lockgate.services.task.sessions import FINAL, INCREMENTAL, Said
 from lockgate.services.task.views import task_facts
 
 LARGEST = 1 << 20
