@@ -90,6 +90,79 @@ def test_a_set_up_that_asks_a_question(tmp_path: Path) -> None:
     assert answer.out.splitlines()[-1].startswith("not ready: gate tests could not be run.")
 
 
+def test_a_set_up_that_asks_at_a_terminal(tmp_path: Path) -> None:
+    shell = project(tmp_path, TESTED)
+
+    answer = shell.program("init", "--setup", "read -r answer </dev/tty")
+
+    assert "the set-up did not finish" in answer.out
+    assert answer.out.splitlines()[-1].startswith("not ready: gate tests could not be run.")
+
+
+def test_a_set_up_that_never_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lockgate.adapters.workspaces.setup.SECONDS", 2.0)  # not half an hour
+    files = {
+        "package.json": '{"scripts": {"test": "sh check.sh", "preinstall": "sleep 3600"}}',
+        "check.sh": GREET_TEST,
+        "greet.sh": GREET,
+    }
+    shell = project(tmp_path, files)
+
+    answer = shell.run("init")
+
+    assert "did not end within 2 s (nobody answers what it asks)" in answer.out
+    assert answer.out.count("on main, tests: broken") == 1
+    assert answer.out.splitlines()[-1].startswith("not ready: gate tests could not be run.")
+
+
+MANY = 100_000
+
+
+def with_many_files(place: Path) -> Shell:
+    """A repository with so many files in its commit and its index, of which few lie there."""
+    shell = project(place, TESTED)
+    lines = ["commit refs/heads/main", "committer T <t@localhost> 1700000000 +0000", "data 4"]
+    lines += ["Many", "from refs/heads/main^0"]
+    lines += [f"M 100644 inline data/{n % 250}/file-{n}.txt\ndata 2\nx" for n in range(MANY)]
+    subprocess.run(
+        ["git", "-C", str(shell.repo), "fast-import", "--quiet"],
+        input="\n".join((*lines, "")).encode(),
+        check=True,
+        timeout=60,
+    )
+    shell.git("reset", "--quiet", "--hard")
+    return shell
+
+
+def test_what_is_proposed_for_a_hundred_thousand_files(tmp_path: Path) -> None:
+    shell = with_many_files(tmp_path)
+
+    answer = shell.program("init", "--dry-run", seconds=30)
+
+    assert "found  test: make test (seen by Makefile)" in answer.out
+
+
+@pytest.mark.slow
+def test_a_hundred_thousand_files(tmp_path: Path) -> None:
+    shell = with_many_files(tmp_path)
+
+    answer = shell.program("init", seconds=300)
+
+    assert answer.out.splitlines()[-1] == READY, answer
+    assert shell.program("gate", "run", "--base", "main", seconds=300).code == 0
+
+
+def test_files_of_git_lfs_are_remarked_upon(tmp_path: Path) -> None:
+    pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n"
+    files = {".gitattributes": "*.bin filter=lfs -text\n", "big.bin": pointer}
+    shell = project(tmp_path, {**TESTED, **files})
+
+    answer = shell.program("init")
+
+    assert "note: files of git-lfs are pointers where gates run" in answer.out
+    assert answer.out.splitlines()[-1] == READY
+
+
 @pytest.mark.parametrize("how", ["shallow", "sparse", "partial"])
 def test_a_clone_that_is_not_whole(tmp_path: Path, how: str) -> None:
     whole = project(tmp_path / "whole", {**TESTED, "extra/file": "x\n"})

@@ -147,6 +147,13 @@ SET_UPS = [
     ("node", "npm ci", "npm error code ERESOLVE", (), "npm ci --legacy-peer-deps"),
     ("node", "npm ci", "are not in sync", (), "npm install --no-package-lock"),
     ("node", "pnpm install --frozen-lockfile", "ERR_PNPM_OUTDATED_LOCKFILE", (), "pnpm install"),
+    (
+        "node",
+        "npx --yes pnpm@11.14.0 install",
+        "Error: ERR_UNKNOWN_BUILTIN_MODULE",
+        (),
+        "npm_config_manage_package_manager_versions=false npx --yes pnpm@10 install",
+    ),
     ("node", "npm install", "postinstall failed", (), "npm install --ignore-scripts"),
     (
         "node",

@@ -273,12 +273,13 @@ class _Running:
         with suppress(BrokenPipeError):
             os.write(self.child.stdin.fileno(), word)
 
-    def _hear(self, chunk: bytes) -> None:
-        """Before it has answered its words are not the command's, which starts only then."""
+    def _hear(self, chunk: bytes) -> bytes:
+        """What of it is the command's, which starts only when the box has answered."""
         waited = not self._proof.answered
-        self.err.add(self._proof.hear(chunk, self._pid))
+        said = self._proof.hear(chunk, self._pid)
         if waited and self._proof.answered:
             self._let_start()
+        return said
 
     def _let_start(self) -> None:
         if self._proof.holds:
@@ -301,13 +302,11 @@ class _Running:
     def _pass_on(self, key: selectors.SelectorKey) -> None:
         if isinstance(key.data, Ends):
             chunk = os.read(key.fd, READ)
+            said = self._hear(chunk) if key.data is self.err and not self._bare else chunk
             hear = _heard.get()
             if hear and key.data is not self.status:
-                hear(chunk)
-            if key.data is self.err and not self._bare:
-                self._hear(chunk)
-            else:
-                key.data.add(chunk)
+                hear(said)
+            key.data.add(said)
             if not chunk:
                 self._selector.unregister(key.fileobj)
             return

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from glob import escape
 from pathlib import Path, PurePosixPath
 
-from lockgate.adapters.run import Finished, run
+from lockgate.adapters.run import Cut, Finished, run
 from lockgate.adapters.sandbox import Box, Mount, boxed, run_boxed, trouble
 from lockgate.adapters.workspaces.changes import (
     MOST_SHOWN,
@@ -78,6 +78,8 @@ def check(done: Finished, command: str) -> None:
     if done.code == 0 and done.cut is None:
         return
     ended = f"was cut ({done.cut})" if done.cut else f"exited {done.code}"
+    if done.cut is Cut.DEADLINE:
+        ended = f"did not end within {SECONDS:.0f} s (nobody answers what it asks)"
     tail = (done.out + done.err).strip()[-TAIL:]
     raise Unavailable(
         "the set-up did not finish",

@@ -217,7 +217,23 @@ def _other_set_up(package: Package, command: str, why: str, here: Tree) -> str |
     return None
 
 
+_TOO_NEW = re.compile(r"ERR_UNKNOWN_BUILTIN_MODULE|requires at least Node|requires Node\.js")
+
+
+def _older_pnpm(command: str, why: str) -> str | None:
+    """Where Node is too old for the pnpm that the project names: the one of the release before."""
+    named = re.search(r"npx --yes pnpm@(\d+)\S*", command)
+    if not named or not _TOO_NEW.search(why):
+        return None
+    older = f"npx --yes pnpm@{int(named[1]) - 1}"
+    keeps = "npm_config_manage_package_manager_versions=false"  # else it starts the named one
+    return f"{keeps} {command.replace(named[0], older)}"
+
+
 def _other_npm(command: str, why: str) -> str | None:
+    older = _older_pnpm(command, why)
+    if older:
+        return older
     if "ERESOLVE" in why and "--legacy-peer-deps" not in command:
         return command.replace("npm ci", "npm ci --legacy-peer-deps").replace(
             "npm install", "npm install --legacy-peer-deps"
@@ -320,6 +336,9 @@ def _skipped(ids: Sequence[str]) -> list[str]:
 # What `init` does after a run on base.
 
 
+_ENDLESS = "did not end within"  # what a set-up is said to have done: another would take as long
+
+
 class Tried(Struct, frozen=True, kw_only=True):
     """One command on base, as it was run last: how many tests, which of them were left out.
 
@@ -344,7 +363,7 @@ class Tried(Struct, frozen=True, kw_only=True):
 
 def next_try(package: Package, ran: Ran, tree: Tree) -> Package | None:
     """A repair, else the command without what fails on base; None where it stays as it is."""
-    if ran.late:
+    if ran.late or _ENDLESS in ran.why:
         return None
     return repaired(package, ran, tree) or without_red(package, ran, tree)
 
