@@ -1,14 +1,15 @@
-"""`lockgate init` on real projects, from their source distributions: green, red on a fault."""
+"""`lockgate init` on real projects, from their source distributions, and the first task there."""
 
 import subprocess
 import sys
 import tarfile
+import time
 from pathlib import Path
 
 import pytest
 
 from lockgate.adapters.sandbox import trouble
-from tests.e2e.test_first_day import broken
+from tests.e2e.real_project import measured, placed
 from tests.faces.shell import Shell
 
 WHY_NOT = trouble()
@@ -19,18 +20,31 @@ pytestmark = [
 
 LONG = 900  # seconds
 
-# A distribution, tests that it has at least, a fault: the file, and what is changed in it
+# A distribution, and the command that its tox.ini or its workflows test it by
 PROJECTS = [
-    ("iniconfig==2.3.1", 50, "src/iniconfig/__init__.py", "return ", "raise ValueError; return "),
-    ("xmltodict==1.0.4", 100, "xmltodict.py", "return ", "raise ValueError; return "),
-    ("pyflakes==4.1.0", 700, "pyflakes/checker.py", "return ", "raise ValueError; return "),
-    ("tomlkit==0.15.2", 500, "tomlkit/parser.py", "return ", "raise ValueError; return "),
-    ("humanize==4.16.0", 700, "src/humanize/filesize.py", "return ", "raise ValueError; return "),
+    ("iniconfig==2.3.1", "pytest"),
+    ("xmltodict==1.0.4", "pytest"),
+    ("pyflakes==4.1.0", "python -m unittest discover pyflakes"),
+    ("tomlkit==0.15.2", "pytest"),
+    ("humanize==4.16.0", "pytest"),
 ]
 
+SCRIPT = """
+[[worker]]
+steps = [
+  { append = "FILE", text = "\\nQuestions are welcome in the issue tracker.\\n" },
+  { section = "Handoff", text = "DONE: it says where to ask" },
+  { signal = "complete" },
+]
 
-def unpacked(name: str, place: Path) -> Shell:
-    """Its source distribution as a repository; skipped where it cannot be had."""
+[[reviewer]]
+steps = [ { section = "Review", text = "PASS" }, { signal = "update working" } ]
+"""
+GOAL = "Say where to ask"
+
+
+def unpacked(name: str, place: Path) -> Path:
+    """Its source distribution; skipped where it cannot be had."""
     place.mkdir()
     pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--no-binary=:all:"]
     got = subprocess.run([*pip, name], cwd=place, capture_output=True, timeout=300, check=False)
@@ -39,26 +53,47 @@ def unpacked(name: str, place: Path) -> Shell:
         pytest.skip(f"needs the source distribution of {name} from the package index")
     with tarfile.open(archives[0]) as archive:
         archive.extractall(place, filter="data")
-    shell = Shell(place)
-    next(it for it in place.iterdir() if (it / "PKG-INFO").is_file()).rename(shell.repo)
-    shell.git("init", "--quiet", "--initial-branch=main")
-    shell.git("config", "user.name", "Test")
-    shell.git("config", "user.email", "test@localhost")
-    shell.git("add", "--all", "--force")
-    shell.git("commit", "--quiet", "--message", "A release")
-    return shell
+    return next(it for it in place.iterdir() if (it / "PKG-INFO").is_file())
 
 
-@pytest.mark.parametrize(("name", "tests", "file", "before", "after"), PROJECTS)
-def test_a_real_project_is_ready_after_init_alone(
-    tmp_path: Path, name: str, tests: int, file: str, before: str, after: str
+@pytest.mark.parametrize(("name", "own"), PROJECTS)
+def test_a_real_project_counts_after_init_alone(tmp_path: Path, name: str, own: str) -> None:
+    shell = placed(unpacked(name, tmp_path / "sources"), tmp_path / "project")
+
+    found = measured(shell, name, [own])
+
+    assert found.counts, found
+
+
+@pytest.mark.parametrize("name", [name for name, _ in PROJECTS])
+def test_the_first_task_changes_one_file_and_lands_by_one_approval(
+    tmp_path: Path, name: str
 ) -> None:
-    shell = unpacked(name, tmp_path / "project")
+    shell = placed(unpacked(name, tmp_path / "sources"), tmp_path / "project")
+    readme = next(it.name for it in sorted(shell.repo.iterdir()) if it.name.startswith("README"))
+    script = tmp_path / "script.toml"
+    script.write_text(SCRIPT.replace("FILE", readme), encoding="utf-8")
+    shell.alone = False
+    env = {"LOCKGATE_SCRIPT": str(script)}
+    try:
+        made = shell.program("init", "--agent", "scripted", "--json", seconds=LONG)
+        ran = shell.program("run", GOAL, "--json", env=env, seconds=LONG)
+        shell.program("queue", "approve", ran.facts["id"])
+        landed = _landed(shell, ran.facts["id"])
+    finally:
+        shell.program("down")
 
-    made = shell.program("init", "--json", seconds=LONG).facts
+    assert (made.facts["ready"], ran.code, landed) == (True, 0, True), (made, ran)
+    change = ("log", "--no-merges", "-1", "main")
+    assert shell.git(*change, "--format=%an <%ae>: %s").strip() == f"Test <test@localhost>: {GOAL}"
+    assert "Co-authored-by: scripted" in shell.git(*change, "--format=%b")
+    assert shell.git(*change, "--format=", "--name-only").split() == [readme]
 
-    assert made["ready"] is True, made
-    assert made["baseline"][0]["tests"] >= tests
-    assert shell.program("gate", "run", seconds=LONG).code == 0
-    broken(shell, file, before, after)
-    assert shell.program("gate", "run", "--gate", "tests", seconds=LONG).code == 1
+
+def _landed(shell: Shell, id: str) -> bool:
+    until = time.monotonic() + LONG
+    while time.monotonic() < until:
+        if shell.program("task", "show", id, "--json").facts["status"] == "done":
+            return True
+        time.sleep(1)
+    return False
