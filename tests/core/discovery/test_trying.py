@@ -385,6 +385,9 @@ def test_a_run_that_took_too_long_is_not_tried_again() -> None:
     assert next_try(PYTHON, late, TESTS) is None
     assert next_try(PYTHON, replace(late, late=False), TESTS) is not None
     assert next_try(PYTHON, red("", "tests.test_a::a"), TESTS) is not None
+    endless = no_set_up("the set-up did not finish: `npm ci` did not end within 1800 s")
+    assert next_try(NODE, endless, TESTS) is None
+    assert next_try(NODE, no_set_up("the set-up did not finish: boom"), TESTS) is not None
 
 
 def test_what_is_left_out_is_noted_and_so_are_tests_that_fail_on_base() -> None:
