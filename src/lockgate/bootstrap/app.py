@@ -42,9 +42,8 @@ if TYPE_CHECKING:
     from lockgate.core.discovery.found import Plan, Tree
     from lockgate.ports import Project
     from lockgate.services.gates.steps import Steps
-    from lockgate.services.setup.doctor import Checkup, Trial
+    from lockgate.services.setup.doctor import Checkup, Readiness, Trial
     from lockgate.services.setup.init import Initialiser, Wanted
-    from lockgate.services.setup.readiness import Readiness
     from lockgate.services.task.coordinator import Coordinator
     from lockgate.services.task.people import Approvals, People, Repinning, TaskRunner
     from lockgate.services.task.sessions import AgentSessions, Attendance, Signals
@@ -228,7 +227,7 @@ class App(Struct, frozen=True, kw_only=True):
     @property
     def readiness(self) -> "Readiness":
         from lockgate.adapters.sandbox import trouble
-        from lockgate.services.setup.readiness import Readiness
+        from lockgate.services.setup.doctor import Readiness
 
         return Readiness(
             store=self.store,

@@ -146,7 +146,7 @@ def rehearsed(
 ) -> "Callable[[Cancelled], Initialised]":
     """Sets a repository up as it was proposed, once that was tried so many times on its base."""
     from lockgate.core.discovery.commissioned import FAULTS, RUNS
-    from lockgate.services.setup.rehearsal import Rehearsal
+    from lockgate.services.setup.init import Rehearsal
 
     wanted, site, proposed = asked
     do = partial(it.initialiser.init, project, proposed, site, wanted)
