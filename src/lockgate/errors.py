@@ -1,6 +1,6 @@
 """Every error a person must act on, in three parts: what did not happen, why, what to do."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # the shortest commands load this, and need none of the model
@@ -68,6 +68,28 @@ class TurnDeclined(Refused):
 
 class WordsWaiting(Refused):
     """An agent wants to hand in, and a human has said something that it has not heard yet."""
+
+
+class TargetIsRed(Refused):
+    """The gates fail on the target as it is, so that they cannot judge what would undo a change."""
+
+    def __init__(self, task: str, branch: str, evidence: str) -> None:
+        super().__init__(
+            f"task {task} was not undone",
+            why=f"{branch} is red, so that its gates cannot judge a revert: {evidence}",
+            fix=f"land the plain revert at once, unjudged: lockgate undo {task} --now",
+        )
+
+
+class RevertConflicts(Refused):
+    """Later changes touch what a revert would take back, so that git cannot make it by itself."""
+
+    def __init__(self, task: str, files: Sequence[str]) -> None:
+        super().__init__(
+            f"task {task} was not undone",
+            why=f"its plain revert conflicts with later changes in: {', '.join(files)}",
+            fix=f"let an agent make the revert: lockgate undo {task} --yes",
+        )
 
 
 class Untrusted(Refused):

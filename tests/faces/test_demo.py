@@ -227,6 +227,8 @@ SAMPLE = {
     "message": "the steps escalated",
     "commit": "c" * 40,
     "change": "d" * 40,
+    "reverts": "t0",
+    "landed": "e" * 40,
 }
 
 
@@ -257,6 +259,8 @@ def test_every_event_is_told_in_one_line_or_not_at_all(type):
         ("attempt.failed", {}, None),
         ("landing.approved", {}, "a human lets it land"),
         ("landing.held", {}, "is kept from landing: no bwrap"),
+        ("landing.unjudged", {}, "landed as cccccccccccc unjudged: no bwrap"),
+        ("revert.made", {}, "reverts task t0, which landed as eeeeeeeeeeee"),
         ("change.landed", {}, "the target is at cccccccccccc now: exactly what was tested"),
         ("step.passed", {}, "step red passed"),
         ("GATE_FAILED", {"reason": "exit 1"}, "step red failed (exit 1), 2 in a row"),

@@ -41,6 +41,7 @@ from lockgate.core.model.task import (
     NeedsFixes,
     Pinned,
     ProjectId,
+    Revert,
     Role,
     Seat,
     Session,
@@ -195,6 +196,9 @@ def test_every_field_survives_the_database(store: Store) -> None:
         question="red\nor blue – é '?",
         words=(Word(7, "use blue – é '", 1e9 + 0.5), Word(9, "two\nlines", 2.5)),
         last_words="I am done – é '",
+        reverts=Revert(
+            task=TaskId("t0"), landed="e" * 40, commit="f" * 40, unjudged="main is red – é '"
+        ),
         history=HISTORY,
         spent=frozenset({"b", "a"}),
         pinned=PINNED,

@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from lockgate.services.task.sessions import AgentSessions, Attendance, Signals
     from lockgate.services.task.tasks import Imports, Tasks
     from lockgate.services.train.control import Queueing
+    from lockgate.services.train.undo import Undoing
     from lockgate.services.train.view import TrainView
 
 # What reads a repository's rules, and where the home is; it needs no database.
@@ -273,6 +274,12 @@ class App(Struct, frozen=True, kw_only=True):
         from lockgate.services.train.control import Queueing
 
         return Queueing(self.train, self.coordinator, self.projects.repository)
+
+    @property
+    def undoing(self) -> "Undoing":
+        from lockgate.services.train.undo import Undoing
+
+        return Undoing(self.train, self.tasks, self.coordinator, self.workspaces)
 
     @property
     def steps(self) -> "Steps":

@@ -43,6 +43,17 @@ class Span(Struct, frozen=True):
     commit: Commit
 
 
+class Reverts(Struct, frozen=True, kw_only=True):
+    """A landed change that is to be taken back, and how the commit that does so begins."""
+
+    task: TaskId
+    message: str  # subject, empty line, why
+    before: Commit  # where the target was before the landing
+    landed: Commit  # where the landing moved it to
+    change: Commit  # the change as its gates judged it
+    alone: bool = True  # the landing brought this change only
+
+
 def _unchecked() -> None:
     """Where no other orchestrator can be."""
 
@@ -87,6 +98,13 @@ class Yard(Protocol):
         """The changes on that commit, in this order; the same facts give the same commit.
 
         What was built is kept by a ref until `prune`.
+        """
+        ...
+
+    def revert(self, target: Target, onto: Commit, it: Reverts) -> Built | Conflict:
+        """A commit on `onto` that takes a landed change back; `onto` where nothing of it is left.
+
+        It is kept as `build` keeps.
         """
         ...
 
@@ -192,6 +210,6 @@ class TrainLog(Protocol):
         """How many changes had landed by then."""
         ...
 
-    def knows(self, commit: Commit) -> bool:
-        """Whether this very commit has landed, on whichever target."""
+    def landing_of(self, commit: Commit) -> Landing | None:
+        """The landing that moved a target to this very commit, whichever target it was."""
         ...

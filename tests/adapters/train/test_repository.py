@@ -13,7 +13,7 @@ from lockgate.core.config.settings import MergeStrategy
 from lockgate.core.model.task import TaskId
 from lockgate.core.train.model import Built, Commit, Conflict, Tree
 from lockgate.errors import Unavailable
-from lockgate.ports.train import Load, Target
+from lockgate.ports.train import Load, Reverts, Target
 from tests.adapters.train.sidings import Siding, told, write
 from tests.adapters.workshop import asked, git
 
@@ -253,6 +253,80 @@ def test_a_conflict_names_the_task_and_its_files(siding, by) -> None:
     assert siding.build(clash, both, by=by) == Conflict(TaskId("t3"), files=("ö ü.txt",))
     assert siding.overlap(fine.commit, clash.commit) == ("a.txt",)
     assert siding.overlap(fine.commit, both.commit) == ()
+
+
+def reverts(load: Load, before: Commit, landed: Commit, *, alone: bool = True) -> Reverts:
+    return Reverts(
+        task=load.task,
+        message=f'Revert "{load.task}"',
+        before=before,
+        landed=landed,
+        change=load.commit,
+        alone=alone,
+    )
+
+
+@ALL
+def test_a_landed_change_is_reverted_and_what_came_later_stays(siding, by) -> None:
+    begun = siding.main
+    undone = siding.change("t1", {"a.txt": "ONE\ntwo\nthree\n"}, {"new.txt": "n\n"})
+    landed = siding.built(undone, by=by)
+    tip = siding.built(siding.change("t2", {"b.txt": "later\n"}), onto=landed.commit, by=by)
+
+    made = siding.yard.revert(siding.target, tip.commit, reverts(undone, begun, landed.commit))
+
+    assert isinstance(made, Built)
+    assert siding.shown(made.commit, "a.txt") == "one\ntwo\nthree"
+    assert siding.shown(made.commit, "b.txt") == "later"
+    files = asked(siding.repos.judge, "ls-tree", "--name-only", made.commit)
+    assert "new.txt" not in files
+    assert siding.said(made.commit, "%P %s") == f'{tip.commit} Revert "t1"'
+    body = siding.said(made.commit, "%b")
+    assert body.startswith("It takes back:\n  ")
+    assert body.rstrip().endswith("Lockgate-Reverts: t1")
+    asked(siding.repos.judge, "fsck", "--strict", "--no-dangling", made.commit)
+
+
+@ALL
+def test_of_changes_that_landed_together_one_is_reverted(siding, by) -> None:
+    begun = siding.main
+    first = siding.change("t1", {"a.txt": "ONE\ntwo\nthree\n"}, {"new.txt": "n\n"})
+    other = siding.change("t2", {"b.txt": "other\n"})
+    first, other = (
+        replace(it, message=f"Do {it.task}\n\nLockgate-Task: {it.task}\n") for it in (first, other)
+    )
+    landed = siding.built(first, other, by=by)
+
+    asked_for = reverts(first, begun, landed.commit, alone=False)
+    made = siding.yard.revert(siding.target, landed.commit, asked_for)
+
+    assert isinstance(made, Built)
+    assert siding.shown(made.commit, "a.txt") == "one\ntwo\nthree"
+    assert siding.shown(made.commit, "b.txt") == "other"
+
+
+def test_the_revert_of_a_change_that_is_gone_is_the_target_itself(siding) -> None:
+    begun = siding.main
+    undone = siding.change("t1", {"a.txt": "ONE\ntwo\nthree\n"})
+    landed = siding.built(undone).commit
+    wanted = reverts(undone, begun, landed)
+    once = siding.yard.revert(siding.target, landed, wanted)
+
+    again = siding.yard.revert(siding.target, once.commit, wanted)
+
+    assert again == once
+
+
+def test_a_revert_that_later_changes_are_built_on_is_a_conflict(siding) -> None:
+    begun = siding.main
+    undone = siding.change("t1", {"a.txt": "ONE\ntwo\nthree\n"})
+    front = siding.built(undone)
+    later = siding.change("t2", {"a.txt": "ONE AND A HALF\ntwo\nthree\n"}, on=undone.commit)
+    tip = siding.built(later, onto=front.commit)
+
+    made = siding.yard.revert(siding.target, tip.commit, reverts(undone, begun, front.commit))
+
+    assert made == Conflict(TaskId("t1"), files=("a.txt",))
 
 
 def test_a_change_on_a_newer_target_is_not_blamed_for_an_older_ones_conflict(siding) -> None:

@@ -46,6 +46,12 @@ def test_each_place_has_its_one_command_or_none(task, command) -> None:
     assert found.why
 
 
+def test_what_has_landed_is_told_with_how_it_is_undone() -> None:
+    found = advice(evidence(a_task(S.DONE, landed="a" * 40)), NOTHING)
+
+    assert found.why == f"it is done; to revert it: lockgate undo {ID}"
+
+
 def test_every_status_has_its_advice() -> None:
     assert set(BY_STATUS) == set(Status)
 

@@ -16,8 +16,14 @@ from lockgate.core.lifecycle.landing import (
     stays_here,
 )
 from lockgate.core.lifecycle.moves import Move, move
-from lockgate.core.model.events import ChangeLanded, LandingApproved, LandingHeld, StatusChanged
-from lockgate.core.model.task import Actor, GatesPassed, Status, TaskId
+from lockgate.core.model.events import (
+    ChangeLanded,
+    LandedUnjudged,
+    LandingApproved,
+    LandingHeld,
+    StatusChanged,
+)
+from lockgate.core.model.task import Actor, GatesPassed, Revert, Status, TaskId
 from lockgate.core.train.model import Conflict, Red
 from tests.given import COMMIT, RULES, a_task, evidence, refused, taken
 
@@ -158,3 +164,23 @@ def test_a_failure_tells_what_failed() -> None:
     [finding] = met(Red("gate tests fails: a.py:3 - red"), ()).findings
 
     assert finding.issue == "gate tests fails: a.py:3 - red"
+
+
+def test_a_revert_that_no_gate_judged_lands_as_such() -> None:
+    reverts = Revert(task=TaskId("t0"), landed=MAIN, commit=COMMIT, unjudged="main is red")
+    task = replace(QUEUED, reverts=reverts)
+
+    decision = taken(landed(evidence(task), MAIN, task.candidate))
+
+    assert (decision.task.status, decision.task.landed) == (S.DONE, MAIN)
+    assert decision.events[-1] == LandedUnjudged(MAIN, TaskId("t0"), "main is red")
+
+
+def test_a_revert_that_goes_back_to_an_agent_is_judged_like_any_change() -> None:
+    reverts = Revert(task=TaskId("t0"), landed=MAIN, commit=COMMIT, unjudged="main is red")
+    task = replace(QUEUED, reverts=reverts)
+
+    feedback = met(Conflict(task.id, files=("a.py",)), ())
+    decision = taken(sent_back(evidence(task), feedback, task.candidate, RULES))
+
+    assert decision.task.reverts == replace(reverts, unjudged="")

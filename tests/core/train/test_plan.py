@@ -76,6 +76,7 @@ class Yard:
                 priority=1 if "first" in words else 3,
                 depends_on=after,
                 held="not approved" if "held" in words else "",
+                unjudged="unjudged" in words,
             )
             self.queue = replace(self.queue, entries=(*self.queue.entries, entry))
 

@@ -46,6 +46,7 @@ ABOUT_A_TASK = (
     ("task", "update", "NAME", "--status", "agent-review"),
     ("task", "update", "NAME", "--summary", "Mine"),
     ("task", "why", "NAME"),
+    ("undo", "NAME"),
 )
 # Commands about several tasks, or about what others landed.
 ABOUT_ALL = (

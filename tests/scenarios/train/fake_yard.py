@@ -30,7 +30,7 @@ from lockgate.ports import (
     Project,
     Target,
 )
-from lockgate.ports.train import ANYBODY, Span
+from lockgate.ports.train import ANYBODY, Reverts, Span
 from lockgate.services.gates.runner import GateRunner
 from lockgate.services.task.projects import BaseConfiguration
 from lockgate.services.train.control import Queueing
@@ -117,6 +117,9 @@ class FakeYard:
             self.content[built] = self.content[front] | self.content[load.commit]
             front = built
         return Built(front, self.tree(front))
+
+    def revert(self, target: Target, onto: Commit, it: Reverts) -> Built | Conflict:
+        raise AssertionError("these scenarios undo nothing")
 
     def land(
         self, target: Target, expected: Commit, commit: Commit, leave: Leave = ANYBODY

@@ -37,11 +37,13 @@ from lockgate.core.model.task import (
     IterationRecord,
     NeedsFixes,
     Pinned,
+    Revert,
     Role,
     Seat,
     Size,
     Status,
     Stuck,
+    TaskId,
     TaskPhase,
     Word,
     Working,
@@ -260,6 +262,21 @@ def words_to_json(words: tuple[Word, ...]) -> str:
 def words_from_json(where: str, value: object) -> tuple[Word, ...]:
     found = [fields_of(where, it) for it in items_of(where, value)]
     return tuple(Word(it.whole("number"), it.text("text"), it.real("said")) for it in found)
+
+
+def revert_to_json(revert: Revert | None) -> str:
+    return canonical(as_facts(revert) if revert else {})
+
+
+def revert_from_json(it: Fields) -> Revert | None:
+    if not it.has("task"):
+        return None
+    return Revert(
+        task=TaskId(it.text("task")),
+        landed=it.text("landed"),
+        commit=it.text("commit"),
+        unjudged=it.text("unjudged"),
+    )
 
 
 def seats_to_json(seats: tuple[Seat, ...]) -> str:

@@ -21,6 +21,8 @@ from lockgate.adapters.store.json_forms import (
     phase_to_json,
     pinned_from_json,
     pinned_to_json,
+    revert_from_json,
+    revert_to_json,
     seats_from_json,
     seats_to_json,
     size_from_json,
@@ -301,6 +303,7 @@ def _of_people(task: Task) -> Values:
         "question": task.question,
         "words": words_to_json(task.words),
         "last_words": task.last_words,
+        "reverts": revert_to_json(task.reverts),
     }
 
 
@@ -382,6 +385,7 @@ def _with_people(task: Task, it: Fields) -> Task:
         question=it.text("question"),
         words=words_from_json(f"{it.where}, words", it.json("words")),
         last_words=it.text("last_words"),
+        reverts=revert_from_json(inside(it, "reverts")),
     )
 
 

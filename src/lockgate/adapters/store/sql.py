@@ -10,14 +10,14 @@ INSERT INTO tasks (
     since, dead, taken_over, not_before, exhausted, usd, tokens, seconds, candidate, patch,
     protected, passed, waiting, approvals, seats, steps_passed, step_failures, escalated, troubled,
     to_land, held, landed, cause, directive, history, spent, pinned, size,
-    taken_at, question, words, last_words
+    taken_at, question, words, last_words, reverts
 ) VALUES (
     :id, :project, :summary, :goal, :branch, :agent, :created, :updated, :rev, :status, :phase,
     :priority, :auto_start, :depends_on, :iteration, :review_round, :crash_count, :failed_attempts,
     :generation, :since, :dead, :taken_over, :not_before, :exhausted, :usd, :tokens, :seconds,
     :candidate, :patch, :protected, :passed, :waiting, :approvals, :seats, :steps_passed,
     :step_failures, :escalated, :troubled, :to_land, :held, :landed, :cause, :directive, :history,
-    :spent, :pinned, :size, :taken_at, :question, :words, :last_words
+    :spent, :pinned, :size, :taken_at, :question, :words, :last_words, :reverts
 ) ON CONFLICT (id) DO NOTHING RETURNING id
 """
 
@@ -35,7 +35,8 @@ UPDATE tasks SET
     step_failures = :step_failures, escalated = :escalated, troubled = :troubled,
     to_land = :to_land, held = :held, landed = :landed, cause = :cause,
     directive = :directive, history = :history, spent = :spent, pinned = :pinned, size = :size,
-    taken_at = :taken_at, question = :question, words = :words, last_words = :last_words
+    taken_at = :taken_at, question = :question, words = :words, last_words = :last_words,
+    reverts = :reverts
 WHERE id = :id AND rev = :rev - 1 RETURNING id
 """
 
@@ -170,7 +171,9 @@ UPDATE landings SET landed = :landed WHERE target = :target AND number = :number
 OPEN_LANDINGS = """
 SELECT * FROM landings WHERE target = :target AND landed IS NULL ORDER BY number
 """
-LANDED_COMMIT = "SELECT target FROM landings WHERE commit_id = :commit_id AND landed = 1 LIMIT 1"
+LANDED_COMMIT = """
+SELECT * FROM landings WHERE commit_id = :commit_id AND landed = 1 ORDER BY number LIMIT 1
+"""
 LANDED = """
 SELECT coalesce(sum(changes), 0) AS n FROM landings
 WHERE target = :target AND landed = 1 AND time < :before

@@ -127,8 +127,9 @@ class SqlTrainLog:
         [row] = self._rows(sql.LANDED, target=target, before=before)
         return int(str(row["n"]))
 
-    def knows(self, commit: Commit) -> bool:
-        return bool(self._rows(sql.LANDED_COMMIT, commit_id=commit))
+    def landing_of(self, commit: Commit) -> Landing | None:
+        found = self._rows(sql.LANDED_COMMIT, commit_id=commit)
+        return _landing(found[0]) if found else None
 
     def _results(self, target: str, rules: str) -> Sequence[Row]:
         return self._rows(sql.TRAIN_RESULTS, target=target, rules=rules)

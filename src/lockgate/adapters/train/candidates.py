@@ -20,6 +20,7 @@ from lockgate.core.config.settings import MergeStrategy
 from lockgate.core.model.commits import (
     LOCKGATE,
     NOBODY,
+    TASK_TRAILER,
     Byline,
     Person,
     byline,
@@ -29,12 +30,13 @@ from lockgate.core.model.commits import (
 from lockgate.core.train.model import Commit, Conflict, Tree
 from lockgate.errors import Unavailable
 from lockgate.ports import Project
-from lockgate.ports.train import Load, Span, Target
+from lockgate.ports.train import Load, Reverts, Span, Target
 
 # Merging two commits of a bare repository, without a work tree.
 
 
 MOST_FILES = 50  # that a conflict names
+MOST_COMMITS = 20  # that the message of a revert names
 
 
 # In a repository, onto a commit, another: when that one was made, then how the two merge.
@@ -260,6 +262,47 @@ def _replayed(repos: Repositories, change: Span, onto: Span) -> tuple[str, ...]:
     tree = facts_of(repos.judge, onto.commit).tree
     found = merged(repos.judge, _stand_in(repos, tree, change.base), change.commit)
     return found.files if isinstance(found, Clash) else ()
+
+
+def reverted(repos: Repositories, front: Front, it: Reverts, hand: Hand) -> Front | Clash:
+    """The front without the change, as `git revert` makes it; the front itself where none is left.
+
+    A merge whose base is the commit with the change: theirs is the commit before it.
+    """
+    before, after = _span_of(repos, it)
+    tree = facts_of(repos.judge, before).tree
+    ours, theirs = (_stand_in(repos, it, after) for it in (front.facts.tree, tree))
+    found = merged(repos.judge, ours, theirs)
+    if isinstance(found, Clash) or found.tree == front.facts.tree:
+        return found if isinstance(found, Clash) else front
+    by, facts = hand.merging, Facts(found.tree, front.facts.seconds)
+    author = f"author {by.author} {facts.seconds} +0000"
+    told_of = f"{it.message.rstrip()}\n\n{_commits_told(repos, before, after)}"
+    message = with_trailers(told_of, (f"Lockgate-Reverts: {it.task}", *by.trailers))
+    return _committed(repos, facts, (front.commit,), Words((author,), message), hand)
+
+
+def _span_of(repos: Repositories, it: Reverts) -> tuple[Commit, Commit]:
+    """The commits between which the change came. Alone it is all that its landing brought."""
+    if it.alone:
+        return it.before, it.landed
+    what = f"the commits of task {it.task} were not found"
+    trailer = f"%H %(trailers:key={TASK_TRAILER},valueonly,separator=%x20)"
+    line = ("log", "--first-parent", f"--format={trailer}", it.landed, f"^{it.before}", "--")
+    for found in told(what, repos.judge, *line).splitlines():
+        commit, _, task = found.partition(" ")
+        if task.strip() == it.task:
+            return Commit(f"{commit}^1"), Commit(commit)
+    fork = git(repos.judge, "merge-base", it.before, it.change).out.strip()
+    return Commit(fork or it.before), it.change
+
+
+def _commits_told(repos: Repositories, before: Commit, after: Commit) -> str:
+    """What the message of a revert says of the commits that it takes back."""
+    what = f"the commits up to {after} were not listed"
+    line = ("log", "--format=%h %s", f"--max-count={MOST_COMMITS}", after, f"^{before}", "--")
+    found = told(what, repos.judge, *line).splitlines()
+    return "\n".join(("It takes back:", *(f"  {it}" for it in found)))
 
 
 def _put_on(repos: Repositories, front: Front, load: Load, how: Landed) -> Front | Clash:

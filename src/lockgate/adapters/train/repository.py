@@ -13,6 +13,7 @@ from msgspec import Struct
 from lockgate.adapters.run import Finished
 from lockgate.adapters.train import targets
 from lockgate.adapters.train.candidates import (
+    Clash,
     Facts,
     Front,
     Landed,
@@ -21,6 +22,7 @@ from lockgate.adapters.train.candidates import (
     hand_of,
     mark,
     put_all,
+    reverted,
     unmark,
 )
 from lockgate.adapters.train.git import alone, in_checkout, in_repository, scripted
@@ -31,7 +33,16 @@ from lockgate.core.config.settings import MergeStrategy
 from lockgate.core.train.model import Built, Commit, Conflict
 from lockgate.errors import Refused, Unavailable
 from lockgate.ports import Load, Project
-from lockgate.ports.train import ANYBODY, Arrived, Elsewhere, InTheWay, Leave, Span, Target
+from lockgate.ports.train import (
+    ANYBODY,
+    Arrived,
+    Elsewhere,
+    InTheWay,
+    Leave,
+    Reverts,
+    Span,
+    Target,
+)
 
 # The evidence beside a landed commit, as a git note in the user's repository.
 
@@ -108,6 +119,16 @@ class GitYard:
             mark(repos, target, front.commit)
         self._remember(front.commit, front.facts, onto)
         return Built(front.commit, front.facts.tree)
+
+    def revert(self, target: Target, onto: Commit, it: Reverts) -> Built | Conflict:
+        repos = self._of(target.project)
+        start = Front(onto, self._known.get(onto) or facts_of(repos.judge, onto))
+        made = reverted(repos, start, it, hand_of(target, signoff=self._signoff()))
+        if isinstance(made, Clash):
+            return Conflict(it.task, files=made.files)
+        with writing(repos):
+            mark(repos, target, made.commit)
+        return Built(made.commit, made.facts.tree)
 
     def land(
         self, target: Target, expected: Commit, commit: Commit, leave: Leave = ANYBODY

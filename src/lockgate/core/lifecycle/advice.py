@@ -107,7 +107,8 @@ def _paused(seen: Evidence, _around: Surroundings) -> Advice:
 
 
 def _ended(seen: Evidence, _around: Surroundings) -> Advice:
-    return Advice(f"it is {seen.task.status}")
+    undo = f"; to revert it: lockgate undo {seen.task.id}" if seen.task.landed else ""
+    return Advice(f"it is {seen.task.status}{undo}")
 
 
 BY_STATUS: Mapping[Status, Callable[[Evidence, Surroundings], Advice]] = {

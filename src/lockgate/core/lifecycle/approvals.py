@@ -91,7 +91,16 @@ def consented(task: Task | None, result: SingleGateResult) -> SingleGateResult:
     """What a gate asks has its answer where a human has said yes to this very change."""
     if task is None or not isinstance(result, Waiting):
         return result
-    return _yes_to(task, result.gate) or result
+    return _yes_to(task, result.gate) or _taken_back(task, result.gate) or result
+
+
+def _taken_back(task: Task, gate: str) -> Passed | None:
+    """Who undid a task has said yes to losing the tests that came with it, by the plain revert."""
+    reverts = task.reverts
+    if reverts is None or task.candidate != reverts.commit:
+        return None
+    said = f"the tests that task {reverts.task} brought or changed go back with it"
+    return Passed(gate, proof_of(task.candidate, task.pinned, said))
 
 
 def _yes_to(task: Task, gate: str) -> Passed | None:

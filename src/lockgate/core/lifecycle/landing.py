@@ -14,7 +14,12 @@ from lockgate.core.lifecycle.decision import (
 )
 from lockgate.core.lifecycle.evaluation import dropped_from_train
 from lockgate.core.lifecycle.transition import Arrival, also, arrive, stay
-from lockgate.core.model.events import ChangeLanded, LandingApproved, LandingHeld
+from lockgate.core.model.events import (
+    ChangeLanded,
+    LandedUnjudged,
+    LandingApproved,
+    LandingHeld,
+)
 from lockgate.core.model.findings import Finding, GateFeedback, Location, Priority
 from lockgate.core.model.task import Pinned, Status, Task
 from lockgate.core.train.model import Conflict, Red
@@ -69,6 +74,9 @@ def landed(seen: Evidence, commit: str, change: str) -> Decision | Declined:
         return declined
     task = replace(seen.task, landed=commit, to_land=False, held="")
     decision = arrive(seen, task, Arrival(S.DONE, f"landed as {commit[:12]}"))
+    reverts = seen.task.reverts
+    if reverts and reverts.unjudged:
+        return also(decision, LandedUnjudged(commit, reverts.task, reverts.unjudged))
     return also(decision, ChangeLanded(commit, change))
 
 

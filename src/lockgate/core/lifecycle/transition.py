@@ -233,7 +233,8 @@ def _counted(seen: Evidence, task: Task, target: Status) -> Task:
             return _refunded(anew) if seen.actor is Actor.HUMAN else anew
         case S.REVIEWING, S.WORKING:
             anew = replace(task, iteration=1, review_round=0, history=())
-            return replace(anew, to_land=False, held="")
+            judged = replace(task.reverts, unjudged="") if task.reverts else None
+            return replace(anew, to_land=False, held="", reverts=judged)
         case S.STUCK, S.AGENT_REVIEW:
             return _reviewed(seen, replace(task, iteration=1, review_round=0, history=()))
         case S.WORKING, S.AGENT_REVIEW:

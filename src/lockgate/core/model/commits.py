@@ -21,6 +21,7 @@ class Person(Struct, frozen=True):
 
 
 NOBODY = Person()
+TASK_TRAILER = "Lockgate-Task"  # names the task of a commit that lands
 LOCKGATE = Person("Lockgate", "lockgate@localhost")  # where nobody else is known
 _CLAUDE = Person("Claude", "noreply@anthropic.com")  # as its program writes it
 _KNOWN = {"claude": _CLAUDE, "claude-live": _CLAUDE}

@@ -161,6 +161,22 @@ class ChangeLanded(Struct, frozen=True):
     change: str
 
 
+class LandedUnjudged(Struct, frozen=True):
+    """A human had a revert land at once, judged by no gate: the target was red."""
+
+    commit: str
+    reverts: TaskId
+    why: str
+
+
+class RevertMade(Struct, frozen=True):
+    """The task takes back what another task landed; `commit` is the plain revert."""
+
+    reverts: TaskId
+    landed: str
+    commit: str
+
+
 class TaskCreated(Struct, frozen=True, kw_only=True):
     summary: str
     branch: str
@@ -357,6 +373,12 @@ class TaskDeleted(Struct, frozen=True):
     task: str
 
 
+TalkEvent = QuestionAsked | QuestionAnswered | ContextChanged | WordSaid | WordChanged | WordsHeard
+SessionEvent = SessionStarted | SessionEnded | SessionInterrupted | UsageLimited
+LandingEvent = LandingApproved | LandingHeld | ChangeLanded | LandedUnjudged | RevertMade
+ChangeEvent = TaskCompletionSignaled | ChangeTaken | PublishSkipped | ChangeMended
+HumanEvent = HumanReviewRequested | HumanReviewCompleted | HumanCommented
+FailureEvent = GateFailedRetrying | GateFailedMaxIterations | AttemptFailed | Escalation
 Event = (
     TaskCreated
     | TaskImported
@@ -367,20 +389,9 @@ Event = (
     | AutoAdvanced
     | AgentCrashed
     | AgentAsked
-    | QuestionAsked
-    | QuestionAnswered
-    | ContextChanged
-    | WordSaid
-    | WordChanged
-    | WordsHeard
-    | SessionStarted
-    | SessionEnded
-    | SessionInterrupted
-    | UsageLimited
-    | TaskCompletionSignaled
-    | ChangeTaken
-    | PublishSkipped
-    | ChangeMended
+    | TalkEvent
+    | SessionEvent
+    | ChangeEvent
     | AgentRespawned
     | TaskTakenOver
     | TaskHandedBack
@@ -391,21 +402,14 @@ Event = (
     | GateEvaluationStarted
     | GateCompleted
     | ReviewSubmitted
-    | HumanReviewRequested
-    | HumanReviewCompleted
-    | HumanCommented
+    | HumanEvent
     | AllGatesPassed
     | TaskGatesPassed
-    | GateFailedRetrying
-    | GateFailedMaxIterations
-    | AttemptFailed
-    | Escalation
+    | FailureEvent
     | Resumed
     | TaskDeleted
     | StepEvent
-    | LandingApproved
-    | LandingHeld
-    | ChangeLanded
+    | LandingEvent
 )
 
 # The word each event is known by outside; a source's own name where a source names it.
@@ -461,6 +465,8 @@ TYPES: dict[type[Event], str] = {
     LandingApproved: "landing.approved",
     LandingHeld: "landing.held",
     ChangeLanded: "change.landed",
+    LandedUnjudged: "landing.unjudged",
+    RevertMade: "revert.made",
 }
 
 # Python's words on the left, the sources' on the right.

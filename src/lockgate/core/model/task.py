@@ -83,6 +83,7 @@ class Cause(StrEnum):
     LOGIN = "login"  # the agent's login was refused
     ESCALATION_THRESHOLD = "escalation-threshold"
     DROPPED_FROM_TRAIN = "dropped-from-train"
+    UNJUDGED = "unjudged"  # a human has a revert land at once, because the target is red
 
 
 class GateKind(StrEnum):
@@ -234,6 +235,15 @@ class Pinned(Struct, frozen=True, kw_only=True):
     steps: tuple[str, ...] = ()  # their names, each behind those that it comes after
 
 
+class Revert(Struct, frozen=True, kw_only=True):
+    """What a task takes back: the change that another task landed."""
+
+    task: TaskId
+    landed: str  # the commit that brought it
+    commit: str = ""  # the plain revert as Lockgate made it; empty where an agent has to
+    unjudged: str = ""  # why a human lets it land without its gates
+
+
 class Task(Struct, frozen=True, kw_only=True):
     """One piece of work: one TASK.md, one branch, one workspace. Its row holds every counter."""
 
@@ -288,6 +298,7 @@ class Task(Struct, frozen=True, kw_only=True):
     history: tuple[IterationRecord, ...] = ()  # since the iterations were last counted from one
     spent: frozenset[str] = field(default_factory=frozenset[str])
     pinned: Pinned | None = None
+    reverts: Revert | None = None
 
 
 class Session(Struct, frozen=True, kw_only=True):

@@ -75,6 +75,7 @@ def _entry(it: Waits, mode: MergeMode) -> Entry:
         priority=task.priority,
         depends_on=it.unlanded,
         held="" if may_land(task, mode) else why,
+        unjudged=bool(task.reverts and task.reverts.unjudged),
     )
 
 

@@ -43,6 +43,7 @@ class Entry(Struct, frozen=True, kw_only=True):
     priority: int = 3
     depends_on: tuple[TaskId, ...] = ()  # of these, the tasks whose changes have not landed
     held: str = ""  # why a human must say yes first
+    unjudged: bool = False  # a revert that a human has land at once, if the target is red
 
 
 class Built(Struct, frozen=True):

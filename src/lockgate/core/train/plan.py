@@ -13,6 +13,8 @@ needs stand in `model`. Its rules:
 - A tip that was never tested is tested before anyone is blamed for what failed on it. A red tip
   holds the queue: what failed on it waits. A change that passes on it has mended it, and lands.
 - A result belongs to a tree. The same tree is not tested twice, another one always is.
+- A revert that a human has land unjudged goes in front of all others and is not tested, but lands
+  on a red tip alone. So the tip is tested first; on a green one a human is told to have it judged.
 """
 
 from collections.abc import Iterable, Iterator
@@ -108,7 +110,9 @@ def in_order(queue: Queue) -> tuple[Entry, ...]:
 
 def walk(queue: Queue) -> Train:
     it = _Walk(queue, queue.tip.commit)
-    it.line = {entry.change.task: entry for entry in in_order(queue) if not entry.held}
+    it.line = {
+        entry.change.task: entry for entry in in_order(queue) if not (entry.held or entry.unjudged)
+    }
     for candidate in queue.candidates:
         it.known.setdefault(candidate.onto, {})[candidate.changes] = candidate.outcome
     it.suspects = _suspects(queue)
@@ -312,12 +316,19 @@ class _Walk(Struct):
 
 # The plan.
 
+AT_ONCE = "lands without its gates where the target is red"
+NOT_RED = "the target is green, so that its gates can judge it: cancel it and undo again"
+
 
 def plan(queue: Queue) -> tuple[Step, ...]:
     """The steps in their order. Done or not, they may be planned again: all are safe to repeat."""
     train = walk(queue)
+    unjudged = tuple(_unjudged(queue))
+    if any(isinstance(it, Build | Land | Drop) for it in unjudged):
+        return unjudged
     return (
         *_cancels(queue, train),
+        *unjudged,
         *_blames(queue, train),
         *_holds(queue, train),
         *_lands(queue, train),
@@ -331,6 +342,7 @@ def places(queue: Queue) -> tuple[Place, ...]:
     train = walk(queue)
     aboard = frozenset(task for it in train.coupled for task in it.tasks)
     return (
+        *(Place(it.change.task, Standing.NEXT, AT_ONCE) for it in _at_once(queue)),
         *(Place(task, _standing(queue, it)) for it in train.tested for task in it.tasks),
         *(_stands_aside(task, it) for task, it in train.aside.items()),
         *(_waits(entry, aboard) for entry in train.waiting),
@@ -362,9 +374,40 @@ def stale(queue: Queue) -> tuple[Candidate, ...]:
 
 def _cancels(queue: Queue, train: Train) -> Iterator[Step]:
     wanted = {it.built.tree for it in train.tested if it.result is None}
-    if train.doubt:
+    if train.doubt or _at_once(queue):
         wanted.add(queue.tip.tree)
     yield from (CancelTest(tree) for tree in sorted(queue.running - wanted))
+
+
+def _at_once(queue: Queue) -> tuple[Entry, ...]:
+    """The reverts that nothing is to judge, unless they are held."""
+    return tuple(it for it in in_order(queue) if it.unjudged and not it.held)
+
+
+def _unjudged(queue: Queue) -> Iterator[Step]:
+    """What becomes of the first of them, once it is known whether the tip is red."""
+    match queue.results.get(queue.tip.tree):
+        case Red():
+            yield from (_on_red(queue, it.change) for it in _at_once(queue)[:1])
+        case Green():
+            yield from (SetAside(it.change.task, NOT_RED) for it in _at_once(queue))
+        case Broken() | None:
+            pass
+
+
+def _on_red(queue: Queue, change: Change) -> Step:
+    """Built on the tip and landed there, untested."""
+    tip, changes = queue.tip.commit, (change,)
+    outcomes = (it.outcome for it in queue.candidates if (it.onto, it.changes) == (tip, changes))
+    match next(outcomes, None):
+        case None:
+            return Build(tip, changes)
+        case Conflict() as conflict:
+            return Drop(change.task, conflict)
+        case Built() if queue.blocked:
+            return Hold(queue.blocked)
+        case Built(commit, tree):
+            return Land(tip, commit, tree, (change.task,))
 
 
 def _blames(queue: Queue, train: Train) -> Iterator[Step]:
@@ -406,7 +449,8 @@ def _is_ready(train: Train) -> bool:
 
 
 def _tests(queue: Queue, train: Train) -> Iterator[Step]:
-    if train.doubt and queue.tip.tree not in queue.running:
+    untested = _at_once(queue) and queue.tip.tree not in queue.results
+    if (train.doubt or untested) and queue.tip.tree not in queue.running:
         yield CheckTip(queue.tip)
     started = set(queue.running)
     for it in train.tested:

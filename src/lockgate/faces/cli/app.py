@@ -101,6 +101,7 @@ COMMANDS = {
     "resume": "lockgate.faces.cli.answer.people:resume",
     "events": "lockgate.faces.cli.look.tasks:events",
     "trust": "lockgate.faces.cli.setup.trust:trust",
+    "undo": "lockgate.faces.cli.operate.queue:undo",
     "up": "lockgate.faces.cli.operate.up:up",
     "down": "lockgate.faces.cli.operate.up:down",
     "status": "lockgate.faces.cli.look.status:status",
@@ -138,6 +139,7 @@ SAYS = {
     ),
     "events": "Show events, oldest first: one JSON object a line with --json.",
     "trust": "Say what this repository asks for beyond the sandbox, and agree to it.",
+    "undo": "Revert what a task landed: a new task with the revert, which passes the gates first.",
     "up": "Run the orchestrator: it starts agents, judges their work and moves the tasks on.",
     "down": "Stop the orchestrator.",
     "status": (
@@ -167,7 +169,7 @@ ACTING = frozenset(
     {"answer", "approve", "checkpoint", "handback", "reject", "resume", "review", "say"}
     | {"takeover"}
     | {f"task {it}" for it in ("cancel", "complete", "create", "repin", "respawn", "start")}
-    | {"task update", "queue approve", "queue hold", "queue drop"}
+    | {"task update", "queue approve", "queue hold", "queue drop", "undo"}
 )
 
 

@@ -74,6 +74,17 @@ def steered_text(task: Task) -> str:
     return f"{task.id} is in the queue, {change}; see: lockgate queue list{steers}"
 
 
+def undone_text(task: Task) -> str:
+    """What becomes of the task that reverts another one."""
+    reverts = task.reverts
+    whose = f"{task.id} reverts task {reverts.task}" if reverts else task.id
+    if reverts and reverts.unjudged:
+        return f"{whose}; no gate judges it, and it lands at once where the target is red"
+    if reverts and reverts.commit:
+        return f"{whose}; the revert is made, and its gates judge it now"
+    return f"{whose}; agent {task.agent} makes the revert"
+
+
 def queue_facts_of(task: Task, forecast: "Sequence[Forecast]") -> Facts:
     return {
         "queue": queued(task) or None,
@@ -117,6 +128,7 @@ def _change_rows(change: Facts) -> list[tuple[str, str]]:
     cost = f"{change.get('usd', 0)} USD, {change.get('tokens', 0)} tokens"
     return [
         ("change", f"{_said(change, 'task')}: {_said(change, 'summary')}"),
+        *(("  reverts", f"task {_said(change, 'reverts')}") for _ in [1] if "reverts" in change),
         ("  commit", f"{_said(change, 'change')}, patch {_said(change, 'patch')[:SHORT]}"),
         ("  rules", f"configuration {_said(change, 'config_hash')[:SHORT]}"),
         *(("  passed", _gate(it)) for it in _listed(change, "gates")),

@@ -277,6 +277,8 @@ _STORIES = {
     "landing.approved": "a human lets it land",
     "landing.held": "is kept from landing: {why}",
     "change.landed": "the target is at {commit:.12} now: exactly what was tested",
+    "landing.unjudged": "landed as {commit:.12} unjudged: {why}",
+    "revert.made": "reverts task {reverts}, which landed as {landed:.12}",
     "step.passed": "step {nodeId} passed",
     "GATE_FAILED": "step {nodeId} failed ({reason}), {consecutiveFailures} in a row",
     "USER_ESCALATION": "{message}: this needs a human; a fresh worker goes on",
@@ -291,7 +293,10 @@ _STORIES = {
     "artifact.tampered": "somebody edited TASK.md's frontmatter; it was put back",
     "move.forced": "a human skipped what was missing ({missing}): {reason}",
 }
-_CAUSES = {Cause.CRASH_THRESHOLD: "its agents stopped without handing in"}
+_CAUSES = {
+    Cause.CRASH_THRESHOLD: "its agents stopped without handing in",
+    Cause.UNJUDGED: "no gate judges it",
+}
 _MOVES = {
     Status.CLARIFICATION: "asks a question",
     Status.STUCK: "is stuck and waits for a human",

@@ -13,7 +13,7 @@ from lockgate.core.lifecycle import records
 from lockgate.core.lifecycle.decision import Decision, Evidence, MirrorTask
 from lockgate.core.lifecycle.records import Unacceptable
 from lockgate.core.model.agents import names_a_file
-from lockgate.core.model.task import Actor, Status, Task, TaskId
+from lockgate.core.model.task import Actor, Revert, Status, Task, TaskId
 from lockgate.core.text.markdown import closer
 from lockgate.core.text.task_file import BrokenFrontmatter, Missing, Readable, Unreadable, count_in
 from lockgate.errors import Refused, did_you_mean
@@ -50,6 +50,8 @@ class NewTask(Struct, frozen=True, kw_only=True):
     priority: int = 3
     depends_on: tuple[str, ...] = ()
     auto_start: bool = True
+    reverts: Revert | None = None
+    done: str = ""  # the Handoff of work that is there already
 
 
 class Tasks(Struct, frozen=True, kw_only=True):
@@ -81,8 +83,11 @@ class Tasks(Struct, frozen=True, kw_only=True):
             priority=asked.priority,
             depends_on=tuple(self.find(name) for name in asked.depends_on),
             auto_start=asked.auto_start,
+            reverts=asked.reverts,
         )
-        self.store.create(with_body(records.created(task), _first_body(asked.context.strip())))
+        done = f"\n## Handoff\n\nDONE: {asked.done}\n" if asked.done else ""
+        body = _first_body(asked.context.strip()) + done
+        self.store.create(with_body(records.created(task), body))
         self.coordinator.effector.carry_out(task.id)
         return task
 

@@ -23,6 +23,7 @@ MOST = 50  # live changes that a forecast looks at
 FIRST = 8  # of the queue, each of which is tried with each
 ANOTHER_WAY = "it did not come through the queue: it has no evidence"
 MISSING = "this home's log has its landing, but its note in refs/notes/lockgate is gone"
+UNJUDGED = "no gate judged it: a human had it land at once"
 DAMAGED = "its evidence is another commit's, or damaged"
 OF_ANOTHER_TREE = "its evidence is of another tree than the commit's"
 
@@ -135,7 +136,7 @@ class Queueing(Struct, frozen=True):
         if found is None:
             return None
         commit, text = found
-        in_log = self.view.log.knows(commit)
+        in_log = self.view.log.landing_of(commit) is not None
         if text is None:
             return Verified(commit, {}, in_log, MISSING if in_log else ANOTHER_WAY)
         evidence = _object(text)
@@ -143,6 +144,8 @@ class Queueing(Struct, frozen=True):
             return Verified(commit, evidence or {}, in_log, DAMAGED)
         if not _judges(evidence, self.repository.tree_of(project, commit)):
             return Verified(commit, evidence, in_log, OF_ANOTHER_TREE)
+        if "unjudged" in evidence:
+            return Verified(commit, evidence, in_log, _unjudged(evidence))
         return Verified(commit, evidence, in_log)
 
     def _clashes(self, project: Project, tasks: Sequence[Task]) -> tuple[Clash, ...]:
@@ -168,6 +171,12 @@ class Queueing(Struct, frozen=True):
     ) -> Task:
         must_be_human(caller, what)
         return self.coordinator.turn(id, decide, caller, what)
+
+
+def _unjudged(evidence: dict[str, object]) -> str:
+    reverts = [_of(it).get("reverts") for it in _list(evidence.get("changes"))]
+    told = ", ".join(f"reverts task {it}" for it in reverts if it)
+    return f"{UNJUDGED} ({told}): {evidence['unjudged']}"
 
 
 def _judges(evidence: dict[str, object], tree: str | None) -> bool:

@@ -168,6 +168,7 @@ class Lander(Struct, frozen=True):
         rules = self._rules(train, landing)
         proof = self.view.log.proof(train.name, rules, landing.tree)
         tasks = [it for it in (self.view.store.find(id) for id in landing.tasks) if it]
+        unjudged = [it.reverts.unjudged for it in tasks if it.reverts and it.reverts.unjudged]
         return {
             "commit": landing.commit,
             "tree": landing.tree,
@@ -176,6 +177,7 @@ class Lander(Struct, frozen=True):
             "config_hash": rules,
             "train": json.loads(proof) if proof else [],
             "changes": [self._of_task(task) for task in tasks],
+            **({"unjudged": unjudged[0]} if unjudged else {}),
         }
 
     def _rules(self, train: Train, landing: Landing) -> str:
@@ -189,6 +191,7 @@ class Lander(Struct, frozen=True):
         return {
             "task": task.id,
             "summary": task.goal,
+            **({"reverts": task.reverts.task} if task.reverts else {}),
             "change": task.candidate,
             "patch": task.patch,
             "config_hash": task.pinned.config_hash if task.pinned else "",

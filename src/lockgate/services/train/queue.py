@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from lockgate import ports
 from lockgate.core.config.settings import Settings
 from lockgate.core.lifecycle.advice import Trouble
+from lockgate.core.model.commits import TASK_TRAILER
 from lockgate.core.model.facts import as_facts, canonical
 from lockgate.core.model.gates import Where
 from lockgate.core.model.results import Passed
@@ -226,7 +227,7 @@ class MergeQueue(Struct, frozen=True, kw_only=True):
             Load(
                 task.id,
                 change.commit,
-                f"{task.goal}\n\nLockgate-Task: {task.id}\n",
+                f"{task.goal}\n\n{TASK_TRAILER}: {task.id}\n",
                 task.agent,
                 train.settings.commit.author,
             )

@@ -1,11 +1,13 @@
 """`lockgate queue` and `verify`: what waits to land, what landed, a human's word on it."""
 
+import sys
+
 import click
 
 from lockgate.bootstrap import App, orchestrator_pid
-from lockgate.core.model.task import Task
-from lockgate.errors import Refused
-from lockgate.faces.cli.output import app, here, json_option, named, show
+from lockgate.core.model.task import Task, TaskId
+from lockgate.errors import Refused, RevertConflicts, TargetIsRed
+from lockgate.faces.cli.output import app, echo, here, json_option, named, show, terminal
 from lockgate.faces.words import queue
 from lockgate.services.task.callers import must_be_human
 from lockgate.services.task.views import task_facts
@@ -109,6 +111,44 @@ def drop(*, name: str, message: str, as_json: bool) -> None:
     """
     it = app()
     _tell(it.queue.drop(named(it, name), message, it.caller), as_json=as_json)
+
+
+@click.command()
+@ID
+@click.option("--now", is_flag=True, help="On a red target: land the plain revert, unjudged.")
+@click.option("--yes", is_flag=True, help="Let an agent make the revert where it conflicts.")
+@json_option
+def undo(*, name: str, now: bool, yes: bool, as_json: bool) -> None:
+    """Revert what a task landed: a new task with the revert, which passes the gates first.
+
+    A plain revert needs no agent. Where it conflicts with later changes an agent makes it, once you
+    agree. Where the target is red its gates cannot judge a revert: --now lands the plain revert
+    without them, and its commit, its task and the log say that nothing judged it.
+    """
+    it = app()
+    task = _undone(it, named(it, name), now=now, yes=yes, asks=not as_json)
+    show(task_facts(task), queue.undone_text(task), as_json=as_json)
+
+
+def _undone(it: App, id: TaskId, *, now: bool, yes: bool, asks: bool) -> Task:
+    undoing = it.undoing
+    try:
+        return undoing.undo_now(id, it.caller) if now else undoing.undo(id, it.caller)
+    except TargetIsRed as error:
+        _ask(error, "Land the plain revert now, judged by no gate?", asks=asks)
+        return undoing.undo_now(id, it.caller)
+    except RevertConflicts as error:
+        if now or not yes:
+            _ask(error, "Let an agent make the revert?", asks=asks and not now)
+        return undoing.undo_by_agent(id, it.caller)
+
+
+def _ask(error: Refused, question: str, *, asks: bool) -> None:
+    """Raise the error again where nobody is there to say yes."""
+    if not asks or terminal() or not sys.stdin.isatty():
+        raise error
+    echo(f"{error.what}: {error.why}", err=True)
+    click.confirm(question, abort=True, err=True)
 
 
 def _tell(task: Task, *, as_json: bool) -> None:

@@ -1,0 +1,3 @@
+-- Which landed change a task takes back, where it takes one back.
+
+ALTER TABLE tasks ADD COLUMN reverts text NOT NULL DEFAULT '{}';
