@@ -178,7 +178,7 @@ class FakeWorkspaces:
     def base(self, project: Project) -> Path:
         return self.home
 
-    def write(self, directory: Path, files: Mapping[str, str]) -> None:
+    def write(self, directory: Path, files: Mapping[str, str], *, sandboxed: bool = True) -> None:
         directory.mkdir(parents=True, exist_ok=True)
         for name, text in files.items():
             (directory / name).write_text(text)

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from lockgate.adapters.workspaces import GitWorkspaces
     from lockgate.core.discovery.found import Plan, Tree
     from lockgate.ports import Project
+    from lockgate.services.agents.shell import Shells
     from lockgate.services.gates.steps import Steps
     from lockgate.services.setup.doctor import Checkup, Readiness, Trial
     from lockgate.services.setup.init import Initialiser, Wanted
@@ -218,6 +219,21 @@ class App(Struct, frozen=True, kw_only=True):
         from lockgate.services.task.sessions import AgentSessions
 
         return AgentSessions(self.store, self.sessions)
+
+    @property
+    def shells(self) -> "Shells":
+        from lockgate.adapters.sessions.prepare import shell_at
+        from lockgate.services.agents.shell import Shells
+
+        return Shells(
+            home=self.home,
+            store=self.store,
+            attendance=self.attendance,
+            workspaces=self.workspaces,
+            configuration=self.configuration,
+            harnesses=self.harnesses,
+            enclose=partial(shell_at, self.home),
+        )
 
     @property
     def repinning(self) -> "Repinning":

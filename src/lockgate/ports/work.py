@@ -84,8 +84,11 @@ class Workspaces(Protocol):
         """base.git, which every sandbox of the project is shown read-only."""
         ...
 
-    def write(self, directory: Path, files: Mapping[str, str]) -> None:
-        """Put these files there by name, replacing what is in their place, following no link."""
+    def write(self, directory: Path, files: Mapping[str, str], *, sandboxed: bool = True) -> None:
+        """Put these files there by name, replacing what is in their place, following no link.
+
+        They belong to the agent, which is another user only in a sandbox.
+        """
         ...
 
     def read(self, directory: Path, name: str) -> str | None:
@@ -171,6 +174,27 @@ class Start(Struct, frozen=True, kw_only=True):
     secrets: tuple[Secret, ...] = ()  # what its logs must not show
     memory_mb: int = 0  # no limit; nor in the next one
     disk_mb: int = 0  # of its desk and its home together
+
+
+class Shell(Struct, frozen=True, kw_only=True):
+    """A program that a person runs in a task's workspace, as its agent would see it."""
+
+    argv: tuple[str, ...]  # empty: a shell
+    workspace: Path
+    home: Path  # the task's HOME
+    base: Path
+    read: tuple[str, ...] = ()  # more paths that the sandbox shows read-only
+    sandboxed: bool = True
+    read_only: bool = False
+    terminal: bool = False  # it keeps the person's terminal
+
+
+class Becomes(Struct, frozen=True):
+    """The program that takes the place of this process."""
+
+    argv: tuple[str, ...]
+    env: Mapping[str, str]
+    directory: str
 
 
 class Sessions(Protocol):

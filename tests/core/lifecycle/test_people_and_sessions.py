@@ -18,6 +18,7 @@ from lockgate.core.lifecycle.sessions import (
     ATTENDED,
     handed_back,
     respawned,
+    sat_down,
     session_started,
     taken_over,
 )
@@ -250,3 +251,48 @@ def test_a_task_that_is_handed_back_without_a_handoff_is_refused_with_the_comman
     refusal = refused(handed_back(evidence(task, "", Actor.HUMAN)))
 
     assert refusal.fix == f"say what you did: lockgate handback {task.id} -m TEXT"
+
+
+@pytest.mark.parametrize("status", [S.STUCK, S.CLARIFICATION, S.WORKING])
+def test_a_human_works_by_hand_where_no_agent_does_and_none_is_started(status) -> None:
+    task = a_task(status, dead=status is S.WORKING, not_before=9.0)
+
+    decision = taken(sat_down(evidence(task, "", Actor.HUMAN), alive=False))
+
+    mine = decision.task
+    assert (mine.status, mine.taken_over, mine.taken_at) == (status, True, evidence(task).now)
+    assert (mine.generation, mine.not_before) == (task.rev + 1, 0.0)
+    assert decision.effects == (MirrorTask(),)
+    assert kinds(decision) == [TaskTakenOver]
+    again = taken(sat_down(evidence(mine, "", Actor.HUMAN), alive=True))
+    assert again.events == (), "the task is theirs already"
+
+
+@pytest.mark.parametrize(
+    ("task", "alive", "why"),
+    [
+        (a_task(S.WORKING), False, "its agent works in it"),
+        (a_task(S.STUCK), True, "its agent works in it"),
+        (a_task(S.AGENT_REVIEW), False, "not to be changed while it is agent-review"),
+        (a_task(S.DONE), False, "not to be changed while it is done"),
+    ],
+)
+def test_while_somebody_else_works_on_it_a_human_only_looks(task, alive, why) -> None:
+    declined = refused(sat_down(evidence(task, "", Actor.HUMAN), alive=alive))
+
+    assert why in declined.why
+    assert f"lockgate shell {task.id} --read-only" in declined.fix
+
+
+def test_a_human_who_did_the_work_instead_of_answering_hands_it_back() -> None:
+    task = a_task(S.CLARIFICATION, taken_over=True, question="Red or blue?")
+
+    decision = taken(handed_back(evidence(task, HANDOFF, Actor.HUMAN)))
+
+    assert (decision.task.status, decision.task.rev) == (S.AGENT_REVIEW, task.rev + 1)
+    assert (decision.task.taken_over, decision.task.question) == (False, "")
+    moves = [it.target for it in decision.events if isinstance(it, StatusChanged)]
+    assert moves == [S.WORKING, S.AGENT_REVIEW]
+    unsaid = refused(handed_back(evidence(task, "", Actor.HUMAN)))
+    assert isinstance(unsaid, Refusal)
+    assert unsaid.source is S.CLARIFICATION

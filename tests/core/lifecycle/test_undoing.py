@@ -9,12 +9,14 @@ from lockgate.core.lifecycle.undoing import (
     Taken,
     handed_in,
     is_begun,
+    landed_as,
     lands_unjudged,
     message,
     not_undoable,
     subject,
     under_way,
     undone_by,
+    worker_of,
 )
 from lockgate.core.model.events import GateEvaluationStarted, RevertMade, StatusChanged
 from lockgate.core.model.results import Broken, Passed, Waiting
@@ -57,6 +59,18 @@ def test_the_commit_that_reverts_a_task_says_so_as_git_does() -> None:
     long = subject(replace(LANDED, goal="Fix it\n" * 100))
     assert len(long) <= 160
     assert long.endswith('…"')
+
+
+def test_a_plain_revert_lands_as_nobody_elses_work() -> None:
+    new = replace(NEW, goal='Revert "Fix it"')
+
+    assert landed_as(new, "T") == (
+        f'Revert "Fix it"\n\nThis reverts task t0, which landed as {MAIN}.\n\nT: {ID}\n'
+    )
+    assert worker_of(new, COMMIT) == ""
+    assert worker_of(new, "another commit") == new.agent
+    assert landed_as(LANDED, "T") == f"Fix the login redirect\n\nT: {ID}\n"
+    assert worker_of(LANDED, COMMIT) == LANDED.agent
 
 
 def test_the_tasks_that_revert_another_one_are_found_and_the_one_that_is_not_done() -> None:

@@ -28,6 +28,7 @@ ABOUT_A_TASK = (
     ("resume", "NAME"),
     ("review", "submit", "NAME", "--file", "-"),
     ("say", "NAME", "x"),
+    ("shell", "NAME", "--", "true"),
     ("step", "list", "NAME"),
     ("step", "run", "red", "NAME"),
     ("takeover", "NAME"),

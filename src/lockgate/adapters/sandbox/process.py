@@ -333,10 +333,10 @@ def _handed(boxed: Boxed, told: int, telling: int) -> Generator[tuple[list[str],
         closing.callback(os.close, telling)
         program = boxed.direct or boxed.program
         given = {"--json-status-fd": telling, "--sync-fd": told}
-        given["--args"] = _in_memory(b"".join(os.fsencode(it) + b"\0" for it in boxed.options))
+        given["--args"] = in_memory(b"".join(os.fsencode(it) + b"\0" for it in boxed.options))
         closing.callback(os.close, given["--args"])
         if boxed.filter:
-            given["--seccomp"] = _in_memory(boxed.filter)
+            given["--seccomp"] = in_memory(boxed.filter)
             closing.callback(os.close, given["--seccomp"])
         named = [word for name, number in given.items() for word in (name, str(number))]
         yield (
@@ -345,7 +345,7 @@ def _handed(boxed: Boxed, told: int, telling: int) -> Generator[tuple[list[str],
         )
 
 
-def _in_memory(content: bytes) -> int:
+def in_memory(content: bytes) -> int:
     descriptor = os.memfd_create("handed")
     os.write(descriptor, content)
     os.lseek(descriptor, 0, os.SEEK_SET)

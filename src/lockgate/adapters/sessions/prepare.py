@@ -13,12 +13,14 @@ from msgspec import Struct
 
 import lockgate
 from lockgate.adapters.sandbox import Box, Mount, boxed, cgroup, inside_path, owner
+from lockgate.adapters.sandbox.process import in_memory
 from lockgate.adapters.sandbox.proof import PIPES, asked
 from lockgate.adapters.sessions.runner.files import Program, Spec
 from lockgate.adapters.sessions.runner.proc import MARK
 from lockgate.core.model.agents import AGENT_HOME, DOOR, WORKSPACE
 from lockgate.errors import Refused
 from lockgate.ports import Desk, Start
+from lockgate.ports.work import Becomes, Shell
 
 BASE = "/base.git"
 CLIENT = Path(lockgate.__file__).parent / "faces" / "client.py"
@@ -306,3 +308,48 @@ def _bare_environment(start: Start, door: Path) -> dict[str, str]:
 def _common(start: Start) -> dict[str, str]:
     terminal = {"TERM": "screen-256color"} if start.interactive else {}
     return {"LANG": "C.UTF-8"} | terminal | dict(start.launch.env)
+
+
+# A person's own program in a task's workspace.
+
+
+def shell_at(state: Path, it: Shell) -> Becomes:
+    """The program that takes the place of this process; it inherits the filter's descriptor."""
+    AgentHome(it.home, owner() if it.sandboxed else (os.geteuid(), os.getegid())).make()
+    argv = it.argv or (_shell(),)
+    term = {"TERM": os.environ.get("TERM") or "dumb", "GIT_OPTIONAL_LOCKS": "0"}
+    if not it.sandboxed:
+        path = os.environ.get("PATH") or os.defpath
+        env = {"LANG": "C.UTF-8", "HOME": str(it.home), "PATH": path}
+        return Becomes(argv, env | term, str(it.workspace))
+    env = {"LANG": "C.UTF-8", "HOME": AGENT_HOME, "TMPDIR": "/tmp", "IS_SANDBOX": "1"}  # noqa: S108 - inside the sandbox
+    box = Box(
+        mounts=(
+            Mount(source=it.workspace, target=WORKSPACE, writable=not it.read_only),
+            Mount(source=it.base, target=BASE),
+            Mount(source=it.home, target=AGENT_HOME, writable=not it.read_only),
+        ),
+        directory=WORKSPACE,
+        env=env | term,
+        network=True,
+        read=it.read,
+        hidden=(str(state.absolute()),),
+        terminal=it.terminal,
+    )
+    made = boxed(box, argv)
+    told = ["--json-status-fd", str(_kept(os.open(os.devnull, os.O_WRONLY)))]
+    if made.filter:
+        told += ["--seccomp", str(_kept(in_memory(made.filter)))]
+    return Becomes((*made.before, *made.direct, *told, *made.options, "--", *made.argv), {}, "/")
+
+
+def _shell() -> str:
+    """The person's own where a sandbox shows it, else the usual ones."""
+    known = (os.environ.get("SHELL", ""), "/bin/bash")
+    good = (it for it in known if it.startswith(("/bin/", "/usr/bin/")) and os.access(it, os.X_OK))
+    return next(good, "/bin/sh")
+
+
+def _kept(descriptor: int) -> int:
+    os.set_inheritable(descriptor, True)  # noqa: FBT003 - it takes no keyword
+    return descriptor

@@ -91,9 +91,9 @@ class GitWorkspaces:
     def base(self, project: Project) -> Path:
         return repositories_of(self.home, project).base
 
-    def write(self, directory: Path, files: Mapping[str, str]) -> None:
+    def write(self, directory: Path, files: Mapping[str, str], *, sandboxed: bool = True) -> None:
         """A directory that is missing is made; all of it belongs to the agent."""
-        write_files(directory, files, *owner_at(sandboxed=self.sandboxed))
+        write_files(directory, files, *owner_at(sandboxed=self.sandboxed and sandboxed))
 
     def read(self, directory: Path, name: str) -> str | None:
         try:

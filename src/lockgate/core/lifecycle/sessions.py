@@ -31,6 +31,7 @@ from lockgate.core.model.events import (
     AgentAsked,
     AgentRespawned,
     AutoAdvanced,
+    Event,
     SessionEnded,
     SessionInterrupted,
     SessionStarted,
@@ -164,7 +165,8 @@ def taken_over(seen: Evidence) -> Decision | Declined:
         why = f"there is no session to take over while it is {task.status}"
         return Declined(why, _next(task))
     if task.taken_over:
-        fix = f"lockgate task attach {task.id}, or: lockgate handback {task.id}"
+        fix = f"lockgate task attach {task.id}, lockgate shell {task.id}, or: "
+        fix += f"lockgate handback {task.id}"
         return Declined("a human has taken it over already", fix)
     mine = replace(task, taken_over=True, taken_at=seen.now, generation=generation)
     mine = replace(mine, not_before=0.0, escalated="")
@@ -172,19 +174,40 @@ def taken_over(seen: Evidence) -> Decision | Declined:
     return also(stay(seen, mine, EndSessions(task.rev), asked), TaskTakenOver())
 
 
+def sat_down(seen: Evidence, *, alive: bool) -> Decision | Declined:
+    """A human works in the workspace by hand, where no agent does; no agent is started for it."""
+    task = seen.task
+    look = f"look only: lockgate shell {task.id} --read-only"
+    if task.taken_over:
+        return stay(seen, task)
+    if task.status not in ATTENDED:
+        return Declined(f"its work is not to be changed while it is {task.status}", look)
+    if alive or (task.status is S.WORKING and not task.dead):
+        end = f"or end the agent: lockgate takeover {task.id}"
+        return Declined("its agent works in it", f"{look}, {end}")
+    mine = replace(task, taken_over=True, taken_at=seen.now, generation=task.rev + 1)
+    return also(stay(seen, replace(mine, not_before=0.0, escalated="")), TaskTakenOver())
+
+
 def handed_back(seen: Evidence) -> Decision | Refusal | Declined:
     """What the human did is judged like any other work."""
     task = seen.task
     if not task.taken_over:
         return Declined("nobody has taken it over", f"lockgate takeover {task.id}")
+    by_way_of: tuple[Event, ...] = ()
+    if task.status is S.CLARIFICATION:  # the human has answered by doing the work
+        begun = arrive(seen, task, Arrival(S.WORKING, "a human did the work"))
+        by_way_of, seen = begun.events, replace(seen, task=replace(begun.task, rev=task.rev))
     decision = move(seen, Move(S.AGENT_REVIEW, "handed back by a human"))
-    if isinstance(decision, Refusal) and handoff(seen):
-        return replace(decision, fix=f"say what you did: lockgate handback {task.id} -m TEXT")
+    if isinstance(decision, Refusal):
+        say = f"say what you did: lockgate handback {task.id} -m TEXT"
+        return replace(decision, source=task.status, fix=say if handoff(seen) else decision.fix)
     if not isinstance(decision, Decision):
         return decision
     given = replace(decision.task, taken_over=False, taken_at=0.0)
     effects = (EndSessions(task.rev), *decision.effects)
-    return also(replace(decision, task=given, effects=effects), TaskHandedBack())
+    events = (*by_way_of, *decision.events)
+    return also(replace(decision, task=given, events=events, effects=effects), TaskHandedBack())
 
 
 def _next(task: Task) -> str:

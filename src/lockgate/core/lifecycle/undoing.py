@@ -77,6 +77,20 @@ def message(task: Task) -> str:
     return f"{subject(task)}\n\nThis reverts task {task.id}, which landed as {task.landed}."
 
 
+def landed_as(task: Task, trailer: str) -> str:
+    """What the commit says by which a task's change lands; of a revert, what it reverts."""
+    reverts = task.reverts
+    about = (
+        f"This reverts task {reverts.task}, which landed as {reverts.landed}." if reverts else ""
+    )
+    return "\n\n".join(filter(None, (task.goal, about, f"{trailer}: {task.id}\n")))
+
+
+def worker_of(task: Task, commit: str) -> str:
+    """The agent whose work a change is; empty where it is a plain revert, which no agent made."""
+    return "" if task.reverts and task.reverts.commit == commit else task.agent
+
+
 def handed_in(seen: Evidence, rules: Pinned) -> Decision | Declined:
     """The plain revert goes to its gates; no agent has worked on it, and none is needed.
 

@@ -93,6 +93,7 @@ def task_text(view: TaskView, where: str, more: Iterable[tuple[str, str]] = ()) 
         ("summary", one_line(task.summary)),
         *((("goal", one_line(task.goal)),) if task.goal != task.summary else ()),
         ("branch", one_line(task.branch)),
+        *((("reverts", f"task {task.reverts.task}"),) if task.reverts else ()),
         ("status", _standing(task)),
         ("phase", type(task.phase).__name__ if task.phase else "none yet"),
         ("agent", agent_text(task.agent)),
@@ -179,6 +180,20 @@ Its agent's own session opens in its workspace. Nothing is said to the agent bef
   leave, and let it run:  Ctrl-b d
   come back:              lockgate task attach {task.id}
   give it back:           lockgate handback {task.id} -m "what was done\""""
+
+
+def shell_text(task: Task, *, read_only: bool) -> str:
+    """Where a human is who has opened a shell in a task's workspace, and how to leave it."""
+    where = "without a sandbox" if task.pinned and not task.pinned.sandboxed else "in its sandbox"
+    name = f"the workspace of {task.id}, branch {one_line(task.branch)}, {where}"
+    leave = "  leave it:      exit, or Ctrl-d"
+    if read_only:
+        return f"You are in {name}. You cannot change anything in it.\n{leave}"
+    return f"""\
+You are in {name}. The task is yours; no agent is started.
+{leave}
+  come back:     lockgate shell {task.id}
+  give it back:  lockgate handback {task.id} -m "what was done\""""
 
 
 def handed_back_text(task: Task) -> str:

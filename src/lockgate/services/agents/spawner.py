@@ -58,7 +58,8 @@ class Desks(Struct, frozen=True):
             id = session_id(task.id, spawn.generation, spawn.seat)
             named = programs_in(settings, spawn.agent or task.agent)
             desk = self._review_desk(project, task, id, named, blind=blind)
-        self.workspaces.write(desk.directory, self._papers(task, spawn.role, blind=blind))
+        papers = self._papers(task, spawn.role, blind=blind)
+        self.workspaces.write(desk.directory, papers, sandboxed=_sandboxed(settings))
         return desk
 
     def _review_desk(

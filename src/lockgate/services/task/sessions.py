@@ -139,6 +139,16 @@ class Attendance(Struct, frozen=True):
         what = f"task {id} was not taken over"
         return self.coordinator.turn(id, sessions.taken_over, caller, what)
 
+    def sit_down(self, id: TaskId, caller: Caller) -> Task:
+        """A human works in the workspace by hand; declined while an agent does."""
+
+        def decide(seen: Evidence) -> Decision | Declined:
+            alive = any(it.ended is None for it in self._current(seen.task))
+            return sessions.sat_down(seen, alive=alive)
+
+        what = f"no shell was opened in the workspace of task {id}"
+        return self.coordinator.turn(id, decide, caller, what)
+
     def hand_back(self, id: TaskId, caller: Caller) -> Task:
         what = f"task {id} was not handed back"
         return self.coordinator.turn(id, sessions.handed_back, caller, what)

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from lockgate import ports
 from lockgate.core.config.settings import Settings
 from lockgate.core.lifecycle.advice import Trouble
+from lockgate.core.lifecycle.undoing import landed_as, worker_of
 from lockgate.core.model.commits import TASK_TRAILER
 from lockgate.core.model.facts import as_facts, canonical
 from lockgate.core.model.gates import Where
@@ -227,8 +228,8 @@ class MergeQueue(Struct, frozen=True, kw_only=True):
             Load(
                 task.id,
                 change.commit,
-                f"{task.goal}\n\n{TASK_TRAILER}: {task.id}\n",
-                task.agent,
+                landed_as(task, TASK_TRAILER),
+                worker_of(task, change.commit),
                 train.settings.commit.author,
             )
             for task, change in zip(tasks, step.changes, strict=True)

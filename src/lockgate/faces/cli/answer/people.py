@@ -7,8 +7,9 @@ import shutil
 import sys
 import tempfile
 import time
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import click
 
@@ -28,6 +29,7 @@ from lockgate.faces.cli.output import (
     wake,
 )
 from lockgate.faces.words import task as words
+from lockgate.services.agents.shell import Wanted
 from lockgate.services.task.callers import must_be_human
 from lockgate.services.task.views import asks, files_in_order, task_facts
 
@@ -130,6 +132,42 @@ def takeover(*, name: str) -> None:
     wake()
     echo(words.yours_text(task), err=True)
     sit_at(_command(it, task))
+
+
+@click.command()
+@ID
+@click.option("--read-only", is_flag=True, help="Look only; also while its agent works.")
+@click.argument("command", nargs=-1, metavar="[-- COMMAND [ARGS]...]")
+def shell(*, name: str, read_only: bool, command: tuple[str, ...]) -> None:
+    """Open a shell in a task's workspace, in the sandbox as its agent would see it.
+
+    What you change there belongs to the task, which is yours from then on: no agent is started for
+    it until lockgate handback. While an agent works in it you can only look, by --read-only, or
+    take the task over. After -- a command runs in place of a shell, also without a terminal. The
+    exit code is the one of the shell or the command.
+    """
+    it = app()
+    id = named(it, name)
+    at_terminal = sys.stdin.isatty() and sys.stdout.isatty()
+    if terminal() or not (command or at_terminal):
+        what = f"no shell was opened in the workspace of task {id}"
+        fix = f"name a command: lockgate shell {id} -- git status"
+        raise Refused(what, why="this is no terminal", fix=fix)
+    wanted = Wanted(argv=command, read_only=read_only, terminal=at_terminal)
+    task, becomes = it.shells.open(id, it.caller, wanted)
+    if not command:
+        echo(words.shell_text(task, read_only=read_only), err=True)
+    os.chdir(becomes.directory)
+    _become(becomes.argv, becomes.env)
+
+
+def _become(argv: tuple[str, ...], env: Mapping[str, str]) -> NoReturn:
+    """Give this terminal to that program, with these variables alone."""
+    try:
+        os.execvpe(argv[0], argv, env)  # noqa: S606 - an argument list, no shell
+    except OSError as error:
+        why = f"{argv[0]}: {error.strerror}"
+        raise Refused("nothing was run", why=why, fix="name a program that is there") from error
 
 
 def _command(it: App, task: Task) -> tuple[str, ...]:
