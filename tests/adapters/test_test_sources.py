@@ -1,6 +1,9 @@
 """Test files are read as text: their tests, and what a change did to the way they are run."""
 
+import re
+import sys
 import time
+from types import FrameType
 
 import pytest
 
@@ -271,6 +274,26 @@ def test_go_tests_are_functions_by_name_and_literal_sub_tests() -> None:
         (("TestAdd", "small_numbers", "deep"), 1),
         (("ExampleAdd",), 0),
     ]
+
+
+def test_a_go_token_is_looked_at_once_however_many_sub_tests_it_is_in() -> None:
+    deep = "func TestA() { " + 't.Run("a", func() {' * 200 + "t.Fail()" + "})" * 200 + "}"
+    calls = 0
+
+    def counts(_frame: FrameType, event: str, _arg: object) -> None:
+        nonlocal calls
+        calls += event == "call"
+
+    sys.setprofile(counts)
+    try:
+        found = source_tests({"a_test.go": deep})
+    finally:
+        sys.setprofile(None)
+
+    assert len(found) == 21
+    assert [it.checks for it in found] == [1] * 21
+    tokens = len(re.findall(r"\w+|\S", deep))
+    assert calls < 5 * tokens
 
 
 # --- hostile files ------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
+from itertools import islice
 
 from msgspec import Struct
 
@@ -37,15 +38,24 @@ _SCRIPT = re.compile(_COMMON.replace("{raw}", ""), _FLAGS)
 _REGEX = re.compile(r"/(?![*/])(?:[^/\\\[\n]|\\.|\[(?:[^\]\\\n]|\\.){0,200}\]){1,1000}/\w*")
 _IN_TEMPLATE = re.compile(r"\\.|`|\$\{|[{}]", re.DOTALL)
 _BEFORE_VALUE = frozenset("(,=:[!&|?{};+-*%<>~^") | {"=>", "return", "typeof", "case", "of", "in"}
+_ENDS = frozenset({";", "{", "}"})  # of a statement
 _PAIRS = {"(": ")", "[": "]", "{": "}"}
 
 
 def go_tokens(text: str) -> list[Token]:
-    return list(_tokens(text, _GO, script=False))
+    """Every character is part of a match: what is nothing else is a sign."""
+    found: list[Token] = []
+    line = 1
+    for it in islice(_GO.finditer(text), TOKENS):
+        piece = it[0]
+        if it.lastgroup is not None and it.lastgroup != "space":
+            found.append(Token(Mark(it.lastgroup), piece, line))
+        line += piece.count("\n")
+    return found
 
 
 def script_tokens(text: str) -> list[Token]:
-    return list(_tokens(text, _SCRIPT, script=True))
+    return list(_tokens(text))
 
 
 def closing(tokens: Sequence[Token]) -> dict[int, int]:
@@ -64,11 +74,16 @@ def closing(tokens: Sequence[Token]) -> dict[int, int]:
 
 def joined(tokens: Sequence[Token]) -> str:
     """One statement a line, whatever the lines were."""
-    text: list[str] = []
-    for token in tokens:
-        text.append(token.text)
-        text.append("\n" if token.text in {";", "{", "}"} else " ")
-    return "".join(text).replace(" \n", "\n").strip()
+    return body_of([piece(it) for it in tokens])
+
+
+def piece(token: Token) -> str:
+    """A token as one statement a line wants it: with what stands behind it."""
+    return token.text + ("\n" if token.text in _ENDS else " ")
+
+
+def body_of(pieces: Sequence[str]) -> str:
+    return "".join(pieces).replace(" \n", "\n").strip()
 
 
 def literal(text: str) -> str:
@@ -77,12 +92,12 @@ def literal(text: str) -> str:
     return inside if text[0] == "`" else re.sub(r"\\(.)", r"\1", inside)
 
 
-def _tokens(text: str, pattern: re.Pattern[str], *, script: bool) -> Iterator[Token]:
+def _tokens(text: str) -> Iterator[Token]:
     at, line, last = 0, 1, ""
     for _ in range(TOKENS):
         if at >= len(text):
             return
-        mark, end = _next(text, at, pattern, last if script else None)
+        mark, end = _next(text, at, last)
         piece = text[at:end]
         if mark:
             yield Token(mark, piece, line)
@@ -91,17 +106,15 @@ def _tokens(text: str, pattern: re.Pattern[str], *, script: bool) -> Iterator[To
         at = end
 
 
-def _next(
-    text: str, at: int, pattern: re.Pattern[str], last: str | None
-) -> tuple[Mark | None, int]:
-    """`last` is the token before, or None where slashes and backticks mean nothing special."""
-    if last is not None and text[at] == "`":
+def _next(text: str, at: int, last: str) -> tuple[Mark | None, int]:
+    """`last` is the token before: it says whether a slash begins a pattern."""
+    if text[at] == "`":
         return Mark.TEXT, _template_end(text, at)
-    if last is not None and text[at] == "/" and (not last or last in _BEFORE_VALUE):
+    if text[at] == "/" and (not last or last in _BEFORE_VALUE):
         regex = _REGEX.match(text, at)
         if regex:
             return Mark.PATTERN, regex.end()
-    found = pattern.match(text, at)
+    found = _SCRIPT.match(text, at)
     if found is None or found.lastgroup is None:
         return None, at + 1
     return (None if found.lastgroup == "space" else Mark(found.lastgroup)), found.end()
