@@ -4,7 +4,7 @@ import os
 import sys
 
 from lockgate import __version__
-from lockgate.core.config.ci import TARGETS
+from lockgate.core.config.ci import SERVERS, TARGETS
 from lockgate.faces import client
 
 HOT = (
@@ -45,7 +45,9 @@ def _is_hot(argv: list[str]) -> bool:
 
 def _judges_for_ci(argv: list[str]) -> bool:
     """A build server's variables are not handed on, nor a yes by one, and `gate` reads them."""
-    return argv[0] == "gate" and any(os.environ.get(it) for it in (*TARGETS, "LOCKGATE_TRUST"))
+    return argv[0] == "gate" and any(
+        os.environ.get(it) for it in (*TARGETS, *SERVERS, "LOCKGATE_TRUST")
+    )
 
 
 if __name__ == "__main__":

@@ -355,6 +355,45 @@ def test_a_commit_that_a_hook_refuses_is_told_with_its_words(root) -> None:
         REPOSITORY.commit_file(project, "b.txt", "Add it")
 
 
+def test_a_commit_by_a_person_whom_git_does_not_know_is_told_in_three_short_lines(
+    root, monkeypatch
+) -> None:
+    project = _project(root)
+    REPOSITORY.write_file(project, "b.txt", "x\n", replace=False)
+    for name in (
+        "GIT_AUTHOR_NAME",
+        "GIT_AUTHOR_EMAIL",
+        "GIT_COMMITTER_NAME",
+        "GIT_COMMITTER_EMAIL",
+    ):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", "/dev/null")
+    for key in ("user.name", "user.email"):
+        subprocess.run(["git", "-C", str(root), "config", "--unset", key], check=False)
+    subprocess.run(["git", "-C", str(root), "config", "user.useConfigOnly", "true"], check=True)
+
+    with pytest.raises(Unavailable) as caught:
+        REPOSITORY.commit_file(project, "b.txt", "Add it")
+
+    assert caught.value.why == "git does not know your name and email address"
+    assert caught.value.fix.startswith('git config --global user.name "Your Name" && ')
+    assert caught.value.fix.endswith("git add b.txt && git commit b.txt")
+
+
+def test_of_a_hook_that_says_much_the_end_is_told(root) -> None:
+    hook = root / ".git" / "hooks" / "pre-commit"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text("#!/bin/sh\nseq 1 500 >&2\necho 'file b.txt: bad' >&2\nexit 1\n")
+    hook.chmod(0o755)
+    project = _project(root)
+    REPOSITORY.write_file(project, "b.txt", "x\n", replace=False)
+
+    with pytest.raises(Unavailable) as caught:
+        REPOSITORY.commit_file(project, "b.txt", "Add it")
+
+    assert caught.value.why == "499; 500; file b.txt: bad"
+
+
 def test_a_git_that_is_not_there_is_told(tmp_path) -> None:
     with pytest.raises(Unavailable, match="git-nowhere was not run") as caught:
         GitRepository("git-nowhere").project_at(tmp_path)

@@ -24,6 +24,8 @@ _STATUS = ("--porcelain=v2", "--branch", "-z", "--no-renames", "--untracked-file
 _HEAD = "HEAD"
 _OBJECTS = "GIT_OBJECT_DIRECTORY"
 SIGN_SECONDS = 30.0
+_NOBODY = "Please tell me who you are"
+LINES, LONGEST = 3, 300  # of what git or a hook says, from its end
 _REFS = ("refs/heads", *(f"refs/remotes/*/{it}" for it in (_HEAD, *USUAL)))
 _BEFORE_PATH = {"1": 8, "u": 10, "?": 1}  # spaces in a line of it, by its kind
 
@@ -192,12 +194,7 @@ class GitRepository(Struct, frozen=True):
                 break
             done = self._git(root, *argv)
             if done.code != 0:
-                said = (done.err or done.out).strip() or f"git {argv[0]} exited {done.code}"
-                raise Unavailable(
-                    f"{path} was written, but not committed",
-                    why=said,
-                    fix=f"commit it yourself: git add {path} && git commit {path}",
-                )
+                raise _not_committed(path, done)
         return self.current_branch(project)
 
     def _refs(self, directory: Path) -> Sequence[tuple[str, str, str]]:
@@ -257,6 +254,19 @@ class GitRepository(Struct, frozen=True):
     def _git(self, directory: Path | None, *argv: str) -> Finished:
         where = ("-C", str(directory)) if directory else ()
         return run((self.program, *where, *argv))
+
+
+def _not_committed(path: str, done: Finished) -> Unavailable:
+    """What git says where it knows no name is a page; that is told in one line."""
+    what, commit = f"{path} was written, but not committed", f"git add {path} && git commit {path}"
+    said = (done.err or done.out).strip()
+    if _NOBODY in said:
+        name = 'git config --global user.name "Your Name"'
+        fix = f"{name} && git config --global user.email you@example.com && {commit}"
+        return Unavailable(what, why="git does not know your name and email address", fix=fix)
+    lines = [it.strip() for it in said.splitlines() if it.strip()]
+    why = "; ".join(lines[-LINES:])[-LONGEST:] or f"git exited {done.code}"
+    return Unavailable(what, why=why, fix=f"commit it yourself: {commit}")
 
 
 def _preferred(remotes: Sequence[str]) -> str:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockgate.core.config.ci import ONLY_WITH, TARGETS
+from lockgate.core.config.ci import ONLY_WITH, SERVERS, TARGETS
 from lockgate.core.config.settings import Branch, Branches, Target, base_of, in_ci, target_of
 
 
@@ -67,11 +67,18 @@ def test_every_build_servers_variable_names_the_target(name):
         {"DRONE_TARGET_BRANCH": "feature"},
         {"TRAVIS_BRANCH": "feature", "TRAVIS_PULL_REQUEST": "false"},
         {"CI": "false"},
+        {"CI": "true"},
+        {"CI": "1"},
     ],
 )
 def test_a_build_without_a_pull_request_names_no_target(environ):
     assert target_of(environ) is None
     assert not in_ci(environ)
+
+
+@pytest.mark.parametrize("environ", [{"CI": "woodpecker"}, *({it: "1"} for it in SERVERS)])
+def test_a_build_server_is_known_by_a_variable_of_its_own(environ):
+    assert in_ci({"CI": "true", **environ})
 
 
 names = st.sampled_from(["main", "master", "develop", "x", ""])

@@ -193,10 +193,19 @@ def test_in_ci_a_branch_that_is_only_called_like_the_base_does_not_bring_its_rul
     there = a_build(shell, default="main")
     shell.git("-C", str(there), "checkout", "--quiet", "-b", "main", "--no-track")
 
-    answer = shell.program("gate", "run", "--json", cwd=there, env={"CI": "true"})
+    answer = shell.program("gate", "run", "--json", cwd=there, env={"CIRCLECI": "true"})
 
     assert answer.code == 1, answer
     assert answer.facts["rules"].startswith("origin/main (")
+
+
+def test_ci_in_a_persons_own_shell_changes_nothing(shell: Shell) -> None:
+    there = a_build(shell, default="main")
+    shell.git("-C", str(there), "branch", "main", "origin/main", "--no-track")
+
+    answer = shell.program("gate", "run", "--json", cwd=there, env={"CI": "true"})
+
+    assert answer.facts["rules"].startswith("main ("), answer
 
 
 def test_the_remotes_head_is_the_base_whatever_is_checked_out(shell: Shell) -> None:

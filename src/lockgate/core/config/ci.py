@@ -1,4 +1,4 @@
-"""The variables in which build servers name the branch that a change is to be merged into."""
+"""The variables of build servers: which one runs us, which branch a change is to be merged into."""
 
 # Imports nothing: the short way of a command looks at these names before anything is loaded.
 TARGETS = (
@@ -17,6 +17,27 @@ TARGETS = (
     "TRAVIS_BRANCH",
     "APPVEYOR_REPO_BRANCH",
 )
+
+# Each is set by one build server in all its builds. `CI` alone is not: people set it by hand.
+SERVERS = (
+    "APPVEYOR",
+    "BITBUCKET_BUILD_NUMBER",
+    "BITRISE_IO",
+    "BUILDKITE",
+    "CIRCLECI",
+    "CIRRUS_CI",
+    "CODEBUILD_BUILD_ID",
+    "DRONE",
+    "GITHUB_ACTIONS",
+    "GITLAB_CI",
+    "JENKINS_URL",
+    "PROW_JOB_ID",
+    "SEMAPHORE",
+    "TEAMCITY_VERSION",
+    "TF_BUILD",
+    "TRAVIS",
+)
+PLAIN = frozenset({"", "0", "1", "false", "true"})  # values of `CI` that name no server
 
 # These name the branch itself where it is built without a pull request: the second variable tells.
 ONLY_WITH = {

@@ -9,7 +9,7 @@ from enum import StrEnum
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from lockgate.core.config.ci import ONLY_WITH, TARGETS
+from lockgate.core.config.ci import ONLY_WITH, PLAIN, SERVERS, TARGETS
 from lockgate.core.model.agents import digest_in
 from lockgate.core.model.commits import Author
 from lockgate.core.model.dag import TaskDAG
@@ -282,8 +282,12 @@ def target_of(environ: Mapping[str, str]) -> Target | None:
 
 
 def in_ci(environ: Mapping[str, str]) -> bool:
-    """Where a build server runs us, local branches are what it made of the change."""
-    return environ.get("CI", "") not in {"", "false"} or target_of(environ) is not None
+    """Where a build server runs us, local branches are what it made of the change.
+
+    `CI=true` alone says nothing: people set it in their own shell. `CI=woodpecker` names a server.
+    """
+    named = environ.get("CI", "") not in PLAIN or any(environ.get(it) for it in SERVERS)
+    return named or target_of(environ) is not None
 
 
 def base_of(branches: Branches, *, fetched_first: bool = False) -> Branch | None:
