@@ -113,6 +113,10 @@ class Unavailable(LockgateError):
     """Git, the database or the disk did not do their part; trying again may help."""
 
 
+class NotPrepared(Unavailable):
+    """What a change brings to prepare its services' data fails, which base's does not."""
+
+
 class StaleTask(Unavailable):
     """Somebody else changed the task between load and commit; the turn is taken again."""
 

@@ -30,7 +30,9 @@ class Gatehouse:
     def base(self) -> Path:
         return self.place / "base.git"
 
-    def run(self, services: tuple[Service, ...] = (), **sandbox: Any) -> GateRun:
+    def run(
+        self, services: tuple[Service, ...] = (), data: Path | None = None, **sandbox: Any
+    ) -> GateRun:
         return GateRun(
             checkout=self.checkout,
             base=self.base,
@@ -39,6 +41,7 @@ class Gatehouse:
             config_hash="4a54",
             sandbox=SandboxSettings(**sandbox),
             services=services,
+            data=data,
         )
 
     def attempt(

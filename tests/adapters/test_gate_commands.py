@@ -19,8 +19,8 @@ from lockgate.adapters.gate_commands import CommandGates
 from lockgate.adapters.reports import read_reports
 from lockgate.adapters.run import run as run_plainly
 from lockgate.adapters.sandbox import attempt, probe, trouble
-from lockgate.adapters.sandbox import attempt as attempts
 from lockgate.adapters.sandbox.ports import let_through
+from lockgate.adapters.sandbox.services import orders
 from lockgate.core.config.settings import SandboxLevel, Service
 from lockgate.core.model.results import Good, believed
 from lockgate.core.model.retry import ToolCall, ToolResult
@@ -393,18 +393,47 @@ def test_a_service_that_ends_before_it_is_ready_breaks_the_gate_in_its_own_words
     done = house.attempt("echo ran", services=(fine, database))
 
     assert (done.exit_code, done.cut, done.out) == (125, Cut.SERVICE, "")
-    assert done.why == "what it needs did not become ready: database: no such directory"
+    assert "no test is to blame; see [[services]] in .lockgate/config.toml: database " in done.why
+    assert done.why.endswith("ended with exit code 3; it said: no such directory")
 
 
 def test_a_service_that_never_becomes_ready_breaks_the_gate(house, monkeypatch) -> None:
-    monkeypatch.setattr(attempts, "READY_WITHIN", 1)
+    monkeypatch.setattr(orders, "READY_WITHIN", 1)
 
     done = house.attempt("true", services=(Service("slow", "echo wait; sleep 60", "sleep 60"),))
 
-    assert (done.cut, done.why) == (
-        Cut.SERVICE,
-        "what it needs did not become ready: slow: wait",
+    assert done.cut is Cut.SERVICE
+    assert done.why.endswith("slow was not ready within 1 s; it said: wait")
+
+
+def test_a_service_that_ends_in_the_middle_is_told_apart_from_a_failing_test(house) -> None:
+    service = Service("server", "sleep 0.3; echo the disk is full; exit 4")
+
+    done = house.attempt("sleep 1; echo FAILED test_it; exit 1", services=(service,))
+
+    assert (done.exit_code, done.cut, done.out) == (125, Cut.SERVICE, "FAILED test_it\n")
+    assert done.why.endswith("server ended with exit code 4; it said: the disk is full")
+
+
+def test_a_command_that_passes_though_a_service_has_ended_has_passed(house) -> None:
+    done = house.attempt("sleep 0.5", services=(Service("server", "exit 4"),))
+
+    assert (done.exit_code, done.cut) == (0, None)
+
+
+def test_a_command_finds_the_port_and_the_data_of_its_service_by_variables(house) -> None:
+    tell = 'touch "$DATA/mine" && exec ' + python(
+        "import os, socket; it = socket.create_server(('127.0.0.1', int(os.environ['PORT'])))\n"
+        "while True: it.accept()[0].sendall(b'served')"
     )
+    ready = python(
+        "import os, socket; socket.create_connection(('127.0.0.1', int(os.environ['PORT'])))"
+    )
+    wanted = Service("my-queue", tell, ready, env=(("QUEUE", "amqp://$MY_QUEUE_HOST:$PORT_IS"),))
+
+    done = house.attempt('echo "$MY_QUEUE_HOST" $((MY_QUEUE_PORT > 0)) $QUEUE', services=(wanted,))
+
+    assert (done.exit_code, done.out) == (0, "127.0.0.1 1 amqp://127.0.0.1:$PORT_IS\n")
 
 
 def test_a_command_that_fails_beside_its_services_has_failed(house) -> None:

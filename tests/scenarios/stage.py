@@ -18,7 +18,7 @@ from lockgate.core.model.gates import CommandGate, DifferentialGate
 from lockgate.core.model.results import ReportRead, SingleGateResult, Unreadable
 from lockgate.core.model.secrets import Secret
 from lockgate.core.model.task import SessionId, Task, TaskId
-from lockgate.errors import Unavailable
+from lockgate.errors import NotPrepared, Unavailable
 from lockgate.ports import Attempt, Candidate, Change, Cut, GateRun, Project, Start, Unfit
 from lockgate.services.agents.spawner import Desks, Monitor, Spawner
 from lockgate.services.gates.runner import Evaluation, GateRunner, Judge
@@ -163,6 +163,7 @@ class FakeWorkspaces:
     broken: str = ""
     not_taken: str = ""
     in_the_way: str = ""
+    not_prepared: str = ""
     unfit: Unfit | None = None
     work: Change = field(default_factory=lambda: Change("c" * 40, ("a.txt",), "p" * 64))
 
@@ -231,6 +232,11 @@ class FakeWorkspaces:
         self.released.append(task.id)
 
     def set_up(self, it: Candidate, settings: Settings, directory: Path) -> None: ...
+
+    def service_data(self, it: Candidate, settings: Settings, commit: str) -> Path | None:
+        if commit and self.not_prepared:
+            raise NotPrepared("no data was prepared", why=self.not_prepared, fix="mend it")
+        return self.home / f"data-of-{commit}" if settings.services else None
 
     def keep_within(
         self, limit_bytes: int, idle: Sequence[tuple[Project, Task]]

@@ -161,7 +161,7 @@ class Model:
             return
         if self.need_met("agent-review"):
             self.take("agent-review", "orchestrator", by_artifact=True)
-        elif how in USED_UP:
+        elif how in {*USED_UP, Ending.SERVICE}:
             self.arrives("stuck")
         elif how is Ending.INTERRUPTED or (limited and how is not Ending.ENDED):
             self.may_have_a_worker()
@@ -187,7 +187,7 @@ class Model:
             if self.need_met(target):
                 self.take(target, "orchestrator", by_artifact=True)
                 return
-        if how in USED_UP:
+        if how in {*USED_UP, Ending.SERVICE}:
             self.arrives("stuck")
             return
         self.reviewer_wanted = how is not Ending.ENDED

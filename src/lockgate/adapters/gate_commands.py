@@ -30,6 +30,7 @@ from lockgate.ports import Attempt, Cut, GateRun
 SIGNALS = {137: "SIGKILL", 143: "SIGTERM"}  # or a program's own exit
 NEVER_RAN = frozenset({Cut.BOX, Cut.SERVICE})
 TAIL = 4000
+BESIDE = "a service failed, so no test is to blame; see [[services]] in .lockgate/config.toml"
 
 
 class CommandGates(Struct, frozen=True):
@@ -53,6 +54,7 @@ class CommandGates(Struct, frozen=True):
             mounts=(Mount(source=run.base, target="/base.git"),),
             sandbox=run.sandbox,
             services=run.services,
+            data=run.data,
             deadline=gate.timeout,
             hidden=(str(self.home),) if self.home else (),
         )
@@ -125,7 +127,7 @@ def _why(cut: Cut | None, gate: CommandGate, sandbox: SandboxSettings, tried: Tr
         Cut.DEADLINE: f"ended after {gate.timeout} seconds",
         Cut.CANCELLED: "it was called off",
         Cut.BOX: f"the sandbox failed: {_tail(tried.finished.err)}",
-        Cut.SERVICE: f"what it needs did not become ready: {_tail(tried.said)}",
+        Cut.SERVICE: f"{BESIDE}: {_tail(tried.said)}",
         Cut.MEMORY: f"it used up its memory ([sandbox] memory_mb = {sandbox.memory_mb})",
         Cut.SCRATCH: f"it used up its scratch ([sandbox] scratch_mb = {sandbox.scratch_mb})",
         Cut.PIDS: f"it used up its processes ([sandbox] pids = {sandbox.pids})",

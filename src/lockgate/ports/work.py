@@ -146,6 +146,13 @@ class Workspaces(Protocol):
         """Give a task's clone, or a checkout of ours, what `[env]` says; safe to repeat."""
         ...
 
+    def service_data(self, it: Candidate, settings: Settings, commit: str) -> Path | None:
+        """What the services of that commit start from; None where they start from nothing.
+
+        Made now, unless it is there. No commit is base's.
+        """
+        ...
+
     def keep_within(
         self, limit_bytes: int, idle: Sequence[tuple[Project, Task]]
     ) -> tuple[TaskId, ...]:
@@ -174,6 +181,8 @@ class Start(Struct, frozen=True, kw_only=True):
     secrets: tuple[Secret, ...] = ()  # what its logs must not show
     memory_mb: int = 0  # no limit; nor in the next one
     disk_mb: int = 0  # of its desk and its home together
+    services: tuple[Service, ...] = ()  # that run beside it, for it alone
+    data: Path | None = None  # prepared, for the services to start from
 
 
 class Shell(Struct, frozen=True, kw_only=True):
@@ -255,6 +264,7 @@ class GateRun(Struct, frozen=True, kw_only=True):
     config_hash: str
     sandbox: SandboxSettings
     services: tuple[Service, ...] = ()
+    data: Path | None = None  # prepared, for the services to start from
     upkeep: Upkeep | None = None  # without it nothing may write the checkout
     alone: bool = False  # nobody else uses the checkout meanwhile
 
@@ -265,7 +275,7 @@ class Cut(StrEnum):
     DEADLINE = "deadline"
     CANCELLED = "cancelled"
     BOX = "box"  # what should have enclosed it failed
-    SERVICE = "service"  # what it needs beside it did not become ready
+    SERVICE = "service"  # what it needs beside it was not ready, or has ended
     MEMORY = "memory"  # this and the next two: it used up what it may have
     SCRATCH = "scratch"
     PIDS = "pids"

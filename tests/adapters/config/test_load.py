@@ -25,6 +25,7 @@ from lockgate.core.config.settings import (
     ProjectSettings,
     SandboxSettings,
     Service,
+    ServiceKind,
     Settings,
 )
 from lockgate.core.model.gates import (
@@ -572,3 +573,24 @@ def test_the_schema_names_every_table_and_is_json() -> None:
     assert schema["$schema"].startswith("https://json-schema.org/")
     assert {"tdd"} <= set(json.dumps(schema).replace('"', " ").split())
     assert set(tomllib.loads(EVERY_KEY)["env"]) == set(schema["$defs"]["Env"]["properties"])
+
+
+def test_a_service_of_a_known_kind_is_called_by_it_and_has_its_variables() -> None:
+    written = """
+[[services]]
+service = "postgres"
+prepare = "alembic upgrade head"
+inputs = ["migrations"]
+env = { TEST_URL = "postgresql+psycopg://$PGHOST" }
+"""
+
+    [service] = loaded(f'[gates]\nformula = "none"\n{written}').services
+
+    assert (service.name, service.kind) == ("postgres", ServiceKind.POSTGRES)
+    assert (service.prepare, service.inputs) == ("alembic upgrade head", ("migrations",))
+    assert service.env == (("TEST_URL", "postgresql+psycopg://$PGHOST"),)
+
+
+def test_a_kind_of_service_that_is_not_known_is_refused_by_name() -> None:
+    with pytest.raises(BadConfig, match="service"):
+        loaded('[[services]]\nservice = "oracle"\n')

@@ -18,6 +18,7 @@ ASKING = {
     "sandbox.network": "[sandbox]\nnetwork = true",
     "sandbox.allow": '[sandbox]\nallow = ["127.0.0.1:5432"]',
     "sandbox.read": '[sandbox]\nread = ["/srv/x"]',
+    "services.env": '[[services]]\nservice = "redis"\nenv = {MODEL_URL = "http://x"}',
     "merge.mode": '[merge]\nmode = "auto"',
     "merge.target": '[merge]\ntarget = "remote"',
     "commit.identity": '[commit]\nidentity = "Bot <bot@acme.dev>"',
@@ -81,6 +82,11 @@ after = []
 name = "x"
 command = "x"
 ready = "x"
+port = 5432
+prepare = "x"
+inputs = ["x"]
+[[services]]
+service = "postgres"
 [agents.mine]
 command = ["./agent.sh", "{prompt}"]
 resume = ["agent", "{session}"]

@@ -28,6 +28,7 @@ from lockgate.adapters.sessions.runner import proc
 from lockgate.adapters.sessions.runner.command_socket import Answer, Door, Line, Request
 from lockgate.adapters.sessions.runner.relay import Relay
 from lockgate.adapters.sessions.sessions import RUNNER, ProcessSessions, Watch
+from lockgate.core.config.settings import Service
 from lockgate.core.model.agents import Ending, Exit, Launch
 from lockgate.core.model.task import SessionId
 from lockgate.errors import Refused, Unavailable
@@ -1177,3 +1178,57 @@ def test_where_tmux_is_missing_an_interactive_session_says_so(bare, monkeypatch)
 
     with pytest.raises(Unavailable, match="tmux"):
         bare.start("true", interactive=True)
+
+
+# --- services -----------------------------------------------------------------------------------
+
+SERVER = Service(
+    "server",
+    f'exec {sys.executable} -c "import os, socket, time; '
+    "it = socket.create_server(('127.0.0.1', int(os.environ['PORT']))); "
+    "open(os.environ['DATA'] + '/up', 'w'); time.sleep(86131)\"",
+    'test -e "$DATA/up"',
+)
+
+
+def serving(number: str) -> list[str]:
+    found = []
+    for entry in Path("/proc").iterdir():
+        with contextlib.suppress(OSError):
+            if entry.name.isdigit() and number.encode() in (entry / "cmdline").read_bytes():
+                found.append(entry.name)
+    return found
+
+
+def test_a_session_finds_the_services_that_run_for_it_alone_and_they_end_with_it(stage) -> None:
+    exit, output = stage.play('echo "$SERVER_HOST $((SERVER_PORT > 0))"', services=(SERVER,))
+
+    assert (exit.ending, exit.code, output) == (Ending.EXITED, 0, "127.0.0.1 1\n")
+    eventually(lambda: not serving("sleep(86131)"))
+    eventually(lambda: not (stage.directory() / "services").exists())
+
+
+def test_the_services_of_a_session_end_though_its_runner_is_killed(stage) -> None:
+    stage.start("echo begun; sleep 600", services=(SERVER,))
+    stage.says("begun")
+    assert serving("sleep(86131)")
+
+    os.kill(stage.runner(), signal.SIGKILL)
+
+    eventually(lambda: not serving("sleep(86131)"))
+
+
+def test_a_session_whose_service_is_not_ready_never_begins_and_says_why(stage) -> None:
+    broken = Service("db", "echo no room left; exit 3", "false")
+
+    exit, output = stage.play("echo begun", services=(broken,))
+
+    assert (exit.ending, exit.code) == (Ending.SERVICE, None)
+    assert exit.why == "db ended with exit code 3; it said: no room left"
+    assert "begun" not in output
+
+
+def test_a_program_that_exits_125_beside_its_services_has_exited(stage) -> None:
+    exit, _ = stage.play("exit 125", services=(SERVER,))
+
+    assert (exit.ending, exit.code) == (Ending.EXITED, 125)

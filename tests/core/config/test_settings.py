@@ -14,6 +14,7 @@ from lockgate.core.config.settings import (
     SandboxLevel,
     SandboxSettings,
     Service,
+    ServiceKind,
     Settings,
     Step,
     known_agents,
@@ -216,3 +217,23 @@ def test_only_a_file_must_be_enclosed() -> None:
     assert runs_bare(bare, file_agent("agent.sh", "0" * 64))
     assert not runs_bare(bare, "claude")
     assert not runs_bare(PLAIN, file_agent("agent.sh", "0" * 64))
+
+
+@pytest.mark.parametrize(
+    ("service", "words"),
+    [
+        (Service("db", kind=ServiceKind.POSTGRES), ""),
+        (Service("db", kind=ServiceKind.POSTGRES, prepare="x", inputs=("a/b",)), ""),
+        (Service("db", "x", kind=ServiceKind.POSTGRES), "leave out command and ready"),
+        (Service("db"), 'a service needs service = "postgres" or "redis"'),
+        (Service("", "x"), "or a name and a command"),
+        (Service("db", "x", inputs=("a",)), "service db has inputs and no prepare"),
+        (Service("db", "x", prepare="x", inputs=("../a",)), "leads out of the repository"),
+        (Service("db", "x", prepare="x", inputs=("/a",)), "leads out of the repository"),
+    ],
+)
+def test_a_service_is_of_one_kind_and_its_inputs_lie_in_the_repository(service, words) -> None:
+    found = says(replace(PLAIN, services=(service,)))
+
+    assert words in found
+    assert bool(found) is bool(words)

@@ -33,6 +33,7 @@ AUTO = replace(RULES, lands_alone=True)
         (a_task(S.STUCK), f"{UPDATE} working --directive TEXT"),
         (a_task(S.STUCK, cause=Cause.GATE_BROKEN), f"{UPDATE} agent-review"),
         (a_task(S.STUCK, cause=Cause.BUDGET), f"{UPDATE} working"),
+        (a_task(S.STUCK, cause=Cause.SERVICE), f"{UPDATE} working"),
         (a_task(S.PAUSED_FOR_INTERVENTION), f"lockgate resume {ID} --directive TEXT"),
         (a_task(S.DONE), ""),
         (a_task(S.CANCELLED), ""),

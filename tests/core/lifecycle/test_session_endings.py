@@ -116,6 +116,20 @@ def test_a_session_that_was_ended_on_somebodys_word_is_only_marked_dead(status) 
     assert kinds(decision) == [SessionEnded]
 
 
+def test_an_agent_that_never_began_for_want_of_a_service_needs_a_human_and_is_no_crash() -> None:
+    task = a_task(S.WORKING, failed_attempts=4)
+    seen = evidence(task, session=a_session(Role.WORKER))
+    exit = Exit(ending=Ending.SERVICE, why="db was not ready within 30 s; it said: no space")
+
+    decision = taken(session_ended(seen, End(exit)))
+
+    assert (decision.task.status, decision.task.cause) == (S.STUCK, Cause.SERVICE)
+    assert counters(decision.task)[:2] == (0, 4)
+    [moved] = [it for it in decision.events if isinstance(it, StatusChanged)]
+    assert moved.reason.startswith("its agent was not started, for a service was not ready: db was")
+    assert not {AgentCrashed, AttemptFailed} & set(kinds(decision))
+
+
 @pytest.mark.parametrize("ending", [Ending.MEMORY, Ending.DISK])
 @pytest.mark.parametrize("status", OWNERS)
 def test_a_session_that_used_up_memory_or_disk_needs_a_human_and_is_no_crash(

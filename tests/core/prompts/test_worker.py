@@ -2,6 +2,7 @@
 
 import pytest
 
+from lockgate.core.config.settings import Service, ServiceKind
 from lockgate.core.lifecycle.decision import SpawnAgent
 from lockgate.core.lifecycle.evaluation import dropped_from_train
 from lockgate.core.model.limits import Limits
@@ -16,7 +17,7 @@ from lockgate.core.model.task import (
     Working,
 )
 from lockgate.core.prompts.reviewer import first_words
-from lockgate.core.prompts.worker import Before, opening, prompt_for
+from lockgate.core.prompts.worker import Before, opening, prompt_for, running_beside
 from lockgate.core.text.feedback import same_agent_message
 from tests.given import FEEDBACK, a_task, evidence
 
@@ -360,3 +361,28 @@ def test_an_agent_that_is_asked_to_hand_in_reads_the_words_as_well() -> None:
 
 def test_a_reviewer_reads_no_word_that_is_said_to_the_author() -> None:
     assert "Use blue." not in _prompt(S.AGENT_REVIEW, Role.REVIEWER, words=WORDS)
+
+
+def test_a_worker_is_told_which_services_run_beside_it_and_how_their_data_is_made() -> None:
+    database = Service(
+        "db",
+        kind=ServiceKind.POSTGRES,
+        prepare="make migrate",
+        inputs=("migrations",),
+        env=(("TEST_URL", "$DATABASE_URL"),),
+    )
+    cache = Service("redis", kind=ServiceKind.REDIS, prepare="make seed")
+
+    told = running_beside((database, cache, Service("my-queue", "x")))
+
+    assert "- db (postgres): DATABASE_URL, PGHOST, PGPORT, TEST_URL\n" in told
+    assert (
+        "- its data was made by `make migrate`; run that again after you change migrations" in told
+    )
+    assert "- redis: REDIS_URL\n" in told
+    assert "run that again after you change any file" in told
+    assert "- my-queue: MY_QUEUE_HOST, MY_QUEUE_PORT\n" in told
+
+
+def test_a_worker_without_services_is_told_of_none() -> None:
+    assert running_beside(()) == ""

@@ -394,6 +394,16 @@ def test_a_report_that_is_cut_off_proves_nothing(bench) -> None:
     assert isinstance(result, Broken)
 
 
+def test_a_change_whose_own_migrations_fail_has_failed_and_is_told_how(bench) -> None:
+    bench.runner.workspaces.not_prepared = "prepare of db exited 1; it said: no such column"
+
+    [result] = bench.judge(command("a", attempts=1))
+
+    assert isinstance(result, Failed)
+    assert "it said: no such column; mend it" in result.findings[0].issue
+    assert bench.house.asked == []
+
+
 def test_a_human_gate_waits_and_a_yes_to_this_patch_passes_it(bench) -> None:
     gate = HumanGate("human", ALONE)
 

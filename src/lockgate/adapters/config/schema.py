@@ -28,6 +28,7 @@ from lockgate.core.config.settings import (
     SandboxLevel,
     SandboxSettings,
     Service,
+    ServiceKind,
     Settings,
     Step,
 )
@@ -91,7 +92,8 @@ Formula = Annotated[
 Kind = Annotated[GateKind, Loose, BeforeValidator(_underscored)]
 Dimensions = Annotated[tuple[Annotated[Dimension, Loose], ...], Loose]
 Ports = Annotated[tuple[Annotated[str, Field(pattern=HOST_AND_PORT)], ...], Loose]
-Variables = Annotated[tuple[Annotated[str, Field(pattern=VARIABLE)], ...], Loose]
+Variable = Annotated[str, Field(pattern=VARIABLE)]
+Variables = Annotated[tuple[Variable, ...], Loose]
 
 
 class Table(BaseModel):
@@ -154,9 +156,14 @@ class StepEntry(Table):
 
 
 class ServiceEntry(Table):
-    name: Name
-    command: Command
+    name: Name | None = None
+    service: Annotated[ServiceKind, Loose] | None = None
+    command: Command | None = None
     ready: Text = ""
+    port: Annotated[int, Field(ge=0, le=65535)] = 0
+    env: Annotated[dict[Variable, Text], Field(max_length=100)] = {}
+    prepare: Text = ""
+    inputs: Strings = ()
 
 
 class Retry(Table):
@@ -287,7 +294,7 @@ def settings_from(config: Config) -> Settings:
         env=EnvSettings(config.env.setup, config.env.inputs, config.env.copy_),
         test_paths=config.tests.paths,
         steps=tuple(_step(it, config.commands.test) for it in config.steps),
-        services=tuple(Service(**dict(it)) for it in config.services),
+        services=tuple(map(_service, config.services)),
         retry=RetryConfig(**dict(config.retry)),
         limits=Limits(**dict(config.limits)),
         sandbox=SandboxSettings(**dict(config.sandbox)),
@@ -306,6 +313,20 @@ def written_problems(config: Config) -> tuple[Problem, ...]:
         *repeated_gates(it.name for it in config.gates.list_),
         *unknown_skips(config.gates.skip, _names(config)),
         *(problem for gate in _written(config) for problem in _misplaced(gate)),
+    )
+
+
+def _service(it: ServiceEntry) -> Service:
+    """One that is known by its kind needs no name of its own."""
+    return Service(
+        name=it.name or str(it.service or ""),
+        command=it.command or "",
+        ready=it.ready,
+        kind=it.service,
+        port=it.port,
+        env=tuple(it.env.items()),
+        prepare=it.prepare,
+        inputs=it.inputs,
     )
 
 

@@ -36,6 +36,7 @@ from lockgate.adapters.sandbox.scratch import (
     room_in,
     size_of_memory,
 )
+from lockgate.adapters.sandbox.services.orders import PREPARED, Where, serving_first
 from lockgate.core.config.settings import SandboxSettings, Service
 from lockgate.ports import Upkeep
 
@@ -147,32 +148,7 @@ def _leads_beside(entry: os.DirEntry[str], where: int) -> bool:
 
 
 TAIL = 4000
-READY_WITHIN = 30  # seconds
 UNSEEN = 1024  # more processes than can be started between two looks at how many there are
-
-# Each service is a command in the background; what it says, and how it ends, is told in files.
-SERVING = f"""told=$1 within=$2 ports=$3 command=$4 number=0
-shift 4
-failed() {{
-  {{ printf "%s: " "$1"; tail -c {TAIL} "$told/$number"; }} >"$told/failed"
-  exit 125
-}}
-if [ -n "$ports" ]; then
-  sh -c "$ports" >"$told/0" 2>&1 || failed "the ports that are let through"
-fi
-while [ $# -gt 0 ]; do
-  number=$((number + 1))
-  {{ sh -c "$2" || echo $? >"$told/ended"; }} >"$told/$number" 2>&1 </dev/null &
-  timeout "$within" sh -c '
-    until [ -z "$1" ] || sh -c "$1" >/dev/null 2>&1; do
-      [ ! -e "$0/ended" ] || exit 1
-      sleep 0.1
-    done' "$told" "$3" </dev/null || failed "$1"
-  shift 3
-done
-: >"$told/ready"
-exec sh -c "$command"
-"""
 
 
 class Try(Struct, frozen=True, kw_only=True):
@@ -184,12 +160,13 @@ class Try(Struct, frozen=True, kw_only=True):
     sandbox: SandboxSettings
     services: tuple[Service, ...]
     deadline: float
+    data: Path | None = None  # prepared, for the services to start from
     hidden: tuple[str, ...] = ()  # never shown, whatever else is
 
 
 class Tried(Struct, frozen=True, kw_only=True):
     finished: Finished
-    said: str  # by the service that did not become ready
+    said: str  # of the service that was not ready, or has ended
     reports: Path | None
     seconds: float
     level: str
@@ -207,7 +184,10 @@ def enclosed(it: Try, cancelled: Callable[[], bool]) -> Tried:
         let_through(allowed) as doors,
         closing(Keeper(room, sandbox.memory_mb, sandbox.pids, group)) as keeper,
     ):
-        argv = tuple(argv_of(it, OVER["told"], listening_inside(allowed)))
+        where = Where(
+            place=OVER["services"], told=OVER["told"], prepared=PREPARED if it.data else ""
+        )
+        argv = argv_of(it, where, listening_inside(allowed))
         keeper.services = bool(allowed or it.services)
         box = _box(it, room, doors)
         made = boxed(box, argv, host_lately())
@@ -223,7 +203,8 @@ def tried(it: Try, made: Boxed, keeper: Keeper, cancelled: Callable[[], bool], l
     said = ""
     if done.cut is Cut.SERVICE:
         with _directory(keeper, "told") as told:
-            said = "" if told is None else tail_of(told, "failed", TAIL)
+            if told is not None:
+                said = tail_of(told, "failed", TAIL) or tail_of(told, "ended", TAIL)
     with _directory(keeper, "out") as out:
         reports = None if out is None else kept(out, it.checkout)
     return Tried(finished=done, said=said, reports=reports, seconds=seconds, level=level)
@@ -241,7 +222,7 @@ def _directory(keeper: Keeper, name: str) -> Generator[int | None]:
 
 def _box(it: Try, room: Room, doors: tuple[Mount, ...]) -> Box:
     return Box(
-        mounts=(*it.mounts, *room.mounts(OVER), *doors),
+        mounts=(*it.mounts, *room.mounts(OVER), *doors, *_data(it)),
         under=room.mounts(UNDER),
         directory=OVER["tree"],
         env={"OUT": OUT, "SCRATCH": SCRATCH},
@@ -252,15 +233,16 @@ def _box(it: Try, room: Room, doors: tuple[Mount, ...]) -> Box:
     )
 
 
-def argv_of(it: Try, told: str, ports: str) -> Iterator[str]:
+def _data(it: Try) -> tuple[Mount, ...]:
+    return (Mount(source=it.data, target=PREPARED),) if it.data else ()
+
+
+def argv_of(it: Try, where: Where, ports: str) -> tuple[str, ...]:
     """As it is written, by `sh -c`: of a pipeline the last command's exit is the whole's."""
-    yield from ("/bin/sh", "-c")
+    command = ("/bin/sh", "-c", it.command)
     if not it.services and not ports:
-        yield it.command
-        return
-    yield from (SERVING, "services", told, str(READY_WITHIN), ports, it.command)
-    for service in it.services:
-        yield from (service.name, service.command, service.ready)
+        return command
+    return serving_first(it.services, where, command, ports)
 
 
 def _level(sandbox: SandboxSettings, *, overlay: bool, group: bool, filter: bool) -> str:
@@ -350,9 +332,11 @@ def bare(it: Try, upkeep: Upkeep | None, cancelled: Callable[[], bool], *, alone
     ):
         keeper.enters(os.getpid(), 0)
         keeper.services = bool(it.services)
-        if it.services:
-            (room.place / "told").mkdir(exist_ok=True)
-        argv = tuple(argv_of(it, f"{room.place}/told", ""))
+        told, place = room.place / "told", room.place / "services"
+        for directory in (told, place) if it.services else ():
+            directory.mkdir(exist_ok=True)
+        where = Where(place=str(place), told=str(told), prepared=str(it.data or ""))
+        argv = argv_of(it, where, "")
         environment = _environment(str(room.place))
         made = Boxed(
             program=(), options=(), argv=argv, directory=str(room.tree), environment=environment

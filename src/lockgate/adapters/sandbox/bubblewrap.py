@@ -14,6 +14,7 @@ from lockgate.adapters.run import run
 from lockgate.adapters.sandbox.launch import OPEN, SCOPED, scoping
 from lockgate.adapters.sandbox.process import Boxed
 from lockgate.adapters.sandbox.seccomp import our_program
+from lockgate.adapters.sandbox.services.orders import PLACE
 from lockgate.adapters.sandbox.toolchain import (
     ROOTS,
     NotTrusted,
@@ -60,6 +61,7 @@ class Box(Struct, frozen=True, kw_only=True):
     terminal: bool = False  # keeps the terminal, for a person who sits at it
     under: tuple[Mount, ...] = ()  # in place of scratch: all else that is shown lies over them
     scratch_mb: int = 1024  # of memory, for /tmp
+    services_mb: int = 0  # of memory, for what its services write
     processes: int = 4096
 
 
@@ -214,8 +216,8 @@ def _root_directory(box: Box) -> Iterator[str]:
     yield from ("--proc", "/proc", "--dev", "/dev")
     yield from _tmpfs("/run", 1, "0755")
     given = tuple(mount.target for mount in box.under)
-    for place, size in (SCRATCH | {TMP: box.scratch_mb}).items():
-        if place not in given:
+    for place, size in (SCRATCH | {TMP: box.scratch_mb, PLACE: box.services_mb}).items():
+        if size and place not in given:
             yield from _tmpfs(place, size, "1777")
     home = box.env.get("HOME", HOME)
     if within(home, "/home"):

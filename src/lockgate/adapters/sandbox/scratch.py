@@ -19,6 +19,7 @@ from msgspec import Struct
 from lockgate.adapters.run import Cut, run
 from lockgate.adapters.sandbox import cgroup
 from lockgate.adapters.sandbox.bubblewrap import FILE_BYTES, HOME, MEBIBYTE, TMP, Mount, owner
+from lockgate.adapters.sandbox.services.orders import PLACE
 from lockgate.adapters.sandbox.toolchain import trusted
 from lockgate.adapters.sandbox.usage import memory_of, namespace_of, processes_in, threads_of
 from lockgate.core.model.agents import WORKSPACE
@@ -35,6 +36,7 @@ OVER = {
     "out": OUT,
     "scratch": SCRATCH,
     "told": "/run/lockgate/told",  # how its services fare
+    "services": PLACE,  # what they write
 }
 UNDER = {
     "home": HOME,
@@ -72,7 +74,7 @@ SETTLED, FRESH = b"=", b"~"  # what a look begins with: whether each later chang
 LOOK_EVERY = 0.1  # seconds
 AT_MOST = 20  # a look takes no more than one part in so many of the time
 FULL = 1 << 20  # bytes left, below which a room is full
-READY = "told/ready"  # in the room
+READY, ENDED = "told/ready", "told/ended"  # in the room
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW
 
 
@@ -290,9 +292,7 @@ class Keeper:
             return Cut.SCRATCH
         if self._group is not None and cgroup.ran_out_of_processes(self._group):
             return Cut.PIDS
-        if self.services and not os.access(READY, os.F_OK, dir_fd=self._place):
-            return Cut.SERVICE
-        return None
+        return Cut.SERVICE if self.services and self._service_failed(self._place) else None
 
     @property
     def sees_its_room(self) -> bool:
@@ -306,6 +306,11 @@ class Keeper:
         if self._place is not None:
             os.close(self._place)
             self._place = None
+
+    def _service_failed(self, place: int) -> bool:
+        """It never was ready, or one has ended before the command did."""
+        ready, ended = (os.access(it, os.F_OK, dir_fd=place) for it in (READY, ENDED))
+        return not ready or ended
 
     def _is_full(self) -> bool:
         if self._place is None:

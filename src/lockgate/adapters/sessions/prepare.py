@@ -15,6 +15,7 @@ import lockgate
 from lockgate.adapters.sandbox import Box, Mount, boxed, cgroup, inside_path, owner
 from lockgate.adapters.sandbox.process import in_memory
 from lockgate.adapters.sandbox.proof import PIPES, asked
+from lockgate.adapters.sandbox.services.orders import PLACE, PREPARED, Where, serving_first
 from lockgate.adapters.sessions.runner.files import Program, Spec
 from lockgate.adapters.sessions.runner.proc import MARK
 from lockgate.core.model.agents import AGENT_HOME, DOOR, WORKSPACE
@@ -23,6 +24,8 @@ from lockgate.ports import Desk, Start
 from lockgate.ports.work import Becomes, Shell
 
 BASE = "/base.git"
+TOLD = "/run/told"
+SERVICES_MB = 1024  # of memory, for what the services of a session write
 CLIENT = Path(lockgate.__file__).parent / "faces" / "client.py"
 
 
@@ -160,6 +163,8 @@ def lay_out(start: Start, directory: Path, state: Path) -> None:
     """Safe to repeat: what was written down first stays, above all the token."""
     directory.mkdir(parents=True, exist_ok=True, mode=0o700)
     make_door(directory / "door")
+    if start.services:
+        _make_told(start, directory)
     home = AgentHome(start.home, owner() if start.sandboxed else (os.geteuid(), os.getegid()))
     home.make()
     home.write(login_files(start, directory / "door"), replace=True)
@@ -167,6 +172,13 @@ def lay_out(start: Start, directory: Path, state: Path) -> None:
     home.write(start.launch.kept, replace=False)
     home.write(start.launch.programs, replace=True, mode=0o700)
     write_once(directory / "spec.json", _spec(start, directory, state))
+
+
+def _make_told(start: Start, directory: Path) -> None:
+    told = _told_in(directory)
+    told.mkdir(exist_ok=True, mode=0o700)
+    if start.sandboxed:
+        os.chown(told, *owner())
 
 
 def _spec(start: Start, directory: Path, state: Path) -> Spec:
@@ -223,11 +235,12 @@ def program_of(start: Start, door: Path, state: Path, mark: str) -> Program:
             "options": [],
             "separate": [],
             "uplink": [],
-            "argv": list(start.launch.argv),
+            "argv": list(_with_services(start, _bare_where(start, door))),
             "env": _bare_environment(start, door) | {MARK: mark},
             "directory": str(start.desk.directory),
         }
-    made = boxed(_box(start, door, state, mark), start.launch.argv)
+    where = Where(place=PLACE, told=TOLD, prepared=PREPARED if start.data else "")
+    made = boxed(_box(start, door, state, mark), _with_services(start, where))
     return {
         "program": list(made.program),
         "options": list(made.options),
@@ -248,6 +261,7 @@ def _box(start: Start, door: Path, state: Path, mark: str) -> Box:
             Mount(source=start.base, target=BASE),
             Mount(source=start.home, target=AGENT_HOME, writable=True),
             Mount(source=door, target=DOOR),
+            *_beside(start, door),
         ),
         directory=WORKSPACE,
         env=_environment(start) | {MARK: mark},
@@ -255,7 +269,31 @@ def _box(start: Start, door: Path, state: Path, mark: str) -> Box:
         read=start.read,
         hidden=(str(state),),
         terminal=start.interactive,
+        services_mb=SERVICES_MB if start.services else 0,
     )
+
+
+def _with_services(start: Start, where: Where) -> tuple[str, ...]:
+    if not start.services:
+        return start.launch.argv
+    return serving_first(start.services, where, start.launch.argv)
+
+
+def _beside(start: Start, door: Path) -> Iterator[Mount]:
+    """How its services fare is read by the runner, which is outside."""
+    if start.services:
+        yield Mount(source=_told_in(door.parent), target=TOLD, writable=True)
+    if start.data:
+        yield Mount(source=start.data, target=PREPARED)
+
+
+def _bare_where(start: Start, door: Path) -> Where:
+    place, told = door.with_name("services"), _told_in(door.parent)
+    return Where(place=str(place), told=str(told), prepared=str(start.data or ""))
+
+
+def _told_in(session: Path) -> Path:
+    return session / "told"
 
 
 def _shown(desk: Desk) -> Iterator[Mount]:

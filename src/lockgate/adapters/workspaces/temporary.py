@@ -30,7 +30,12 @@ from lockgate.errors import Unavailable
 from lockgate.ports import Project
 
 PREFIX = ".lockgate-throw-away-"
-KEPT = ("layers", "locks", "measurements")  # of the real home: what is made once for all
+KEPT = (
+    "layers",
+    "locks",
+    "measurements",
+    "services",
+)  # of the real home: what is made once for all
 YOUNG = 60.0  # seconds in which one may not have taken its lock yet
 
 

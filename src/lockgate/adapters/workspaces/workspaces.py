@@ -32,6 +32,7 @@ from lockgate.adapters.workspaces.repositories import (
     task_lock,
     up_to_date,
 )
+from lockgate.adapters.workspaces.service_data import Wanted, data_of
 from lockgate.adapters.workspaces.setup import furnish
 from lockgate.adapters.workspaces.snapshot import take_work
 from lockgate.core.config.settings import Settings
@@ -50,6 +51,7 @@ _PLACES = {
     "homes": "homes",
     "sessions": "sessions",
     "layers": "layers",
+    "services": "services",
 }
 
 
@@ -166,6 +168,21 @@ class GitWorkspaces:
         if not (settings.env.setup or settings.env.copy):
             return
         furnish(self._order(it), directory, settings.env)
+
+    def service_data(self, it: Candidate, settings: Settings, commit: str) -> Path | None:
+        if not settings.services:
+            return None
+
+        def lay_out(wanted: str, directory: Path) -> None:
+            of_commit = replace(it, commit=wanted)
+            clone_of_commit(self._order(of_commit), directory, wanted)
+            self.set_up(of_commit, settings, directory)
+
+        order = self._order(it)
+        wanted = commit or order.base_commit
+        return data_of(
+            Wanted(order=order, services=settings.services, commit=wanted, lay_out=lay_out)
+        )
 
     def sizes(self) -> Mapping[str, int]:
         return {name: size_of(self.home / place) for name, place in _PLACES.items()}

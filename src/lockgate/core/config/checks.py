@@ -5,7 +5,14 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import Struct
 
-from lockgate.core.config.settings import HARNESSES, MergeMode, Settings, Step, known_agents
+from lockgate.core.config.settings import (
+    HARNESSES,
+    MergeMode,
+    Service,
+    Settings,
+    Step,
+    known_agents,
+)
 from lockgate.core.config.shell_masks import masked
 from lockgate.core.model.dag import Cycle, TaskDAG, UnknownNode
 from lockgate.core.model.gates import (
@@ -38,7 +45,7 @@ def problems(settings: Settings) -> tuple[Problem, ...]:
         *(it for gate in settings.gates for it in _of_gate(gate, settings)),
         *_of_steps(settings.steps),
         *_of_agents(settings),
-        *_repeated(("services",), (service.name for service in settings.services)),
+        *_of_services(settings.services),
         *_of_read(settings.sandbox.read),
     )
 
@@ -134,6 +141,25 @@ def _of_steps(steps: tuple[Step, ...]) -> Iterator[Problem]:
             yield Problem(("steps", path[0], "after"), says)
         case TaskDAG():
             pass
+
+
+def _of_services(services: tuple[Service, ...]) -> Iterator[Problem]:
+    yield from _repeated(("services",), (service.name for service in services))
+    for it in services:
+        where = ("services", it.name)
+        if it.kind and (it.command or it.ready):
+            says = f"service {it.name} has both service and command or ready; {it.kind} is started"
+            yield Problem(where, f"{says} by Lockgate: leave out command and ready")
+        if not it.kind and not (it.command.strip() and it.name):
+            says = 'a service needs service = "postgres" or "redis", or a name and a command'
+            yield Problem(where, says)
+        if it.inputs and not it.prepare:
+            says = f"service {it.name} has inputs and no prepare; leave them out, or say prepare"
+            yield Problem((*where, "inputs"), says)
+        for path in it.inputs:
+            if path.startswith("/") or ".." in path.split("/"):
+                says = f"the path {path!r} leads out of the repository; name one inside it"
+                yield Problem((*where, "inputs"), says)
 
 
 def _of_agents(settings: Settings) -> Iterator[Problem]:

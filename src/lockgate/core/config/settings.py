@@ -102,10 +102,24 @@ class Step(Struct, frozen=True, kw_only=True):
     after: tuple[str, ...] = ()
 
 
+class ServiceKind(StrEnum):
+    """What Lockgate knows how to start by itself."""
+
+    POSTGRES = "postgres"
+    REDIS = "redis"
+
+
 class Service(Struct, frozen=True):
+    """Beside a command: of a kind that is known, or started by a command of the project's."""
+
     name: str
-    command: str
+    command: str = ""
     ready: str = ""
+    kind: ServiceKind | None = None
+    port: int = 0  # any that is free
+    env: tuple[tuple[str, str], ...] = ()  # more variables, made of the usual ones
+    prepare: str = ""  # run once for the content of the inputs; what it leaves is kept
+    inputs: tuple[str, ...] = ()
 
 
 class SandboxSettings(Struct, frozen=True, kw_only=True):

@@ -46,7 +46,9 @@ KEYS: Mapping[str, Mark] = {
     **{f"gates.list.{it}": H for it in ("when", "paths", "dimensions", "advisory")},
     **{f"gates.list.{it}": H for it in ("reviewer", "prompt")},
     **{f"steps.{it}": H for it in ("name", "phase", "command", "expect", "after")},
-    **{f"services.{it}": H for it in ("name", "command", "ready")},
+    **{f"services.{it}": H for it in ("name", "service", "command", "ready", "port")},
+    **{f"services.{it}": H for it in ("prepare", "inputs")},
+    "services.env": A,
     **{f"retry.{it}": H for it in ("strategy", "fresh_after_failures", "max_iterations")},
     **{f"limits.{it}": H for it in ("step_failures", "call_attempts", "call_base_delay_ms")},
     **{f"limits.{it}": H for it in ("call_backoff", "crashes", "review_rounds")},
@@ -135,6 +137,10 @@ def _of_sandbox(settings: Settings, around: Surroundings) -> Iterator[Request]:
     for path in sandbox.read:
         real = around.read.get(path, path)
         yield Request(f"sandbox.read {real}", f"read {_path(real, around)}")
+    for service in settings.services:
+        for name, value in service.env:
+            says = f"set the variable {name} of its agents and gates to {_plain(value)}"
+            yield Request(f"services.env {name} {value}", says)
     for path in settings.env.copy:
         real = around.copy.get(path, path)
         leads = "" if real == path else f", which is {_path(real, around)}"

@@ -18,6 +18,7 @@ S = Status
 # Why a task is stuck: what to say of that, and the status that a human gives it.
 UNSTUCK: Mapping[Cause | None, tuple[str, str]] = {
     Cause.GATE_BROKEN: ("a gate could not run; once it can", "agent-review"),
+    Cause.SERVICE: ("a service was not ready; once it is, see [[services]]", "working"),
     Cause.BUDGET: ("its budget is used up; to give it another", "working"),
 }
 SENT_BACK = ("it is stuck; to send it back to an agent with a hint", "working --directive TEXT")

@@ -26,7 +26,7 @@ from lockgate.core.lifecycle.transition import (
     within_budget,
 )
 from lockgate.core.lifecycle.words import after_hearing, waiting_words
-from lockgate.core.model.agents import USED_UP, End, Ending, refused_login
+from lockgate.core.model.agents import USED_UP, End, Ending, Exit, refused_login
 from lockgate.core.model.events import (
     AgentAsked,
     AgentRespawned,
@@ -275,9 +275,8 @@ def _without_artifact(seen: Evidence, end: End, missing: str) -> Decision:
         return also(_again(seen, seen.task), SessionInterrupted(session))
     if end.exit.ending is Ending.ENDED:
         return stay(seen, replace(seen.task, dead=True))
-    if end.exit.ending in USED_UP:
-        why = f"its session was ended: {end.exit.why}"
-        return arrive(seen, seen.task, Arrival(S.STUCK, why, Cause.BUDGET))
+    if end.exit.ending in {*USED_UP, Ending.SERVICE}:
+        return arrive(seen, seen.task, _prevented(end.exit))
     until = end.report.limited_until
     if until is not None:
         until = until if until > seen.now else seen.now + LIMIT_WAIT
@@ -293,6 +292,13 @@ def _without_artifact(seen: Evidence, end: End, missing: str) -> Decision:
         asked = AgentAsked(session, end.report.said)
         return also(with_a_worker(spoken, spoken.task, asks=True), asked)
     return _crash(spoken, _stopped(seen.task, end, missing))
+
+
+def _prevented(exit: Exit) -> Arrival:
+    if exit.ending is Ending.SERVICE:
+        why = f"its agent was not started, for a service was not ready: {exit.why}"
+        return Arrival(S.STUCK, why, Cause.SERVICE)
+    return Arrival(S.STUCK, f"its session was ended: {exit.why}", Cause.BUDGET)
 
 
 def _is_polite(end: End) -> bool:

@@ -94,6 +94,7 @@ class Ending(StrEnum):
     SILENT = "silent"
     MEMORY = "memory"  # it used more than it may
     DISK = "disk"  # as above
+    SERVICE = "service"  # what it needs beside it was not ready, so it never began
     LOST = "lost"  # its runner is gone and left no word
     INTERRUPTED = "interrupted"  # the machine went down
 
@@ -104,7 +105,7 @@ class Exit(Struct, frozen=True, kw_only=True):
     ending: Ending
     code: int | None = None
     seconds: float = 0.0  # awake, not counting sleep
-    why: str = ""  # in words, where it used up more than it may
+    why: str = ""  # in words, where it used up more than it may, or a service was not ready
 
 
 USED_UP = frozenset({Ending.MEMORY, Ending.DISK})

@@ -81,6 +81,7 @@ class Cause(StrEnum):
     GATE_BROKEN = "gate-broken"
     BUDGET = "budget"
     LOGIN = "login"  # the agent's login was refused
+    SERVICE = "service"  # what the agent needs beside it was not ready
     ESCALATION_THRESHOLD = "escalation-threshold"
     DROPPED_FROM_TRAIN = "dropped-from-train"
     UNJUDGED = "unjudged"  # a human has a revert land at once, because the target is red

@@ -1,10 +1,11 @@
 """What each agent is told: one text a state, with its own role's instructions and no other's."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import cast
 
 from msgspec import Struct
 
+from lockgate.core.config.settings import Service, ServiceKind
 from lockgate.core.lifecycle.map import last_round, steps_left
 from lockgate.core.model.findings import GateFeedback
 from lockgate.core.model.limits import Limits
@@ -205,6 +206,29 @@ Instructions:
 3. Write ## Handoff with what you changed.
 4. Run: {_update(Status.AGENT_REVIEW)}
 """
+
+
+def running_beside(services: Sequence[Service]) -> str:
+    """For a worker: what runs for it alone; empty where nothing does."""
+    if not services:
+        return ""
+    told = "".join(f"- {it}\n" for service in services for it in _of_service(service))
+    return f"""
+These services run beside you, for you alone, and end with your session. The environment has their
+addresses; read them from there, for ports change. Gates have instances of their own, with the same
+variables.
+{told}"""
+
+
+def _of_service(it: Service) -> Iterator[str]:
+    usual = {ServiceKind.POSTGRES: "DATABASE_URL, PGHOST, PGPORT", ServiceKind.REDIS: "REDIS_URL"}
+    own = "".join(letter if letter.isalnum() else "_" for letter in it.name).upper()
+    names = usual[it.kind] if it.kind else f"{own}_HOST, {own}_PORT"
+    more = "".join(f", {name}" for name, _ in it.env)
+    yield f"{it.name}{f' ({it.kind})' if it.kind not in {None, it.name} else ''}: {names}{more}"
+    if it.prepare:
+        inputs = ", ".join(it.inputs) or "any file"
+        yield f"its data was made by `{it.prepare}`; run that again after you change {inputs}"
 
 
 def _news(task: Task, feedback: GateFeedback | None) -> str:

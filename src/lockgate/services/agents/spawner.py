@@ -10,14 +10,15 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lockgate.core.config.settings import SandboxLevel, Settings, programs_in
+from lockgate.core.config.settings import SandboxLevel, Service, Settings, programs_in
 from lockgate.core.lifecycle.decision import SpawnAgent
 from lockgate.core.lifecycle.transition import session_id
 from lockgate.core.model.agents import DOOR, End, Ending, Exit, Job, Report, Usage
 from lockgate.core.model.task import Role, Session, SessionId, Task
 from lockgate.core.prompts.reviewer import first_words, sees_no_story
+from lockgate.core.prompts.worker import running_beside
 from lockgate.core.text.task_file import Readable, frontmatter, only_sections, shown_to
-from lockgate.errors import LockgateError, Refused, TurnDeclined
+from lockgate.errors import LockgateError, NotPrepared, Refused, TurnDeclined
 from lockgate.ports import (
     Chance,
     Clock,
@@ -222,7 +223,8 @@ class Spawner(Struct, frozen=True, kw_only=True):
             return ""  # a human sits down, and says what is to be said
         limits = task.pinned.limits if task.pinned else settings.limits
         left = self.files.last_checkpoint(task.id) or {}
-        return first_words(task, spawn, limits, left, resumed=resumed)
+        told = first_words(task, spawn, limits, left, resumed=resumed)
+        return told + running_beside(_services(spawn, settings))
 
     def _home(self, task: Task, spawn: SpawnAgent) -> Path:
         """A reviewer's own: it must not find the author's story."""
@@ -252,7 +254,19 @@ class Spawner(Struct, frozen=True, kw_only=True):
             ),
             memory_mb=settings.sandbox.memory_mb,
             disk_mb=settings.sandbox.session_disk_mb,
+            services=_services(spawn, settings),
+            data=self._service_data(task, spawn, settings),
         )
+
+    def _service_data(self, task: Task, spawn: SpawnAgent, settings: Settings) -> Path | None:
+        """As its last candidate has it; base's where that one's own could not be prepared."""
+        if not _services(spawn, settings):
+            return None
+        it = candidate_of(self.store.project(task.project), task)
+        try:
+            return self.workspaces.service_data(it, settings, task.candidate)
+        except NotPrepared:
+            return self.workspaces.service_data(it, settings, "")
 
     def _seconds_left(self, task: Task) -> float:
         minutes = task.pinned.budget.minutes if task.pinned else 0
@@ -264,6 +278,11 @@ def _told(task: Task, spawn: SpawnAgent) -> int:
     """The number of the last word of a human that the prompt tells; 0 where it tells none."""
     silent = spawn.interactive or spawn.role is Role.REVIEWER or not task.words
     return 0 if silent else task.words[-1].number
+
+
+def _services(spawn: SpawnAgent, settings: Settings) -> tuple[Service, ...]:
+    """A reviewer reads; it has no set-up either, with which it could run tests."""
+    return settings.services if spawn.role is Role.WORKER else ()
 
 
 def _agent(task: Task, spawn: SpawnAgent) -> str:

@@ -168,7 +168,7 @@ class Bench(Struct, frozen=True, kw_only=True):
         planted = planted_in(which, self.plan, self.compared.known(files))
         try:
             self._lay(which, {it.path: it.text for it in planted}, place)
-            attempt = self.gates.attempt(self._command(), self._run(place), self.cancelled)
+            attempt = self.gates.attempt(self._command(), self._run(which, place), self.cancelled)
             read = self.gates.read(attempt, self.gate.report)
         finally:
             self.workspaces.discard(place)
@@ -201,8 +201,10 @@ class Bench(Struct, frozen=True, kw_only=True):
             report=self.gate.report,
         )
 
-    def _run(self, place: Path) -> GateRun:
+    def _run(self, which: Which, place: Path) -> GateRun:
         candidate = self.it.candidate
+        of_change = tree_of(which, self.plan).of_change
+        commit = candidate.commit if of_change else self.compared.base
         return GateRun(
             checkout=place,
             base=self.workspaces.base(self.it.project),
@@ -211,6 +213,7 @@ class Bench(Struct, frozen=True, kw_only=True):
             config_hash=candidate.config_hash,
             sandbox=self.it.settings.sandbox,
             services=self.it.settings.services,
+            data=self.workspaces.service_data(candidate, self.it.settings, commit),
         )
 
 

@@ -17,6 +17,7 @@ from lockgate.core.config.settings import Settings
 from lockgate.core.lifecycle import approvals, evaluation, moves
 from lockgate.core.lifecycle.decision import Decision, Declined, Evidence
 from lockgate.core.model.facts import redacted
+from lockgate.core.model.findings import Finding, Priority
 from lockgate.core.model.gates import (
     CommandGate,
     DifferentialGate,
@@ -31,12 +32,12 @@ from lockgate.core.model.gates import (
     waves,
     with_protected,
 )
-from lockgate.core.model.results import Broken, Passed, SingleGateResult, proof_of
+from lockgate.core.model.results import Broken, Failed, Passed, SingleGateResult, proof_of
 from lockgate.core.model.secrets import hiding
 from lockgate.core.model.task import REVIEWS, Task, TaskId
 from lockgate.core.text.steering import asked_of, touched
 from lockgate.core.wrappers.edits import Edit, asking, question
-from lockgate.errors import Unavailable
+from lockgate.errors import NotPrepared, Unavailable
 from lockgate.ports import (
     Candidate,
     Change,
@@ -275,6 +276,9 @@ class GateRunner(Struct, frozen=True, kw_only=True):
                 flaky = partial(self.flaky, clean.it, gate)
                 result = judge_command(self.gates, gate, run, limits, patience, flaky)
                 return _with_bases_wrapper(clean, gate, result, patience)
+            except NotPrepared as error:
+                said = f"{error}; {error.fix}"
+                return Failed(gate.name, (Finding(Priority.P1_MAJOR, said),))
             except Unavailable as error:
                 return Broken(gate.name, str(error))
 
@@ -340,6 +344,7 @@ def checked_out(
         config_hash=candidate.config_hash,
         sandbox=it.settings.sandbox,
         services=it.settings.services,
+        data=workspaces.service_data(candidate, it.settings, candidate.commit),
     )
 
 

@@ -128,4 +128,5 @@ class WrappedCommands(Struct, frozen=True, kw_only=True):
             config_hash=candidate.config_hash,
             sandbox=it.settings.sandbox,
             services=it.settings.services,
+            data=self.workspaces.service_data(candidate, it.settings, candidate.commit),
         )

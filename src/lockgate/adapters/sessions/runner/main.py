@@ -29,7 +29,8 @@ HELD, TAKEN = "held", "taken"
 AT_ONCE = 8
 PROCESSES, SCRATCH_MB = 4096, 1280  # what a session's box may have, beside its memory
 ANSWER_WITHIN = 60.0  # seconds, for what was asked before the program ended
-NOT_FOUND = 127
+NOT_FOUND, NOT_READY = 127, 125
+SAID = 4000  # bytes of what is told of a service
 
 Tell = Callable[[str], None]
 
@@ -130,10 +131,23 @@ def _run(directory: str, spec: Spec, signals: "Signals") -> dict[str, object]:
             child.sweep(spec["mark"], grace=1.0 if ending == "exited" else 0.0)
         if was_full():
             ending, why = "memory", limits.out_of_memory
+    ending, why = _service_failed(directory, child, ending) or (ending, why)
     _answer_the_rest(door, signals)
     child.close()
     _close(logs, why or child.unproved())
     return {"ending": ending, "code": child.code() if ending == "exited" else None, "why": why}
+
+
+def _service_failed(directory: str, child: Child, ending: str) -> tuple[str, str] | None:
+    """Its program never began, where a service beside it was not ready: in that service's words."""
+    if ending != "exited" or child.code() != NOT_READY:
+        return None
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    with contextlib.suppress(OSError):
+        descriptor = os.open(f"{directory}/told/failed", flags)
+        with open(descriptor, "rb") as file:  # noqa: PTH123 - a descriptor
+            return "service", file.read(SAID).decode("utf-8", errors="replace").strip()
+    return None
 
 
 def _close(logs: tuple[Log, Log], complaint: str) -> None:
