@@ -1,18 +1,14 @@
 """`lockgate shell` with everything real: the workspace, the sandbox, a terminal."""
 
-import os
-import pty
-import select
 import subprocess
-import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from lockgate.core.model.task import Status, TaskId
-from tests.e2e.orchestra import CONFIG, PATIENCE, Orchestra, worker
+from tests.e2e.orchestra import CONFIG, Orchestra, worker
+from tests.e2e.terminal import Terminal
 
 S = Status
 RULES = CONFIG.partition('[[gates.list]]\nname = "review"')[0]
@@ -40,46 +36,6 @@ def stuck(it: Orchestra) -> TaskId:
     it.wake()
     it.until_status(id, S.STUCK)
     return id
-
-
-class Terminal:
-    """A program that has a real terminal."""
-
-    def __init__(self, it: Orchestra, *argv: str) -> None:
-        ours, theirs = pty.openpty()
-        self.fd, self.said = ours, ""
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "lockgate", *argv],
-            env=it.environ | {"TERM": "xterm", "SHELL": "/bin/sh"},
-            cwd=it.root,
-            stdin=theirs,
-            stdout=theirs,
-            stderr=theirs,
-            start_new_session=True,
-        )
-        os.close(theirs)
-
-    def until(self, wanted: str) -> None:
-        last = time.monotonic() + PATIENCE
-        while wanted not in self.said:
-            if time.monotonic() > last:
-                raise AssertionError(self.said)
-            if select.select([self.fd], [], [], 0.1)[0]:
-                try:
-                    self.said += os.read(self.fd, 65536).decode()
-                except OSError:  # the other side has been closed
-                    raise AssertionError(self.said) from None
-
-    def type(self, line: str) -> None:
-        os.write(self.fd, f"{line}\n".encode())
-
-    def code(self) -> int:
-        return self.process.wait(PATIENCE)
-
-    def close(self) -> None:
-        self.process.kill()
-        self.process.wait(PATIENCE)
-        os.close(self.fd)
 
 
 def test_a_person_works_in_a_tasks_workspace_and_hands_it_back(it, enclosed, request) -> None:

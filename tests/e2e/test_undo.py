@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 from lockgate.core.model.task import Revert, Status, Task, TaskId
+from lockgate.ports import TaskFilter
 from tests.e2e.orchestra import COMPLETE, Orchestra, hands_off, worker, writes
+from tests.e2e.terminal import Terminal
 from tests.scenarios.world import git
 
 S = Status
@@ -196,3 +198,19 @@ def test_on_a_green_target_no_revert_lands_past_the_gates(it) -> None:
     assert it.task(new).status is S.REVIEWING
     assert "main is green, so that its gates can judge a revert" in refused.stderr
     assert (it.root / "answer.txt").read_text() == "good\n"
+
+
+@pytest.mark.parametrize(("answer", "code"), [("y", 0), ("n", 130)])
+def test_at_a_terminal_a_person_is_asked_before_an_agent_starts(it, request, answer, code) -> None:
+    id = lands(it, "fix")
+    commits(it, "go on", answer_txt="good, and better\n")
+
+    person = Terminal(it, "undo", id)
+    request.addfinalizer(person.close)
+    person.until("Let an agent make the revert? [y/N]: ")
+    person.type(answer)
+    found = person.code()
+
+    assert found == code
+    made = [it for it in it.app.store.page(TaskFilter(), None, 50).tasks if it.reverts]
+    assert len(made) == (answer == "y")
