@@ -11,17 +11,12 @@ from msgspec.structs import replace
 
 from lockgate.adapters.harnesses.harness import Found, Harness
 from lockgate.core.config.settings import HARNESSES, Settings
-from lockgate.core.model.agents import Exit, Job, Launch, Report, digest_in
+from lockgate.core.model.agents import NETWORK, Exit, Job, Launch, Report, digest_in
 from lockgate.errors import BadConfig, Unavailable
 
 # Name → module of this package, imported when it is asked for; each has a HARNESS. The names are
 # the configuration's, and a module is called as its agent is; where that is a program's, not so.
 MODULES = {name: name for name in HARNESSES} | {"claude-live": "claude_talk"}
-# How this machine reaches the world, which every agent needs to know.
-NETWORK = (
-    *("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy"),
-    *("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "NODE_EXTRA_CA_CERTS"),
-)
 THIRD_PARTIES = "lockgate.harnesses"  # the group of entry points that each name a Harness
 
 

@@ -24,7 +24,7 @@ from lockgate.adapters.workspaces.files import hand_over, locked, made_mark, rea
 from lockgate.adapters.workspaces.git import told
 from lockgate.adapters.workspaces.reading import files_in
 from lockgate.core.config.settings import EnvSettings
-from lockgate.core.model.agents import AGENT_HOME, WORKSPACE
+from lockgate.core.model.agents import AGENT_HOME, NETWORK, WORKSPACE
 from lockgate.errors import BadConfig, Unavailable
 
 # The set-up layer: what `[env] setup` leaves beside the tracked files, once for its inputs.
@@ -119,11 +119,15 @@ def _run(order: Order, new: Path, command: str) -> Finished:
             Mount(source=new / "home", target=AGENT_HOME, writable=True),
         ),
         directory=WORKSPACE,
-        env={"HOME": AGENT_HOME, "CI": "1"},
+        env={**_network(), "HOME": AGENT_HOME, "CI": "1"},
         network=True,
         hidden=(str(order.home),),
     )
     return run_boxed(boxed(box, ("sh", "-c", command)), deadline=SECONDS)
+
+
+def _network() -> dict[str, str]:
+    return {name: os.environ[name] for name in NETWORK if name in os.environ}
 
 
 def _strip(order: Order, new: Path) -> None:

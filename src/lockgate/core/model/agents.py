@@ -35,6 +35,11 @@ def digest_in(agent: str) -> str | None:
     return found[1] if found else None
 
 
+# How this machine reaches the world: every agent and every set-up needs to know these variables.
+NETWORK = (
+    *("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy"),
+    *("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "NODE_EXTRA_CA_CERTS"),
+)
 WORKSPACE = "/workspace"  # where every agent finds the checkout it works in or reviews
 AGENT_HOME = "/home/agent"
 DOOR = "/run/lockgate"  # the directory with the session's socket and its `lockgate` command
