@@ -17,7 +17,7 @@ READY = 'next: lockgate run "what to do"'
 
 
 def last(shell: Shell, *argv: str) -> str:
-    answer = shell.program("init", *argv)
+    answer = shell.run("init", *argv)
     assert answer.code == 0, answer
     return answer.out.splitlines()[-1]
 
@@ -29,14 +29,14 @@ def test_no_tests_at_all(tmp_path: Path) -> None:
         "not ready: no command was found that tests this repository."
         ' Name it: lockgate init --force --test-command "…"'
     )
-    assert shell.program("gate", "check").code == 1
+    assert shell.run("gate", "check").code == 1
 
 
 def test_tests_that_need_the_network(tmp_path: Path) -> None:
     ask = 'getent hosts example.com || { echo "Could not resolve host: example.com"; exit 1; }\n'
     shell = project(tmp_path, {**TESTED, "check.sh": ask})
 
-    answer = shell.program("init")
+    answer = shell.run("init")
 
     assert "it seems to need the network, which gates do not have" in answer.out
     assert answer.out.splitlines()[-1].startswith("not ready: `make test` fails on main.")
@@ -48,7 +48,7 @@ def test_tests_that_write_into_the_source_tree(tmp_path: Path) -> None:
 
     assert last(shell) == READY
     assert shell.git("status", "--short") == ""
-    assert shell.program("gate", "run", "--base", "main").code == 0
+    assert shell.run("gate", "run", "--base", "main").code == 0
 
 
 def test_tests_that_take_too_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -84,7 +84,7 @@ def test_tests_that_never_end_once_the_source_is_broken(
 def test_a_set_up_that_asks_a_question(tmp_path: Path) -> None:
     shell = project(tmp_path, TESTED)
 
-    answer = shell.program("init", "--setup", "read -r answer && test -n $answer")
+    answer = shell.run("init", "--setup", "read -r answer && test -n $answer")
 
     assert "the set-up did not finish" in answer.out
     assert answer.out.splitlines()[-1].startswith("not ready: gate tests could not be run.")
@@ -93,7 +93,7 @@ def test_a_set_up_that_asks_a_question(tmp_path: Path) -> None:
 def test_a_set_up_that_asks_at_a_terminal(tmp_path: Path) -> None:
     shell = project(tmp_path, TESTED)
 
-    answer = shell.program("init", "--setup", "read -r answer </dev/tty")
+    answer = shell.run("init", "--setup", "read -r answer </dev/tty")
 
     assert "the set-up did not finish" in answer.out
     assert answer.out.splitlines()[-1].startswith("not ready: gate tests could not be run.")
@@ -147,7 +147,7 @@ def with_many_files(place: Path) -> Shell:
 def test_what_is_proposed_for_a_hundred_thousand_files(tmp_path: Path) -> None:
     shell = with_many_files(tmp_path)
 
-    answer = shell.program("init", "--dry-run", seconds=30)
+    answer = shell.run("init", "--dry-run")
 
     assert "found  test: make test (seen by Makefile)" in answer.out
 
@@ -167,7 +167,7 @@ def test_files_of_git_lfs_are_remarked_upon(tmp_path: Path) -> None:
     files = {".gitattributes": "*.bin filter=lfs -text\n", "big.bin": pointer}
     shell = project(tmp_path, {**TESTED, **files})
 
-    answer = shell.program("init")
+    answer = shell.run("init")
 
     assert "note: files of git-lfs are pointers where gates run" in answer.out
     assert answer.out.splitlines()[-1] == READY
@@ -195,7 +195,7 @@ def test_a_clone_that_is_not_whole(tmp_path: Path, how: str) -> None:
         shell.git("config", key, value)
 
     assert last(shell) == READY
-    assert shell.program("gate", "run", "--base", "main").code == 0
+    assert shell.run("gate", "run", "--base", "main").code == 0
 
 
 def test_windows_line_ends(tmp_path: Path) -> None:
@@ -214,7 +214,7 @@ def test_a_submodule_is_remarked_upon(tmp_path: Path) -> None:
     shell.git("update-index", "--add", "--cacheinfo", f"160000,{commit},vendor/x")
     shell.git("commit", "--quiet", "--message", "Submodule")
 
-    answer = shell.program("init")
+    answer = shell.run("init")
 
     assert "note: submodules are not checked out where gates run: vendor/x" in answer.out
 

@@ -38,9 +38,9 @@ def test_a_proposal_that_is_green_three_times_and_red_on_faults_is_committed(
     assert "on main, tests: green, 3 of 3 runs passed" in said.out
     config = shell.git("show", "main:.lockgate/config.toml")
     assert 'setup = "touch ready"' in config
-    assert shell.program("gate", "run").code == 0
+    assert shell.run("gate", "run").code == 0
     broken(shell, "greet.sh", "hello", "hey")
-    assert shell.program("gate", "run").code == 1
+    assert shell.run("gate", "run").code == 1
     assert not list((shell.home / "trials").iterdir())
 
 
@@ -86,6 +86,6 @@ def test_an_agent_that_hands_in_nothing_is_told_with_its_last_words(tmp_path: Pa
 def test_an_agent_that_is_not_there_is_told_before_anything_is_run(tmp_path: Path) -> None:
     shell = project(tmp_path, UNKNOWN)
 
-    answer = shell.program("init", "--with", "nosuch")
+    answer = shell.run("init", "--with", "nosuch")
 
     assert "agent 'nosuch' was not found" in answer.why
