@@ -186,7 +186,7 @@ def test_a_change_that_touches_what_the_config_protects_gets_a_humans_gate(unask
     it.until_status(plain, S.REVIEWING)
 
     shown = did(it, "task", "show", workflow)
-    assert f"gate {PROTECTED} waits for a human" in shown
+    assert f"gate {PROTECTED} waits for you" in shown
     assert "tests: passed" in shown
     answered = did(it, "approve", workflow).splitlines()
     it.until(lambda: it.settled(workflow))

@@ -33,19 +33,18 @@ TOOLS = (
     "true",
 )  # what every machine has, and git
 TOLD = (
-    "fix-login   gate tests failed",
+    "fix-login   gate tests failed: ",
     "test_nobody_is_sent_to_another_site: AssertionError: 'https://evil.example' != '/home'",
     "add-export  the agent stopped without handing in",
-    "tidy-names  gate differential waits for a human: 1 tests that pass on base are not kept",
+    "tidy-names  gate differential waits for you: 1 tests that pass on base are not kept",
     "deleted: test_names.Slug::test_capitals_become_small",
     "tidy-names  a human said no: keep the test: a capital must become small",
-    "add-export  gate code_review failed",
-    "which is told: security: a cell that begins with = is run as a formula",
-    "fix-login   gate sign_off waits for a human",
+    "add-export  gate code_review failed: security: a cell that begins with = is run as a formula",
+    "fix-login   gate sign_off waits for you",
     "fix-login   a human said yes",
-    "fix-login   is done: its change is in the target branch",
-    "add-export  goes on: it passed alone and fails on the target as it is now",
-    "add-export  is done: its change is in the target branch",
+    "fix-login   has landed as ",
+    "add-export  continues: it passed alone and fails on the target as it is now",
+    "add-export  has landed as ",
     "change:      add-export",
     "Ran 9 tests",
     "✓  fix-login",
@@ -108,7 +107,9 @@ def test_without_bubblewrap_it_says_so_and_tells_the_same_story_which_may_be_kep
     assert f"kept: {place}\n" in answer.out
     seen = Shell(place)
     seen.repo = place / "repository"
-    assert seen.did("task", "list") in answer.out
+    board = [it.split()[:3] for it in seen.did("task", "list", "--ended").splitlines()]
+    told = [it.split()[:3] for it in answer.out.splitlines()]
+    assert [it for it in board if it[0] == "✓"] == [it for it in told if it[:1] == ["✓"]]
     landed = seen.git("log", "--first-parent", "--format=%H", "main").split()
     assert len(landed) == 1 + len(demo_story.TASKS)
     for commit in landed[:-1]:
@@ -246,28 +247,33 @@ def test_every_event_is_told_in_one_line_or_not_at_all(type):
 @pytest.mark.parametrize(
     ("type", "data", "story"),
     [
-        ("status.changed", {}, "is stuck and waits for a human: a reason of two lines"),
-        ("status.changed", {"to": "DONE", "reason": ""}, "is done: its change is in the target"),
+        ("status.changed", {}, "is stuck and needs you: a reason of two lines"),
+        ("status.changed", {"to": "DONE", "reason": ""}, "has landed"),
+        ("status.changed", {"to": "DONE", "reason": "landed as c1"}, "has landed as c1"),
         ("status.changed", {"to": "AGENT_REVIEW"}, None),
         ("status.changed", {"from": "PENDING", "to": "WORKING"}, "started, in a clone of its own"),
-        ("status.changed", {"from": "STUCK", "to": "WORKING", "reason": ""}, "goes on"),
+        ("status.changed", {"from": "STUCK", "to": "WORKING", "reason": ""}, "continues"),
         ("status.changed", {"from": "AGENT_REVIEW", "to": "WORKING"}, None),
         ("GateCompleted", {}, "gate tests could not judge: no bwrap"),
-        ("GateCompleted", {"result": "failed", "why": "1 findings"}, "gate tests failed"),
-        ("GateFailedRetrying", {}, "back to its agent, which is told: file.py:1: error: no"),
-        ("GateFailedRetrying", {"feedback": {"findings": []}}, "is told: it failed"),
+        ("GateCompleted", {"result": "failed"}, "gate tests failed: no bwrap"),
+        ("GateCompleted", {"result": "passed"}, "gate tests passed"),
+        ("GateFailedRetrying", {}, "back to its agent with what gate tests found"),
         ("attempt.failed", {}, None),
-        ("landing.approved", {}, "a human lets it land"),
-        ("landing.held", {}, "is kept from landing: no bwrap"),
+        ("landing.approved", {}, "a human approved it for landing"),
+        ("landing.held", {}, "held back from landing: no bwrap"),
         ("landing.unjudged", {}, "landed as cccccccccccc unjudged: no bwrap"),
         ("revert.made", {}, "reverts task t0, which landed as eeeeeeeeeeee"),
-        ("change.landed", {}, "the target is at cccccccccccc now: exactly what was tested"),
+        (
+            "change.landed",
+            {},
+            "the target branch is now at cccccccccccc, the commit that was tested",
+        ),
         ("step.passed", {}, "step red passed"),
         ("GATE_FAILED", {"reason": "exit 1"}, "step red failed (exit 1), 2 in a row"),
-        ("USER_ESCALATION", {}, "the steps escalated: this needs a human; a fresh worker goes on"),
-        ("publish.skipped", {}, "branch fix-login in your repository was left as it is: no bwrap"),
-        ("task.troubled", {}, "cannot go on, and needs a human: no bwrap"),
-        ("task.recovered", {}, "goes on: what had failed is done"),
+        ("USER_ESCALATION", {}, "the steps escalated: this needs you; a fresh agent continues"),
+        ("publish.skipped", {}, "branch fix-login in your repository was not updated: no bwrap"),
+        ("task.troubled", {}, "Lockgate cannot continue it and needs you: no bwrap"),
+        ("task.recovered", {}, "continues: what failed before works now"),
     ],
 )
 def test_what_an_event_says(type, data, story):

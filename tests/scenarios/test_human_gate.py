@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from lockgate.core.lifecycle.advice import needs_human
 from lockgate.core.model.findings import Finding, Location, Priority
 from lockgate.core.model.gates import PROTECTED
 from lockgate.core.model.task import Cause, NeedsFixes, Role, Status, TaskId
 from lockgate.errors import Refused, TransitionRefused
 from lockgate.services.task.callers import HUMAN, Caller, identify
-from lockgate.services.task.views import needs_human
 from tests.given import HANDOFF, PASS
 from tests.scenarios.stage import Stage
 
@@ -95,7 +95,7 @@ def test_what_waits_is_among_the_things_that_need_a_human_and_says_how_to_answer
 
     assert task.id == id
     assert why == needs_human(task)
-    for command in (f"lockgate approve {id}", f"lockgate reject {id} -m", f"task show {id}"):
+    for command in (f"lockgate approve {id}", f"lockgate reject {id} -m", f"lockgate diff {id}"):
         assert command in why
 
 
@@ -300,7 +300,7 @@ def test_where_a_human_lands_changes_what_steers_is_shown_and_asked_of_once(unas
     assert needs_human(task) == (
         "all gates passed; it changes what steers agents, editors, hooks or CI: AGENTS.md,"
         " web/.claude/settings.json, .github/workflows/ci.yml;"
-        f" lockgate queue approve {id}"
+        f" read it: lockgate diff {id}; land it: lockgate approve {id}"
     )
 
 

@@ -5,7 +5,7 @@ from datetime import datetime
 
 import pytest
 
-from lockgate.core.lifecycle.advice import Trouble
+from lockgate.core.lifecycle.advice import Trouble, needs_human
 from lockgate.core.lifecycle.moves import Move
 from lockgate.core.model.agents import Ending, Report, Usage
 from lockgate.core.model.events import type_of
@@ -13,12 +13,12 @@ from lockgate.core.model.findings import Finding, Location, Priority
 from lockgate.core.model.limits import ESCALATION_THRESHOLD
 from lockgate.core.model.task import Actor, Cause, Role, Status, TaskId
 from lockgate.errors import TransitionRefused
-from lockgate.faces.words import task as words
+from lockgate.faces.words import board
 from lockgate.ports import Unfit
 from lockgate.services.orchestrator.loop import HEALTH_CHECK
 from lockgate.services.task.callers import Caller
 from lockgate.services.task.sessions import Said
-from lockgate.services.task.views import at_rest, needs_human
+from lockgate.services.task.views import at_rest
 from tests.given import HANDOFF
 from tests.scenarios.stage import Stage
 from tests.scenarios.world import REVIEW_ONLY, git
@@ -510,8 +510,8 @@ def test_a_lane_that_has_no_task_is_listed_by_its_own_name(stage) -> None:
     seen = stage.app.views.overview(troubles=lane)
 
     assert seen.lanes == (("train of repo", "the remote is gone"),)
-    told = words.status_text(None, seen, lane)
-    assert "needs a human: 1\n  ! train of repo: the remote is gone" in told
+    told = board.status_text(None, seen, lane, 0.0, 0)
+    assert "needs you: 1\n  ! train of repo: the remote is gone" in told
 
 
 UNFIT = Unfit((Finding(Priority.P0_CRITICAL, "git refuses .gitmodules", Location(".gitmodules")),))
@@ -592,7 +592,7 @@ def test_the_first_task_that_hits_a_usage_limit_parks_all_tasks_of_its_agent(sta
     seen = stage.app.views.overview()
     assert seen.limited == (("scripted", until, 3),)
     clock = datetime.fromtimestamp(until).astimezone().strftime("%H:%M")
-    told = words.status_text(None, seen, {})
+    told = board.status_text(None, seen, {}, 0.0, 0)
     assert f"scripted: limited until {clock}, 3 tasks wait" in told
 
     stage.turn(101)

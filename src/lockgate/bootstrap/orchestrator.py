@@ -104,6 +104,7 @@ def _call(asked: Request, line: Line) -> Call:
         path=asked.path,
         lively=asked.lively,
         line=line,
+        columns=asked.columns,
     )
 
 

@@ -100,8 +100,17 @@ def _packed(argv: list[str], text: bytes) -> bytes:
     except OSError:
         where = ""
     said = (os.environ.get("LOCKGATE_TOKEN", ""), where, os.environ.get("PATH", ""))
-    fields = [b"2", *map(os.fsencode, said), b"1" if os.isatty(2) else b"", text]
+    seen = f"{'1' if os.isatty(2) else ''} {columns_of(1) or ''}".rstrip()
+    fields = [b"2", *map(os.fsencode, (*said, seen)), text]
     return b"\0".join(it.replace(b"\0", b"") for it in (*fields, *map(os.fsencode, argv)))
+
+
+def columns_of(descriptor: int) -> int:
+    """How wide a terminal is; 0 where the descriptor is none."""
+    try:
+        return os.get_terminal_size(descriptor).columns
+    except OSError:
+        return 0
 
 
 def _exchange(path: str, request: bytes) -> tuple[int | None, bool]:

@@ -101,8 +101,8 @@ class Store(Protocol):
         """The ids that begin so, at most three; an exact match alone."""
         ...
 
-    def counts(self) -> Mapping[Status, int]:
-        """How many tasks are in each status."""
+    def counts(self, project: ProjectId | None = None) -> Mapping[Status, int]:
+        """How many tasks are in each status: of that project, or of all."""
         ...
 
     def page(self, which: TaskFilter, after: TaskId | None, limit: int) -> Page: ...

@@ -331,6 +331,7 @@ class Call(Struct, frozen=True, kw_only=True):
     path: str  # where they look for programs
     lively: bool  # a person sees what goes to stderr
     line: Line
+    columns: int = 0  # of the terminal that stdout goes to; 0 where that is none
 
 
 class Harnesses(Protocol):

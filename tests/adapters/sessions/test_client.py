@@ -24,6 +24,7 @@ from lockgate.adapters.sessions.runner.command_socket import (
     ask,
     packed_request,
     parsed_answer,
+    parsed_request,
 )
 from lockgate.faces import client as hot
 
@@ -584,3 +585,27 @@ def test_a_door_does_not_wait_for_silent_clients_when_it_closes(tmp_path, opened
     assert time.monotonic() - begin < 2
     assert not silent_at.busy
     assert turned_away(silent) == 3
+
+
+@pytest.mark.parametrize(
+    ("field", "lively", "columns"),
+    [("", False, 0), ("1", True, 0), ("1 120", True, 120), (" 80", False, 80)],
+)
+def test_a_request_says_who_sees_the_answer_and_how_wide_the_terminal_is(
+    field, lively, columns
+) -> None:
+    raw = b"\0".join((b"2", b"", b"/", b"/bin", field.encode(), b"", b"status"))
+
+    request = parsed_request(raw)
+
+    assert request is not None
+    assert (request.lively, request.columns, request.argv) == (lively, columns, ("status",))
+    assert packed_request(request) == raw
+
+
+@pytest.mark.parametrize("field", ["1 x", "1 -3", "1 99999999", "1 8 8", "1 ²"])
+def test_a_width_that_is_none_counts_as_no_terminal(field) -> None:
+    request = parsed_request(b"\0".join((b"2", b"", b"/", b"", field.encode(), b"", b"x")))
+
+    assert request is not None
+    assert request.columns == 0

@@ -3,8 +3,29 @@
 import pytest
 from msgspec.structs import replace
 
-from lockgate.core.lifecycle.advice import BY_STATUS, RUN, Surroundings, advice
-from lockgate.core.model.task import Cause, Status, TaskId
+from lockgate.core.lifecycle.advice import (
+    BY_STATUS,
+    CAUSES,
+    RUN,
+    NeedKind,
+    Surroundings,
+    advice,
+    asks,
+    goes_on,
+    last_failure,
+    need_of,
+    needs_human,
+)
+from lockgate.core.model.findings import Finding, GateFeedback, Priority
+from lockgate.core.model.task import (
+    Cause,
+    IterationOutcome,
+    IterationRecord,
+    Size,
+    Status,
+    Stuck,
+    TaskId,
+)
 from tests.given import ID, NOW, RULES, a_task, evidence
 
 S = Status
@@ -92,3 +113,131 @@ def test_a_change_that_is_not_in_the_target_is_never_led_around_the_queue(held) 
 
     assert "merge" not in f"{found.why} {found.command}"
     assert "--status done" not in found.command
+
+
+# --- what needs a human -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("task", "kind", "commands"),
+    [
+        (a_task(S.AGENT_REVIEW, waiting="g"), "approve", ("diff", "approve", "reject")),
+        (a_task(S.REVIEWING), "land", ("diff", "approve")),
+        (a_task(S.REVIEWING, held="no"), "held", ("approve",)),
+        (a_task(S.CLARIFICATION), "answer", ("answer",)),
+        (a_task(S.STUCK, cause=Cause.BUDGET), "stuck", ("task", "task")),
+        (a_task(S.PAUSED_FOR_INTERVENTION), "paused", ("resume",)),
+        (a_task(S.WORKING, dead=True), "dead", ("task",)),
+        (a_task(S.WORKING, escalated="two steps failed"), "escalation", ("task", "takeover")),
+        (a_task(S.WORKING, taken_over=True), "yours", ("handback",)),
+        (a_task(S.PENDING, troubled="no bwrap"), "trouble", ("task",)),
+    ],
+)
+def test_a_need_names_the_commands_that_answer_it(task, kind, commands) -> None:
+    need = need_of(task)
+
+    assert need is not None
+    assert need.kind is NeedKind(kind)
+    assert tuple(it.command.split()[1] for it in need.actions) == commands
+    assert all(task.id in it.command for it in need.actions)
+    assert bool(needs_human(task)) is (kind != "yours")
+
+
+@pytest.mark.parametrize(
+    "task",
+    [
+        a_task(S.PENDING),
+        a_task(S.WORKING),
+        a_task(S.AGENT_REVIEW),
+        a_task(S.REVIEWING, to_land=True),
+        a_task(S.DONE),
+        a_task(S.CANCELLED),
+    ],
+)
+def test_what_goes_on_by_itself_needs_nobody(task) -> None:
+    assert need_of(task) is None
+    assert needs_human(task) == ""
+
+
+FEEDBACK = GateFeedback(
+    gate_name="tests",
+    findings=(Finding(Priority.P1_MAJOR, "test_a: 1 != 2"),),
+    summary="tests failed with 1 P1",
+    suggested_action="Fix it.",
+)
+
+
+@pytest.mark.parametrize(
+    ("cause", "feedback", "told"),
+    [
+        (Cause.MAX_ITERATIONS, FEEDBACK, "its gates failed too often: tests failed with 1 P1"),
+        (Cause.CRASH_THRESHOLD, FEEDBACK, "tests failed with 1 P1"),
+        (Cause.CRASH_THRESHOLD, None, "its agents stopped without handing in"),
+        (None, None, "stuck"),
+    ],
+)
+def test_a_stuck_task_says_why_in_words(cause, feedback, told) -> None:
+    phase = Stuck(agent_id="a", iterations=1, last_feedback=feedback) if feedback else None
+
+    need = need_of(a_task(S.STUCK, cause=cause, phase=phase))
+
+    assert need is not None
+    assert need.ask == told
+
+
+@pytest.mark.parametrize("cause", Cause)
+def test_every_cause_has_words(cause) -> None:
+    assert CAUSES[cause]
+
+
+def test_a_question_is_asked_in_one_line_and_only_while_it_waits() -> None:
+    task = a_task(S.CLARIFICATION, question="Which\npage? " + "x" * 400)
+
+    need = need_of(task)
+
+    assert need is not None
+    assert need.ask.startswith("asks: Which page? xxx")
+    assert need.ask.endswith("…")
+    assert asks(task) == task.question
+    assert asks(replace(task, status=S.WORKING)) == ""
+
+
+def test_a_large_change_is_named_before_it_is_approved() -> None:
+    large = a_task(S.REVIEWING, size=Size(300, 9))
+
+    assert needs_human(large).startswith("large change: 300 files, 0.0 MB added; all gates passed")
+
+
+def test_a_change_that_steers_agents_says_so_before_it_is_approved() -> None:
+    need = need_of(a_task(S.REVIEWING, protected=("AGENTS.md",)))
+
+    assert need is not None
+    assert need.ask.endswith("it changes what steers agents, editors, hooks or CI: AGENTS.md")
+
+
+@pytest.mark.parametrize(
+    ("task", "lands", "told"),
+    [
+        (a_task(S.REVIEWING), True, True),
+        (a_task(S.REVIEWING), False, False),
+        (a_task(S.REVIEWING, held="no"), True, False),
+        (a_task(S.WORKING), True, False),
+    ],
+)
+def test_only_a_change_that_nobody_holds_lands_by_itself(task, lands, told) -> None:
+    assert goes_on(task, lambda _: lands) is told
+
+
+def test_the_last_failure_is_that_of_the_newest_try() -> None:
+    records = [
+        IterationRecord(
+            iteration=n,
+            agent_id="a",
+            outcome=IterationOutcome.FAILED_WITH_RETRY,
+            feedback=replace(FEEDBACK, gate_name=name) if name else None,
+        )
+        for n, name in enumerate(("lint", "tests", ""), 1)
+    ]
+
+    assert last_failure(a_task(S.WORKING, history=tuple(records))) == "tests: test_a: 1 != 2"
+    assert last_failure(a_task(S.WORKING)) == ""

@@ -398,7 +398,7 @@ def test_a_gate_that_fails_sends_the_work_back_and_is_one_failed_attempt() -> No
     ]
     assert decision.events[:2] == (
         GateCompleted(ID, "tests", "passed"),
-        GateCompleted(ID, "lint", "failed", "1 findings"),
+        GateCompleted(ID, "lint", "failed", FINDING.issue),
     )
     assert decision.events[3] == GateFailedRetrying(
         task_id=ID, gate_name="lint", feedback=phase.feedback, iteration=1

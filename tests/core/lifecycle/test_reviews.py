@@ -264,7 +264,9 @@ def test_a_single_reviewer_needs_no_synthesis() -> None:
 
     assert decision.task.status is S.WORKING
     assert [type(it) for it in decision.results] == [Failed]
-    assert GateCompleted(decision.task.id, "review", "failed", "1 findings") in decision.events
+    assert (
+        GateCompleted(decision.task.id, "review", "failed", "security: a hole") in decision.events
+    )
 
 
 def test_a_pass_with_a_blocking_finding_is_a_fail() -> None:

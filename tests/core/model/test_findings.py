@@ -2,6 +2,7 @@
 
 from collections import Counter
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -12,6 +13,7 @@ from lockgate.core.model.findings import (
     Location,
     Priority,
     compared,
+    headline,
     identity,
 )
 
@@ -68,3 +70,26 @@ def test_of_three_equal_findings_that_are_two_now_one_is_fixed() -> None:
     result = compared(feedback(one, one, one), feedback(one, one))
 
     assert (result.new, result.still_there, result.fixed) == ((), (one, one), (one,))
+
+
+@pytest.mark.parametrize(
+    ("issues", "told"),
+    [
+        ((), "it said nothing"),
+        ((" \n",), "it failed"),
+        (("test_a: AssertionError: 1 != 2",), "test_a: AssertionError: 1 != 2"),
+        (("one\nValueError: two\nthree",), "ValueError: two"),
+        (("one\ntwo",), "two"),
+        (("one", "two", "three"), "one (and 2 more)"),
+        (("x" * 400,), "x" * 299 + "…"),
+    ],
+)
+def test_a_headline_is_the_line_of_the_worst_finding_that_says_most(issues, told) -> None:
+    assert headline(Finding(Priority.P1_MAJOR, it) for it in issues) == told
+
+
+def test_a_headline_is_of_the_worst_finding_wherever_it_stands() -> None:
+    minor = Finding(Priority.P2_MINOR, "long line")
+    major = Finding(Priority.P1_MAJOR, "test_a fails")
+
+    assert headline((minor, major)) == "test_a fails (and 1 more)"

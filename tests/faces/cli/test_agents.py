@@ -332,9 +332,12 @@ def test_a_human_takes_over_leaves_comes_back_and_hands_back(seated):
     assert "this is no terminal" in again.why
     assert "this is no terminal" in piped.why
     assert "is interactive" in peeked.out
-    assert "[yours since 20" in board.out
+    assert [it in board.out for it in (f"▸  {id}  yours  ", f": lockgate handback {id}\n")] == [
+        1,
+        1,
+    ]
     assert back.code == 0, back
-    assert "judged like the work of an agent" in back.out
+    assert "its gates check what is in the workspace, like an agent's work" in back.out
     assert f"lockgate task show {id}" in back.out
     assert f"lockgate handback {id} -m".encode() in seat.seen
     until(seated, id, Status.REVIEWING)

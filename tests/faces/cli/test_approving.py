@@ -71,11 +71,13 @@ def test_a_gate_that_waits_is_shown_wherever_people_look(asked):
     status, board = shell.did("status"), shell.did()
     shown, why = shell.did("task", "show", id), shell.did("task", "why", id)
 
-    assert "needs a human: 1" in status
-    for text in (status, why):
-        assert f"lockgate approve {id} or lockgate reject {id} -m TEXT" in text
-    assert "[gate approval waits for a human]" in board
-    assert "agent-review, gate approval waits for a human" in shown
+    assert "needs you: 1" in status
+    for text in (status, board, why):
+        assert f"lockgate approve {id}" in text
+        assert f"lockgate reject {id} -m TEXT" in text
+    for text in (status, board):
+        assert "gate approval waits for you: Review and approve this change" in text
+    assert "needs you, gate approval waits for you" in shown
     assert "approval: waiting (Review and approve this change)" in shown
     assert "steering:    .github/ci.yml" in shown
     assert shell.facts(id)["patch"][:12] in shown
@@ -117,7 +119,7 @@ def test_an_answer_shows_what_it_is_for_and_what_was_wrong_before(asked):
         "  a.py",
         "  z.py",
         "earlier: iteration 1, gate approval: a human rejected it: Not like this.",
-        f"{id} is agent-review, gate approval waits for a human",
+        f"{id} needs you, gate approval waits for you",
     ]
 
 
@@ -223,7 +225,7 @@ def test_a_change_that_waits_to_land_is_rejected_too(asked):
 
     answer = shell.run("reject", id, "-m", "Not today.")
 
-    assert f"{id} is working (dropped-from-train)" in answer.out
+    assert f"{id} is working (its change was taken out of the merge queue)" in answer.out
 
 
 def test_a_comment_leaves_it_waiting(asked):

@@ -3,11 +3,12 @@
 import pytest
 from msgspec.structs import replace
 
+from lockgate.core.lifecycle.advice import large_change, needs_human
 from lockgate.core.model.task import Size, Status, Task
 from lockgate.faces.cli.operate.run import ending_text
-from lockgate.faces.words import queue
+from lockgate.faces.words import board, queue
 from lockgate.faces.words import task as words
-from lockgate.services.task.views import Board, BoardRow, TaskView, large_change, needs_human
+from lockgate.services.task.views import BoardRow, Glance, TaskView
 from tests.given import a_task
 
 SAID = "large change: 1,802 files, 0.0 MB added"
@@ -37,7 +38,7 @@ def _view(task: Task) -> TaskView:
         needs_human(LARGE),
         needs_human(WAITING),
         needs_human(replace(LARGE, held="no")),
-        words.board_text(Board((BoardRow(LARGE, None),), None)),
+        board.glance_text(Glance(needs=(BoardRow(LARGE, None),), rows=()), 0.0, 0),
         words.task_text(_view(LARGE), "TASK.md"),
         words.change_text(WAITING, ("a.py",)),
         queue.steered_text(replace(LARGE, to_land=True)),
@@ -54,4 +55,4 @@ def test_nothing_is_said_of_a_change_of_usual_size() -> None:
 
     assert "large" not in needs_human(usual)
     assert "large" not in words.task_text(_view(usual), "TASK.md")
-    assert "large" not in words.board_text(Board((BoardRow(usual, None),), None))
+    assert "large" not in board.glance_text(Glance(needs=(BoardRow(usual, None),), rows=()), 0.0, 0)

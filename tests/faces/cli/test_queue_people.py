@@ -79,8 +79,8 @@ def test_people_see_the_queue_and_let_changes_land(orchestrated):
 
     held = ("queue", "hold", three, "-m", "after the release")
     assert orchestrated.program(*held).out == f"{three} is held: after the release\n"
-    assert "[held]" in orchestrated.did("task", "list")
-    assert f"held: after the release; lockgate queue approve {three}" in orchestrated.did("status")
+    told = f"    held: after the release\n    land it: lockgate approve {three}\n"
+    assert [told in orchestrated.did(*it) for it in (("task", "list"), ("status",))] == [True, True]
     approved = orchestrated.program("queue", "approve", one)
     assert approved.out.startswith(f"{one} is in the queue, change ")
     until(orchestrated, one, Status.DONE)

@@ -80,7 +80,8 @@ def test_a_run_follows_its_task_until_the_merge_is_the_users(orchestrated):
     assert answer.code == 0, answer
     assert "a worker starts" in answer.out
     assert "gate tests passed" in answer.out
-    assert f"land it:   lockgate queue approve {id}" in answer.out
+    assert f"land it:   lockgate approve {id}" in answer.out
+    assert "\n  hello.txt  +1  -0\n  1 file, +1 -0\n" in answer.out
     assert "\x1b" not in answer.out
     orchestrated.git("merge", "--quiet", BRANCH)
     assert orchestrated.did("task", "update", id, "--status", "done") == f"{id} is done\n"
@@ -93,8 +94,8 @@ def test_where_landing_is_automatic_a_run_follows_its_change_into_the_target(orc
 
     landed = orchestrated.git("rev-parse", "main").strip()
     assert answer.code == 0, answer
-    assert f"the target is at {landed[:12]} now: exactly what was tested" in answer.out
-    assert answer.out.endswith(f"is done: its change has landed as {landed[:12]}\n")
+    assert f"the target branch is now at {landed[:12]}, the commit that was tested" in answer.out
+    assert answer.out.endswith(f"has landed as {landed[:12]}\n")
     assert (orchestrated.repo / "hello.txt").exists(), "the checkout has followed"
     verified = orchestrated.run("verify", "HEAD", "--json").facts
     assert [it["gate"] for it in verified["evidence"]["train"]] == ["tests"]
@@ -129,7 +130,7 @@ def test_where_a_human_lands_changes_what_steers_is_listed_first_and_one_yes_is_
     id = orchestrated.app().tasks.find(f"{BRANCH}-")
     assert answer.code == 0, answer
     lines = answer.out.splitlines()
-    [first] = [n for n, line in enumerate(lines) if "the rest is yours" in line]
+    [first] = [n for n, line in enumerate(lines) if "is ready to land: all gates passed" in line]
     assert lines[first + 1] == f"  look first: {TOLD}"
     for asked in (("status",), ("task", "why", id), ("queue", "list")):
         assert TOLD in orchestrated.program(*asked).out
@@ -170,7 +171,7 @@ def test_a_run_that_ends_stuck_exits_1_and_says_why(orchestrated):
     answer = orchestrated.program("run", "Say hello")
 
     assert answer.code == 1
-    assert "(time 2 in this status)" in answer.out
+    assert "(time 2 in this state)" in answer.out
     assert "is stuck (its agents stopped without handing in)" in answer.out
     assert "lockgate task why" in answer.out
 

@@ -84,7 +84,7 @@ def test_an_escalation_of_the_steps_is_shown_to_people_until_a_step_passes(stepp
     shell.did("step", "run", id)
 
     assert ["step green failed 3 times in a row" in it for it in shown] == [True] * 4
-    assert "needs a human: 1" in shown[0]
+    assert "needs you: 1" in shown[0]
     assert [it["task"] for it in facts] == [id]
     assert not any("failed 3 times" in shell.did(*argv) for argv in asked)
 

@@ -106,17 +106,17 @@ def test_a_command_that_only_looks_goes_on(cloned, evidence, argv):
 
 def test_what_was_refused_is_something_that_needs_a_human(cloned):
     id = cloned.create()
-    assert "needs a human: nothing" in cloned.did("status")
+    assert "needs you: nothing" in cloned.did("status")
     cloned.run("task", "start", id)
 
     status, board = cloned.did("status"), cloned.did("task", "list")
     facts = json.loads(cloned.did("status", "--json"))
 
-    assert "needs a human: 1" in status
+    assert "needs you: 1" in status
     assert all(SENTENCE in it and "lockgate trust" in it for it in (status, board))
     assert [it["status"] for it in facts["needs_human"]] == ["untrusted"]
     cloned.did("trust", "--yes", digest_of(cloned))
-    assert "needs a human: nothing" in cloned.did("status")
+    assert "needs you: nothing" in cloned.did("status")
     assert SENTENCE not in cloned.did("task", "list")
 
 
@@ -127,7 +127,7 @@ def test_the_orchestrator_starts_nothing_of_it_and_ends_by_itself(cloned, eviden
 
     assert up.code == 0, up
     assert cloned.status(id) is Status.PENDING
-    assert "needs a human: 1" in cloned.did("status")
+    assert "needs you: 1" in cloned.did("status")
     assert cloned.app().store.sessions(id) == ()
     assert not evidence.exists()
 

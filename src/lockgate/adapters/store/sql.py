@@ -53,6 +53,7 @@ SELECT * FROM tasks WHERE project = :project AND branch = :branch ORDER BY creat
 TASKS_TROUBLED = "SELECT * FROM tasks WHERE troubled <> '' ORDER BY created DESC, id DESC"
 
 COUNTS = "SELECT status, count(*) AS n FROM tasks GROUP BY status"
+COUNTS_OF = "SELECT status, count(*) AS n FROM tasks WHERE project = :project GROUP BY status"
 
 # Four pages, so that each is one walk along one index.
 PAGE = """

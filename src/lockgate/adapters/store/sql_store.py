@@ -240,8 +240,9 @@ class SqlStore:
         ids = tuple(rows.id_of(row) for row in found)
         return ids[:1] if prefix in ids else ids
 
-    def counts(self) -> dict[Status, int]:
-        found = {row["status"]: row["n"] for row in self._rows(sql.COUNTS, {})}
+    def counts(self, project: ProjectId | None = None) -> dict[Status, int]:
+        text = sql.COUNTS if project is None else sql.COUNTS_OF
+        found = {row["status"]: row["n"] for row in self._rows(text, {"project": project or ""})}
         return {status: int(str(found.get(status.name, 0))) for status in Status}
 
     def page(self, which: TaskFilter, after: TaskId | None, limit: int) -> Page:

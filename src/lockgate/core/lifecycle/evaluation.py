@@ -35,7 +35,7 @@ from lockgate.core.model.events import (
     HumanReviewRequested,
     TaskGatesPassed,
 )
-from lockgate.core.model.findings import Finding, GateFeedback, blocks, by_priority
+from lockgate.core.model.findings import Finding, GateFeedback, blocks, by_priority, headline
 from lockgate.core.model.gates import CHANGE_CHECK
 from lockgate.core.model.results import (
     AllPassed,
@@ -329,7 +329,7 @@ def _completed(task: TaskId, result: SingleGateResult) -> GateCompleted:
         case Passed(gate):
             return GateCompleted(task, gate, "passed")
         case Failed(gate, findings):
-            return GateCompleted(task, gate, "failed", f"{len(findings)} findings")
+            return GateCompleted(task, gate, "failed", headline(findings))
         case Waiting(gate, prompt):
             return GateCompleted(task, gate, "waiting", prompt)
         case Broken(gate, why):

@@ -61,6 +61,7 @@ class GateFeedback(Struct, frozen=True, kw_only=True):
     suggested_action: str
 
 
+HEADLINE = 300  # characters of a finding that one line has
 BLOCKING = frozenset({Priority.P0_CRITICAL, Priority.P1_MAJOR})
 
 
@@ -87,6 +88,18 @@ def blocks(finding: Finding) -> bool:
 def by_priority(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     """The worst first; equals keep their order."""
     return tuple(sorted(findings, key=lambda it: it.priority))
+
+
+def headline(findings: Iterable[Finding]) -> str:
+    """The worst finding in one line, its test and message or its error, and how many more."""
+    worst = by_priority(findings)
+    if not worst:
+        return "it said nothing"
+    lines = [" ".join(it.split()) for it in worst[0].issue.splitlines() if it.strip()]
+    telling = [it for it in lines if "Error" in it or "error:" in it] or lines or ["it failed"]
+    said = telling[-1]
+    said = said if len(said) <= HEADLINE else f"{said[: HEADLINE - 1]}…"
+    return f"{said} (and {len(worst) - 1} more)" if len(worst) > 1 else said
 
 
 def identity(gate: str, finding: Finding) -> Identity:

@@ -38,7 +38,7 @@ TASK_SAYS = {
         "tools it used."
     ),
     "attach": "Sit down at a session that is interactive; follow the output of one that is not.",
-    "list": "Show the board: newest first, one page at a time.",
+    "list": "Show the board: what needs you first, then what goes on.",
     "show": (
         "Show a task: status, phase, counters, gates, sessions, what is still to be done for it."
     ),

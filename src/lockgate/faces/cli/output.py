@@ -44,6 +44,7 @@ class Terminal(Struct, frozen=True):
     benches: "Benches | None" = None  # where commits are judged, if there are any yet
     afterwards: ExitStack = field(default_factory=ExitStack)  # once its answer is out
     lively: bool = False  # a person sees what goes to `err`
+    columns: int = 0  # of the terminal that `out` is; 0 where it is none
     gone: Callable[[], bool] = lambda: False  # whether nobody waits for the end any more
 
 
@@ -64,6 +65,14 @@ def lively() -> bool:
     return it.lively if it else sys.stderr.isatty()
 
 
+def columns() -> int:
+    """How wide the terminal is that stdout goes to; 0 where it goes to a pipe or a file."""
+    from lockgate.faces.client import columns_of
+
+    it = terminal()
+    return it.columns if it else columns_of(1)
+
+
 def show(facts: object, text: str, *, as_json: bool) -> None:
     if as_json:
         echo(json.dumps(facts, default=str))  # ASCII: nothing in it moves a cursor
@@ -71,14 +80,20 @@ def show(facts: object, text: str, *, as_json: bool) -> None:
         echo(words.safe(text))
 
 
-def show_moved(it: "App", task: "Task", *, as_json: bool) -> None:
+def show_moved(
+    it: "App",
+    task: "Task",
+    told: "Callable[[Task], str]" = words.moved_text,
+    *,
+    as_json: bool,
+) -> None:
     """Where the task is now; on stderr what is wrong with its TASK.md, which stops no move."""
     from lockgate.services.task.views import task_facts
 
     trouble = it.views.task(task.id).trouble
     if trouble:
         echo(f"note: {words.one_line(trouble)}", err=True)
-    show(task_facts(task), words.moved_text(task), as_json=as_json)
+    show(task_facts(task), told(task), as_json=as_json)
 
 
 def note_idle(settings: "Settings") -> None:

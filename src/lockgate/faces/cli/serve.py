@@ -71,6 +71,7 @@ def _terminal(it: App, benches: Benches, asked: Call, afterwards: ExitStack) -> 
         benches=benches,
         afterwards=afterwards,
         lively=asked.lively,
+        columns=asked.columns,
         gone=asked.line.gone,
     )
 

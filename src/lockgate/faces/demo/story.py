@@ -212,7 +212,7 @@ class Story:
 
     def _board(self, text: str) -> None:
         click.echo(f"\n{text}")
-        self._lockgate()
+        self._lockgate("task", "list", "--ended")
 
     def _lockgate(self, *argv: str) -> None:
         """One command as a user types it, in the demo's repository and home."""

@@ -4,10 +4,10 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, cast
 
+from lockgate.core.lifecycle.advice import large_change
 from lockgate.core.model.task import Status, Task
 from lockgate.core.text.steering import steering, told_of
-from lockgate.faces.words.task import SHORT, one_line, queued, table
-from lockgate.services.task.views import large_change
+from lockgate.faces.words.task import SHORT, one_line, queued, table, word_of
 
 if TYPE_CHECKING:  # a task is shown without loading the train
     from lockgate.services.train.control import Clash, Forecast, Listing, Row, Verified
@@ -65,7 +65,7 @@ def clash_facts(clashes: "Sequence[Clash]") -> list[Facts]:
 def steered_text(task: Task) -> str:
     """Where it stands once a human has spoken."""
     if task.status is not Status.REVIEWING:
-        return f"{task.id} is {task.status} again; its agent is told"
+        return f"{task.id} is {word_of(task)} again; its agent gets your message"
     if task.held:
         return f"{task.id} is held: {one_line(task.held)}"
     large = f" ({large_change(task)})" if large_change(task) else ""

@@ -1,27 +1,16 @@
 """What people read, for every face: one word for one thing, and nothing that moves a cursor."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
-from typing import cast
 
-from lockgate.core.lifecycle.advice import Trouble
+from lockgate.core.lifecycle.advice import CAUSES, asks, large_change, needs_human
 from lockgate.core.model.agents import digest_in
 from lockgate.core.model.facts import StoredEvent
-from lockgate.core.model.task import Cause, Pinned, Status, Task
+from lockgate.core.model.task import Pinned, Status, Task
 from lockgate.core.text.steering import asked_of
 from lockgate.ports import Project
-from lockgate.services.task.views import (
-    Board,
-    GateView,
-    Overview,
-    TaskView,
-    Why,
-    asks,
-    large_change,
-    may_ask,
-    needs_human,
-)
+from lockgate.services.task.views import GateView, TaskView, Why, may_ask
 
 # Control characters but newline and tab, bidirectional overrides, zero-width characters.
 _UNSAFE = re.compile(
@@ -38,10 +27,23 @@ MARKS = {
     Status.DONE: "✓",
     Status.CANCELLED: "–",
 }
-DEAD = "✗"
+NOT_RUNNING = "✗"
+# What people call a status; its own name is for `--json`, events and `task update`.
+WORDS = {
+    Status.PENDING: "to do",
+    Status.CLARIFICATION: "asks you",
+    Status.WORKING: "working",
+    Status.AGENT_REVIEW: "checking",
+    Status.REVIEWING: "ready to land",
+    Status.STUCK: "stuck",
+    Status.PAUSED_FOR_INTERVENTION: "paused",
+    Status.DONE: "landed",
+    Status.CANCELLED: "cancelled",
+}
 GIST = 160
 SHORT = 12  # characters of a patch that tell it from others
 FILES = 50
+STAT = 10  # files that a diffstat names
 
 
 def safe(text: str) -> str:
@@ -67,6 +69,23 @@ def error_text(what: str, why: str, fix: str) -> str:
     return f"{one_line(what)}: {safe(why).strip()}\n  {one_line(fix)}"
 
 
+def word_of(task: Task) -> str:
+    """What people call the state of a task."""
+    if task.taken_over and task.status is Status.WORKING:
+        return "yours"
+    if task.status is Status.AGENT_REVIEW and task.waiting:
+        return "needs you"
+    if task.status is Status.REVIEWING and task.held:
+        return "held"
+    if task.status is Status.REVIEWING and (task.to_land or task.landed):
+        return "landing"
+    return WORDS[task.status]
+
+
+def mark_of(task: Task) -> str:
+    return NOT_RUNNING if task.dead else MARKS[task.status]
+
+
 def table(rows: Sequence[Sequence[str]]) -> str:
     """Columns as wide as they need to be; the last one is never padded."""
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))] if rows else []
@@ -74,16 +93,6 @@ def table(rows: Sequence[Sequence[str]]) -> str:
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
         for row in rows
     )
-
-
-def board_text(board: Board) -> str:
-    if not board.rows:
-        return 'no tasks yet; make one: lockgate task create BRANCH "summary"'
-    head = ("", "ID", "STATUS", "PRIORITY", "SUMMARY")
-    lines = [table([head, *(_board_cells(it.task, it.trouble) for it in board.rows)])]
-    if board.after:
-        lines.append(f"more: lockgate task list --after {board.after}")
-    return "\n".join(lines)
 
 
 def task_text(view: TaskView, where: str, more: Iterable[tuple[str, str]] = ()) -> str:
@@ -94,7 +103,7 @@ def task_text(view: TaskView, where: str, more: Iterable[tuple[str, str]] = ()) 
         *((("goal", one_line(task.goal)),) if task.goal != task.summary else ()),
         ("branch", one_line(task.branch)),
         *((("reverts", f"task {task.reverts.task}"),) if task.reverts else ()),
-        ("status", _standing(task)),
+        ("state", f"{word_of(task)}{_more(task)}"),
         ("phase", type(task.phase).__name__ if task.phase else "none yet"),
         ("agent", agent_text(task.agent)),
         ("priority", str(task.priority)),
@@ -124,6 +133,30 @@ def _first(task: Task) -> tuple[tuple[str, Sequence[str]], ...]:
     return ("protected", asked), ("steering", [it for it in task.protected if it not in asked])
 
 
+def diffstat(diff: str) -> list[str]:
+    """The files of a diff with the lines that come and go, and what they come to."""
+    files: list[tuple[str, int, int]] = []
+    hunk = False
+    for line in diff.splitlines():
+        name, added, removed = files[-1] if files else ("", 0, 0)
+        if line.startswith("diff --git "):
+            files.append((line.rpartition(" b/")[2], 0, 0))
+            hunk = False
+        elif files and line.startswith("@@"):
+            hunk = True
+        elif hunk and line[:1] in "+-" and line:
+            files[-1] = (name, added + (line[0] == "+"), removed + (line[0] == "-"))
+    rows = [(one_line(name), f"+{plus}", f"-{minus}") for name, plus, minus in files]
+    more = [f"and {len(rows) - STAT} more files"] if len(rows) > STAT else []
+    plus, minus = sum(it[1] for it in files), sum(it[2] for it in files)
+    total = [f"{counted(len(files), 'file')}, +{plus} -{minus}"] if files else []
+    return [*table(rows[:STAT]).splitlines(), *more, *total]
+
+
+def counted(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
 def change_text(task: Task, files: Sequence[str]) -> str:
     """What a human says yes or no to: its files, what is protected first, and what was wrong."""
     large = f" ({large_change(task)})" if large_change(task) else ""
@@ -135,38 +168,14 @@ def change_text(task: Task, files: Sequence[str]) -> str:
     return "\n".join([*lines, *(f"earlier: {it}" for it in _feedback(task))])
 
 
-def status_text(pid: int | None, seen: Overview, troubles: Mapping[str, Trouble]) -> str:
-    lines = [f"orchestrator: {f'process {pid}' if pid is not None else 'not running'}"]
-    counts = [f"{count} {status}" for status, count in seen.counts.items() if count]
-    lines.append(f"tasks: {', '.join(counts) or 'none'}")
-    lines.append(f"agents at work: {len(seen.alive)}")
-    lines += [
-        f"  {it.id} ({it.role}, {agent_text(it.agent)}, {_when(it.started)})" for it in seen.alive
-    ]
-    lines += [_limited_text(*it) for it in seen.limited]
-    lines += [f"cannot go on: {lane}: {one_line(it.why)}" for lane, it in troubles.items()]
-    waiting = len(seen.humans) + len(seen.lanes) + len(seen.untrusted)
-    lines.append(f"needs a human: {waiting or 'nothing'}")
-    lines += untrusted_lines(seen.untrusted)
-    lines += [f"  {MARKS[task.status]} {task.id}: {one_line(why)}" for task, why in seen.humans]
-    lines += [f"  ! {lane}: {one_line(why)}" for lane, why in seen.lanes]
-    return "\n".join(lines)
-
-
-def _limited_text(agent: str, until: float, waiting: int) -> str:
-    clock = datetime.fromtimestamp(until).astimezone().strftime("%H:%M")
-    tasks = "1 task waits" if waiting == 1 else f"{waiting} tasks wait"
-    return f"{one_line(agent)}: limited until {clock}, {tasks}"
-
-
 def untrusted_lines(found: Iterable[tuple[Project, str]]) -> list[str]:
-    return [f"  ✗ nothing of {one_line(it.name)} runs: {one_line(why)}" for it, why in found]
+    return [f"  ✗ nothing in {one_line(it.name)} runs: {one_line(why)}" for it, why in found]
 
 
 def question_text(task: Task) -> str:
     """What the agent asks, as it wrote it, and how to answer."""
     if task.status is not Status.CLARIFICATION:
-        return f"{task.id} asks nothing now: it is {task.status}"
+        return f"{task.id} asks nothing now: it is {word_of(task)}"
     asked = (f"  {line}".rstrip() for line in safe(asks(task)).splitlines())
     answer = f"  answer it: lockgate answer {task.id} -m TEXT"
     return "\n".join((f"{task.id} asks:", *asked, answer))
@@ -198,9 +207,9 @@ You are in {name}. The task is yours; no agent is started.
 
 def handed_back_text(task: Task) -> str:
     return f"""\
-{task.id} is {task.status}: what lies in its workspace is judged like the work of an agent.
+{task.id} is {word_of(task)}: its gates check what is in the workspace, like an agent's work.
   follow it:  lockgate task show {task.id}
-Where a gate fails, its agent goes on with what the gate found. Take it over again at any time."""
+If a gate fails, the agent gets the findings and continues. You can take the task over again."""
 
 
 def words_text(task: Task) -> str:
@@ -220,15 +229,14 @@ def said_text(task: Task, *, at_once: bool) -> str:
 def _hearing(task: Task) -> str:
     if task.status is Status.WORKING and not task.dead:
         return "it is heard when the agent next stops, or hands in"
-    return f"no agent works on it now ({task.status}); the next one hears it as it begins"
+    return f"no agent works on it now ({word_of(task)}); the next one reads it when it starts"
 
 
 def why_text(seen: Why) -> str:
     task, next = seen.task, seen.advice
-    lines = [f"{task.id} is {_standing(task)}."]
-    lines += [f"It is judged by {_rules(task.pinned)}"] if task.pinned else []
+    lines = [f"{state_text(task)}."]
     if asked := needs_human(task):
-        lines.append(f"It needs a human: {one_line(asked)}")
+        lines.append(f"It needs you: {one_line(asked)}")
     lines.append(
         f"Next: {one_line(next.why)}{f': {one_line(next.command)}' if next.command else ''}"
     )
@@ -240,7 +248,8 @@ def why_text(seen: Why) -> str:
         if row.missing and row.fix:
             lines.append(f"    to do: {one_line(row.fix)}")
     if task.status in {Status.DONE, Status.CANCELLED}:
-        lines.append("It has ended; no move leads on from here.")
+        lines.append("It has ended, and cannot be moved.")
+    lines += [f"Rules: {_rules(task.pinned)}"] if task.pinned else []
     return "\n".join(lines)
 
 
@@ -261,7 +270,7 @@ def event_story(event: StoredEvent) -> str | None:
             said = "a human said yes" if event.data["approved"] else "a human said no"
             return f"{said}: {data['comment']}" if data["comment"] else said
         case "GateFailedRetrying":
-            return f"back to its agent, which is told: {_gist(event.data['feedback'])}"
+            return f"back to its agent with what gate {data['gate_name']} found"
         case type:
             told = _STORIES.get(type)
             return told.format_map(data) if told else None
@@ -272,53 +281,49 @@ _STORIES = {
     "task.imported": "imported: {summary}",
     "goal.changed": "a human set the goal: {goal}",
     "session.started": "a {role} starts",
-    "session.interrupted": "the machine went down under its agent, which is taken up again",
-    "usage.limited": "its agent's plan is used up for now; it goes on by itself",
-    "agent.crashed": "{reason} (time {crash_count} in this status)",
-    "question.asked": "its question: {question}",
-    "question.answered": "a human answers: {answer}",
+    "session.interrupted": "the machine stopped while its agent worked; the agent continues",
+    "usage.limited": "the agent hit its usage limit; it will resume by itself",
+    "agent.crashed": "{reason} (time {crash_count} in this state)",
+    "question.asked": "the agent asks: {question}",
+    "question.answered": "a human answered: {answer}",
     "context.changed": "a human changed its Context",
-    "word.said": "a human says to its agent: {text}",
-    "word.changed": "a human changed a word for its agent to: {text}",
-    "words.heard": "its agent has heard the words of its human",
-    "agent.asked": "its agent stopped without handing in; it is asked to hand in or to ask",
-    "GateEvaluationStarted": "handed on; gates judge iteration {iteration} on a clean checkout",
-    "change.mended": "its commits are made again as one by Lockgate: {why}",
-    "review.submitted": "gate {gate}: its {dimension} reviewer has handed in",
-    "human.commented": "a human says: {comment}",
-    "AllGatesPassed": "all gates passed; its change waits to land",
+    "word.said": "message to its agent: {text}",
+    "word.changed": "a message to its agent was changed: {text}",
+    "words.heard": "its agent has read your messages",
+    "agent.asked": "its agent stopped without handing in; Lockgate asks it to hand in or to ask",
+    "GateEvaluationStarted": "handed in; the gates check try {iteration} on a clean checkout",
+    "change.mended": "Lockgate made its commits again as one: {why}",
+    "review.submitted": "gate {gate}: the {dimension} reviewer has handed in",
+    "human.commented": "a human comments: {comment}",
+    "AllGatesPassed": "all gates passed; ready to land",
     "GateFailedMaxIterations": "failed {iterations} times, which is the limit",
-    "publish.skipped": "branch {branch} in your repository was left as it is: {why}",
-    "landing.approved": "a human lets it land",
-    "landing.held": "is kept from landing: {why}",
-    "change.landed": "the target is at {commit:.12} now: exactly what was tested",
+    "publish.skipped": "branch {branch} in your repository was not updated: {why}",
+    "landing.approved": "a human approved it for landing",
+    "landing.held": "held back from landing: {why}",
+    "change.landed": "the target branch is now at {commit:.12}, the commit that was tested",
     "landing.unjudged": "landed as {commit:.12} unjudged: {why}",
     "revert.made": "reverts task {reverts}, which landed as {landed:.12}",
     "step.passed": "step {nodeId} passed",
     "GATE_FAILED": "step {nodeId} failed ({reason}), {consecutiveFailures} in a row",
-    "USER_ESCALATION": "{message}: this needs a human; a fresh worker goes on",
-    "escalation": "failed {attemptCount} times in its life; it waits for a human",
+    "USER_ESCALATION": "{message}: this needs you; a fresh agent continues",
+    "escalation": "failed {attemptCount} times in total; it is paused and needs you",
     "task.resumed": "a human resumed it {directive}",
     "task.taken-over": "a human took it over",
     "task.handed-back": "the human handed it back",
-    "task.repinned": "a human gave it the rules that its base has now",
+    "task.repinned": "a human gave it the rules that its base branch has now",
     "agent.respawned": "a human asked for a new {role}",
-    "task.troubled": "cannot go on, and needs a human: {why}",
-    "task.recovered": "goes on: what had failed is done",
-    "artifact.tampered": "somebody edited TASK.md's frontmatter; it was put back",
+    "task.troubled": "Lockgate cannot continue it and needs you: {why}",
+    "task.recovered": "continues: what failed before works now",
+    "artifact.tampered": "TASK.md's frontmatter was edited; Lockgate restored it",
     "move.forced": "a human skipped what was missing ({missing}): {reason}",
 }
-_CAUSES = {
-    Cause.CRASH_THRESHOLD: "its agents stopped without handing in",
-    Cause.UNJUDGED: "no gate judges it",
-}
 _MOVES = {
-    Status.CLARIFICATION: "asks a question",
-    Status.STUCK: "is stuck and waits for a human",
-    Status.DONE: "is done: its change is in the target branch",
+    Status.CLARIFICATION: "has a question for you",
+    Status.STUCK: "is stuck and needs you",
+    Status.DONE: "has landed",
     Status.CANCELLED: "is cancelled",
 }
-_RESULTS = {"broken": "could not judge", "waiting": "waits for a human"}
+_RESULTS = {"broken": "could not judge", "waiting": "waits for you", "failed": "failed"}
 
 
 def _moved(source: str, target: str, reason: str) -> str | None:
@@ -326,7 +331,9 @@ def _moved(source: str, target: str, reason: str) -> str | None:
         case Status.PENDING, Status.WORKING:
             return "started, in a clone of its own"
         case Status.CLARIFICATION | Status.STUCK | Status.REVIEWING, Status.WORKING:
-            return f"goes on: {reason}" if reason else "goes on"
+            return f"continues: {reason}" if reason else "continues"
+        case _, Status.DONE if reason.startswith("landed"):
+            return f"has {reason}"
         case _, status:
             told = _MOVES.get(status)
             return f"{told}: {reason}" if told and reason else told
@@ -335,14 +342,6 @@ def _moved(source: str, target: str, reason: str) -> str | None:
 def _gate(name: str, result: str, why: str) -> str:
     told = f"gate {name} {_RESULTS.get(result, result)}"
     return f"{told}: {why}" if result in _RESULTS and why else told
-
-
-def _gist(feedback: object) -> str:
-    """The line of the first finding that says most: its last with an error, else its last."""
-    found = cast("Mapping[str, Sequence[Mapping[str, str]]]", feedback)["findings"]  # as stored
-    lines = [one_line(it) for it in found[0]["issue"].splitlines() if it.strip()] if found else []
-    telling = [it for it in lines if "Error" in it or "error:" in it] or lines or ["it failed"]
-    return telling[-1][:GIST]
 
 
 def event_facts(event: StoredEvent) -> dict[str, object]:
@@ -357,18 +356,16 @@ def event_facts(event: StoredEvent) -> dict[str, object]:
 
 
 def moved_text(task: Task) -> str:
-    return f"{task.id} is {_standing(task)}"
+    """Where a move brought the task, with the status's own name, as `task update` takes it."""
+    return f"{task.id} is {task.status}{_more(task)}"
 
 
-def _board_cells(task: Task, trouble: str | None) -> tuple[str, ...]:
-    mark = DEAD if task.dead else MARKS[task.status]
-    note = f"  [broken: {one_line(trouble)}]" if trouble else ""
-    note += f"  [gate {one_line(_waiting(task))} waits for a human]" if _waiting(task) else ""
-    note += f"  [yours since {_when(task.taken_at)}]" if task.taken_over else ""
-    note += f"  [asks: {one_line(asks(task))[:GIST]}]" if asks(task) else ""
-    note += f"  [needs a human: {_attention(task)}]" if _attention(task) else ""
-    note += "".join(f"  [{it}]" for it in (queued(task), large_change(task)) if it)
-    return mark, task.id, str(task.status), str(task.priority), one_line(task.summary) + note
+def state_text(task: Task) -> str:
+    """What the task is doing now, in words that people know."""
+    return f"{task.id} {_VERBS.get(word_of(task), 'is ')}{word_of(task)}{_more(task)}"
+
+
+_VERBS = {"needs you": "", "asks you": "", "landed": "has "}
 
 
 def _change(task: Task) -> str:
@@ -383,11 +380,12 @@ def queued(task: Task) -> str:
     return "landing" if task.landed else "held" if task.held else "queued" if task.to_land else ""
 
 
-def _standing(task: Task) -> str:
-    cause = f" ({_CAUSES.get(task.cause, task.cause)})" if task.cause else ""
-    waits = f", gate {one_line(_waiting(task))} waits for a human" if _waiting(task) else ""
-    human = f", needs a human: {_attention(task)}" if _attention(task) else ""
-    return f"{task.status}{cause}{waits}" + (", its session is dead" if task.dead else "") + human
+def _more(task: Task) -> str:
+    cause = f" ({CAUSES[task.cause]})" if task.cause else ""
+    waits = f", gate {one_line(_waiting(task))} waits for you" if _waiting(task) else ""
+    human = f", needs you: {_attention(task)}" if _attention(task) else ""
+    dead = ", its agent is not running" if task.dead else ""
+    return f"{cause}{waits}{dead}{human}"
 
 
 def _attention(task: Task) -> str:

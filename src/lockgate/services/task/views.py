@@ -1,24 +1,29 @@
 """Read models: what every face shows of a task, a board, a move that is not possible yet."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
-from lockgate.core.lifecycle.advice import Advice, Surroundings, Trouble, advice
+from lockgate.core.lifecycle.advice import (
+    Advice,
+    Surroundings,
+    Trouble,
+    advice,
+    goes_on,
+    need_of,
+    needs_human,
+)
 from lockgate.core.lifecycle.decision import EvaluateGates, Evidence, PublishChange, SpawnAgent
 from lockgate.core.lifecycle.map import RULES, Rule, unmet
 from lockgate.core.model.facts import StoredEvent, as_facts
 from lockgate.core.model.task import (
     Actor,
-    Cause,
     ProjectId,
     Session,
     Status,
-    Stuck,
     Task,
     TaskId,
 )
-from lockgate.core.text.steering import told_of, unseen
 from lockgate.core.text.task_file import (
     BrokenFrontmatter,
     Missing,
@@ -35,20 +40,35 @@ from lockgate.services.task.projects import wanted
 
 PAGE = 50
 BATCH = 1000
-GIST = 300  # characters of a question that a list shows
 NO_TROUBLES: Mapping[str, Trouble] = {}
 
 
 class BoardRow(Struct, frozen=True):
-    """A task as a list shows it; `trouble` says what is wrong with its TASK.md, if anything is."""
+    """A task as a list shows it; `trouble` says what is wrong with its TASK.md, if anything is.
+
+    `asked` is what the gate asks that waits for a human; empty where none waits.
+    """
 
     task: Task
     trouble: str | None
+    asked: str = ""
 
 
 class Board(Struct, frozen=True):
     rows: tuple[BoardRow, ...]
     after: TaskId | None
+
+
+class Glance(Struct, frozen=True, kw_only=True):
+    """The board as people see it: every task that needs a human, then a page of the others.
+
+    `ended` counts the tasks that have landed or were cancelled and are not among the rows.
+    """
+
+    needs: tuple[BoardRow, ...]
+    rows: tuple[BoardRow, ...]
+    after: TaskId | None = None
+    ended: Mapping[Status, int] = {}
 
 
 class GateView(Struct, frozen=True):
@@ -96,6 +116,7 @@ class Overview(Struct, frozen=True, kw_only=True):
     counts: Mapping[Status, int]
     alive: tuple[Session, ...]
     humans: tuple[tuple[Task, str], ...]
+    needs: tuple[BoardRow, ...] = ()  # the same tasks, as the board shows them
     untrusted: tuple[tuple[Project, str], ...] = ()
     lanes: tuple[tuple[str, str], ...] = ()
     limited: tuple[tuple[str, float, int], ...] = ()  # agents, until when, and how many tasks wait
@@ -109,6 +130,7 @@ NEEDS_HUMAN = frozenset(
 # Where a human is needed now and then: by a gate that waits, by an agent that died.
 BUSY = frozenset({Status.WORKING, Status.AGENT_REVIEW})
 LIVE = NEEDS_HUMAN | BUSY | {Status.PENDING}
+ENDED = frozenset({Status.DONE, Status.CANCELLED})
 BEGINNINGS = frozenset({"task.created", "task.imported", "GateEvaluationStarted"})
 ON_ITS_WAY = (SpawnAgent, EvaluateGates, PublishChange)
 
@@ -147,6 +169,49 @@ class Views(Struct, frozen=True):
         rows = tuple(BoardRow(task, self._trouble(task)) for task in page.tasks)
         return Board(rows, page.after)
 
+    def glance(
+        self,
+        project: ProjectId | None,
+        statuses: frozenset[Status],
+        after: TaskId | None,
+        limit: int,
+        lands_by_itself: Callable[[Task], bool],
+    ) -> Glance:
+        """Needs are never cut off; they are on the first page, so that each task is shown once."""
+
+        def wanted(task: Task) -> bool:
+            return need_of(task) is not None and not goes_on(task, lands_by_itself)
+
+        which = TaskFilter(project, statuses)
+        page = self.store.page(which, after, limit)
+        needs = [] if after else [it for it in self._busy(which) if wanted(it)]
+        others = [it for it in page.tasks if not wanted(it)]
+        counts = self.store.counts(project)
+        return Glance(
+            needs=self._rows(needs, limit),
+            rows=self._rows(others, limit),
+            after=page.after,
+            ended={it: counts[it] for it in Status if it in ENDED - statuses},
+        )
+
+    def _rows(self, tasks: Sequence[Task], read: int) -> tuple[BoardRow, ...]:
+        """Only of the first ones the files are read: a list of needs may be long."""
+        first = (BoardRow(it, self._trouble(it), self._asked(it)) for it in tasks[:read])
+        return (*first, *(BoardRow(it, None) for it in tasks[read:]))
+
+    def _asked(self, task: Task) -> str:
+        if not (task.status is Status.AGENT_REVIEW and task.waiting):
+            return ""
+        asked = [it for it in self.all_events(task.id) if it.type == "HumanReviewRequested"]
+        return str(asked[-1].data["prompt"]) if asked else ""
+
+    def _busy(self, which: TaskFilter) -> Iterable[Task]:
+        """The tasks of the filter that may need a human."""
+        project, statuses = which.project, which.statuses
+        troubled = (it for it in self.store.troubled() if project in {None, it.project})
+        found = (*troubled, *self._all((NEEDS_HUMAN | BUSY) & statuses, project))
+        return {it.id: it for it in found if it.status in statuses}.values()
+
     def board_of(self, id: TaskId) -> Board:
         """One task, as its own session may see it."""
         task = self.store.load(id)
@@ -171,13 +236,14 @@ class Views(Struct, frozen=True):
     ) -> Overview:
         """`troubles` are those of the loop's lanes, where the loop is this process's."""
         found = (it for it in self._all(NEEDS_HUMAN) if needs_human(it))
-        waiting = [it for it in found if not _goes_on(it, lands_by_itself)]
+        waiting = [it for it in found if not goes_on(it, lands_by_itself)]
         held = [it for it in self._all(BUSY) if needs_human(it) and not it.taken_over]
         tasks = {it.id: it for it in (*self.store.troubled(), *waiting, *held)}
         return Overview(
             counts=self.store.counts(),
             alive=self.store.sessions_alive(),
             humans=tuple((task, needs_human(task)) for task in tasks.values()),
+            needs=tuple(BoardRow(it, None, self._asked(it)) for it in tasks.values()),
             untrusted=self.untrusted(filter(self._lives, self.witness.configuration.noted())),
             lanes=tuple(
                 (lane, it.why)
@@ -242,12 +308,14 @@ class Views(Struct, frozen=True):
             found += more
         return tuple(found)
 
-    def _all(self, statuses: frozenset[Status]) -> Iterator[Task]:
+    def _all(self, statuses: frozenset[Status], project: ProjectId | None = None) -> Iterator[Task]:
         """Every task in these statuses: of what needs a human, nothing is cut off."""
-        page = self.store.page(TaskFilter(None, statuses), None, BATCH)
+        if not statuses:
+            return
+        page = self.store.page(TaskFilter(project, statuses), None, BATCH)
         yield from page.tasks
         while page.after is not None:
-            page = self.store.page(TaskFilter(None, statuses), page.after, BATCH)
+            page = self.store.page(TaskFilter(project, statuses), page.after, BATCH)
             yield from page.tasks
 
     def _gates(self, id: TaskId) -> tuple[GateView, ...]:
@@ -289,93 +357,6 @@ def _why(seen: Evidence, rule: Rule) -> WhyRow:
         missing=missing.why if missing else None,
         fix=missing.fix if missing else "",
     )
-
-
-def large_change(task: Task) -> str:
-    """How much it is, where that is more than one expects of a change; empty elsewhere."""
-    if not task.size.large:
-        return ""
-    return f"large change: {task.size.files:,} files, {task.size.added / 1e6:.1f} MB added"
-
-
-def _noting_size(task: Task, told: str) -> str:
-    large = large_change(task)
-    return f"{large}; {told}" if large else told
-
-
-def needs_human(task: Task) -> str:
-    """What a human is to do for it, in a few words; empty where nothing."""
-    if task.troubled:
-        return f"Lockgate cannot go on with it: {task.troubled}"
-    return _by_its_status(task)
-
-
-def _by_its_status(task: Task) -> str:
-    match task.status:
-        case Status.STUCK:
-            return _stuck_for(task)
-        case Status.PAUSED_FOR_INTERVENTION:
-            return f"{task.failed_attempts} failed attempts; lockgate resume {task.id}"
-        case Status.CLARIFICATION:
-            asked = f"asks: {_gist(asks(task))}" if asks(task) else "asks a question"
-            return f"{asked}; lockgate answer {task.id} -m TEXT"
-        case Status.REVIEWING:
-            return _about_its_landing(task)
-        case Status.AGENT_REVIEW:
-            return _about_its_gate(task)
-        case Status.WORKING:
-            return _about_its_worker(task)
-        case Status.PENDING | Status.DONE | Status.CANCELLED:
-            return ""
-
-
-def _about_its_landing(task: Task) -> str:
-    if task.held:
-        return _noting_size(task, f"held: {task.held}; lockgate queue approve {task.id}")
-    if task.to_land or task.landed:
-        return ""
-    steers = f"{told_of(files)}; " if (files := unseen(task)) else ""
-    return _noting_size(task, f"all gates passed; {steers}lockgate queue approve {task.id}")
-
-
-def _about_its_gate(task: Task) -> str:
-    if not task.waiting:
-        return ""
-    yes, no = f"lockgate approve {task.id}", f"lockgate reject {task.id} -m TEXT"
-    told = f"gate {task.waiting} waits; lockgate task show {task.id}, then {yes} or {no}"
-    return _noting_size(task, told)
-
-
-def asks(task: Task) -> str:
-    """What its agent wants to know, as the agent wrote it; empty where it waits for no answer."""
-    return task.question if task.status is Status.CLARIFICATION else ""
-
-
-def _gist(text: str) -> str:
-    """The text in one line, cut where it is long."""
-    line = " ".join(text.split())
-    return line if len(line) <= GIST else f"{line[: GIST - 1]}…"
-
-
-def _stuck_for(task: Task) -> str:
-    """The cause and its words; where agents stopped too often the words say all."""
-    why = task.phase.last_feedback.summary if isinstance(task.phase, Stuck) else ""
-    if why and task.cause is Cause.CRASH_THRESHOLD:
-        return why
-    return f"{task.cause or 'stuck'}: {why}" if why else str(task.cause or "stuck")
-
-
-def _about_its_worker(task: Task) -> str:
-    if task.dead:
-        return f"its agent died; lockgate task respawn {task.id}"
-    if task.escalated:
-        look, help = f"lockgate task peek {task.id}", f"lockgate takeover {task.id}"
-        return f"{task.escalated}; a fresh agent works on it; see {look}, or help: {help}"
-    return ""
-
-
-def _goes_on(task: Task, lands_by_itself: Callable[[Task], bool]) -> bool:
-    return task.status is Status.REVIEWING and not task.held and lands_by_itself(task)
 
 
 def at_rest(task: Task, pending: Iterable[PendingEffect], *, lands_by_itself: bool) -> bool:

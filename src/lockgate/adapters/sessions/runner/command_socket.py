@@ -19,6 +19,7 @@ PATIENT_UNTIL = 64 << 20  # bytes that are read and thrown away before we stop l
 PATIENCE = 30.0  # seconds for a request to arrive whole
 BACKLOG = 64  # connections that nobody has accepted yet
 MOST_WAITING = 128  # connections whose request has not arrived whole
+WIDEST = 5  # digits that a number of columns has not
 MOST_BYTES = 32 << 20  # of all requests that have not arrived whole
 
 
@@ -26,9 +27,10 @@ class Request:
     """A command line, and who asks for it from where.
 
     `path` is where they look for programs; `lively` means that a person sees what goes to stderr.
+    `columns` is how wide the terminal is that stdout goes to, 0 where that is none.
     """
 
-    __slots__ = ("argv", "cwd", "lively", "path", "stdin", "token")
+    __slots__ = ("argv", "columns", "cwd", "lively", "path", "stdin", "token")
 
     def __init__(
         self,
@@ -41,7 +43,7 @@ class Request:
         lively: bool = False,
     ) -> None:
         self.token, self.cwd, self.stdin, self.argv = token, cwd, stdin, argv
-        self.path, self.lively = path, lively
+        self.path, self.lively, self.columns = path, lively, 0
 
 
 class Line:
@@ -309,7 +311,8 @@ def short(path: str) -> Generator[str]:
 
 
 def packed_request(request: Request) -> bytes:
-    where = (request.cwd, request.path, "1" if request.lively else "")
+    seen = f"{'1' if request.lively else ''} {request.columns or ''}".rstrip()
+    where = (request.cwd, request.path, seen)
     parts = (VERSION, request.token, *where, request.stdin, *request.argv)
     return b"\0".join(_encoded(it) for it in parts)
 
@@ -318,10 +321,13 @@ def parsed_request(raw: bytes) -> Request | None:
     version, *fields = (it.decode("utf-8", "surrogateescape") for it in raw.split(b"\0"))
     if version != VERSION or len(fields) < 5:  # noqa: PLR2004 - token, where they are, input
         return None
-    token, cwd, path, lively, stdin, *argv = fields
-    return Request(
+    token, cwd, path, seen, stdin, *argv = fields
+    lively, _, columns = seen.partition(" ")
+    request = Request(
         token=token, cwd=cwd, stdin=stdin, argv=tuple(argv), path=path, lively=bool(lively)
     )
+    request.columns = int(columns) if columns.isdecimal() and len(columns) < WIDEST else 0
+    return request
 
 
 def parsed_answer(raw: bytes) -> Answer | None:

@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 import click
 
 from lockgate.bootstrap import App
+from lockgate.core.lifecycle.advice import asks
 from lockgate.core.model.findings import Finding, Location, Priority
 from lockgate.core.model.task import Session, Task, TaskId
 from lockgate.errors import Refused, Unavailable
@@ -31,7 +32,7 @@ from lockgate.faces.cli.output import (
 from lockgate.faces.words import task as words
 from lockgate.services.agents.shell import Wanted
 from lockgate.services.task.callers import must_be_human
-from lockgate.services.task.views import asks, files_in_order, task_facts
+from lockgate.services.task.views import files_in_order, task_facts
 
 PATIENCE = 60.0
 PAUSE = 0.1
@@ -95,7 +96,7 @@ def answer(*, name: str, message: str | None, as_json: bool) -> None:
         facts = {"task": id, "status": task.status, "question": asks(task)}
         show(facts, words.question_text(task), as_json=as_json)
         return
-    show_moved(it, it.people.answer(id, message, it.caller), as_json=as_json)
+    show_moved(it, it.people.answer(id, message, it.caller), words.state_text, as_json=as_json)
 
 
 @click.command()
@@ -300,7 +301,7 @@ def _shown(it: App, id: TaskId) -> tuple[Task, Files]:
 
 
 def _tell(shown: Task, task: Task, files: Files, *, as_json: bool) -> None:
-    text = f"{words.change_text(shown, files)}\n{words.moved_text(task)}"
+    text = f"{words.change_text(shown, files)}\n{words.state_text(task)}"
     show({**task_facts(task), "files": files}, text, as_json=as_json)
 
 
@@ -315,4 +316,4 @@ def resume(*, name: str, directive: str, as_json: bool) -> None:
     """Take a task out of paused-for-intervention; its failed attempts are counted from nought."""
     it = app()
     task = it.runner.resume(named(it, name), directive, it.caller)
-    show_moved(it, task, as_json=as_json)
+    show_moved(it, task, words.state_text, as_json=as_json)

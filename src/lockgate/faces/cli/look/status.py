@@ -1,14 +1,14 @@
 """`lockgate status`: who is at work, what waits for a human."""
 
-from functools import partial
+import time
 
 import click
 
 from lockgate.bootstrap import orchestrator_pid
 from lockgate.core.model.task import Status
-from lockgate.faces.cli.look.follow import lands_by_itself
-from lockgate.faces.cli.output import app, json_option, show
-from lockgate.faces.words import task as words
+from lockgate.faces.cli.look.tasks import landing_by_itself
+from lockgate.faces.cli.output import app, columns, json_option, show
+from lockgate.faces.words import board
 from lockgate.services.task.callers import must_be_human
 from lockgate.services.task.views import session_facts
 
@@ -19,7 +19,7 @@ def status(*, as_json: bool) -> None:
     """Show whether an orchestrator runs, which agents are at work, and what needs a human."""
     it = app()
     must_be_human(it.caller, "nothing was shown")
-    seen = it.views.overview(partial(lands_by_itself, it), it.troubles)
+    seen = it.views.overview(landing_by_itself(it), it.troubles)
     pid = orchestrator_pid(it.home)
     facts = {
         "orchestrator": pid,
@@ -35,4 +35,5 @@ def status(*, as_json: bool) -> None:
             *({"lane": lane, "why": why} for lane, why in seen.lanes),
         ],
     }
-    show(facts, words.status_text(pid, seen, it.troubles), as_json=as_json)
+    text = board.status_text(pid, seen, it.troubles, time.time(), columns())
+    show(facts, text, as_json=as_json)

@@ -2,23 +2,25 @@
 
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import click
 
 from lockgate.bootstrap import App
+from lockgate.core.lifecycle.advice import needs_human
 from lockgate.core.model.facts import event_line
-from lockgate.core.model.task import Actor, Role, Status, Task, TaskId
+from lockgate.core.model.task import Actor, ProjectId, Role, Status, Task, TaskId
 from lockgate.core.text.task_file import shown_to
 from lockgate.faces.cli.choices import StatusChoice
-from lockgate.faces.cli.output import app, here, json_option, named, show
+from lockgate.faces.cli.output import app, columns, here, json_option, named, show
 from lockgate.faces.words import task as words
 from lockgate.services.task.views import (
+    LIVE,
     PAGE,
+    Glance,
     Views,
     gate_facts,
-    needs_human,
     pending_facts,
     session_facts,
     task_facts,
@@ -31,6 +33,7 @@ if TYPE_CHECKING:  # a task is shown without loading the train
 
 @click.command("list")
 @click.option("--all", "everywhere", is_flag=True, help="The tasks of every project.")
+@click.option("--ended", is_flag=True, help="Also those that have landed or were cancelled.")
 @click.option("--status", "statuses", multiple=True, type=StatusChoice(), help="Only these.")
 @click.option("--after", metavar="ID", help="The page after this task.")
 @click.option("--limit", default=PAGE, type=click.IntRange(1, 1000), help="Tasks a page.")
@@ -38,31 +41,59 @@ if TYPE_CHECKING:  # a task is shown without loading the train
 def list_tasks(
     *,
     everywhere: bool = False,
+    ended: bool = False,
     statuses: tuple[Status, ...] = (),
     after: str | None = None,
     limit: int = PAGE,
     as_json: bool = False,
 ) -> None:
-    """Show the board: newest first, one page at a time. A session is shown its own task."""
+    """Show the board: what needs you first, then what goes on.
+
+    With --json one page of all tasks is listed, newest first. A session sees its own task.
+    """
     it = app()
     start = None if after is None else named(it, after)
     if it.caller.session:
-        board = it.views.board_of(it.caller.session.task)
+        seen = Glance(needs=(), rows=it.views.board_of(it.caller.session.task).rows)
+    elif as_json:
+        found = it.views.board(_project(it, everywhere), statuses, start, limit)
+        seen = Glance(needs=(), rows=found.rows, after=found.after)
     else:
-        project = None if everywhere else it.projects.here(here()).id
-        board = it.views.board(project, statuses, start, limit)
-    rows = [{**task_facts(row.task), "trouble": row.trouble} for row in board.rows]
-    conflicts, lines = _clashes(it, [row.task for row in board.rows if row.task.candidate])
+        which = frozenset(statuses or (Status if ended else LIVE))
+        lands = landing_by_itself(it)
+        seen = it.views.glance(_project(it, everywhere), which, start, limit, lands)
+    tasks = [row.task for row in (*seen.needs, *seen.rows)]
+    conflicts, lines = _clashes(it, [task for task in tasks if task.candidate])
     own = bool(it.caller.session)
-    untrusted = () if own else it.views.untrusted(row.task.project for row in board.rows)
+    untrusted = () if own else it.views.untrusted(task.project for task in tasks)
     facts = {
-        "tasks": rows,
-        "after": board.after,
+        "tasks": [{**task_facts(row.task), "trouble": row.trouble} for row in seen.rows],
+        "after": seen.after,
         "conflicts": conflicts,
         "untrusted": [{"project": it.root, "why": why} for it, why in untrusted],
     }
-    lines = [*lines, *words.untrusted_lines(untrusted)]
-    show(facts, "\n".join((words.board_text(board), *lines)), as_json=as_json)
+    if as_json:
+        show(facts, "", as_json=True)
+        return
+    from lockgate.faces.words.board import glance_text
+
+    text = glance_text(seen, time.time(), columns())
+    show(facts, "\n".join((text, *lines, *words.untrusted_lines(untrusted))), as_json=False)
+
+
+def landing_by_itself(it: App) -> Callable[[Task], bool]:
+    """Loaded where a change waits to land: a board without one needs no configuration."""
+
+    def lands(task: Task) -> bool:
+        from lockgate.faces.cli.look.follow import lands_by_itself
+
+        return lands_by_itself(it, task)
+
+    return lands
+
+
+def _project(it: App, everywhere: bool) -> ProjectId | None:  # noqa: FBT001 - an option, passed on
+    return None if everywhere else it.projects.here(here()).id
 
 
 def _clashes(it: App, tasks: Sequence[Task]) -> tuple[list[Mapping[str, object]], list[str]]:

@@ -3,6 +3,7 @@
 import click
 
 from lockgate.bootstrap import App
+from lockgate.core.lifecycle.advice import large_change, needs_human
 from lockgate.core.model.task import Status, Task
 from lockgate.core.text.steering import told_of, unseen
 from lockgate.faces.cli.look.follow import follow
@@ -10,7 +11,7 @@ from lockgate.faces.cli.operate.tasks import AGENT_HELP, FILE, agent_here, descr
 from lockgate.faces.cli.output import app, echo, here, json_option, note_idle, show, wake
 from lockgate.faces.words import task as words
 from lockgate.services.task.tasks import NewTask
-from lockgate.services.task.views import large_change, needs_human, task_facts
+from lockgate.services.task.views import task_facts
 
 # What is said of a task once nothing more happens by itself: how it ended, and what to do now.
 
@@ -20,7 +21,7 @@ def ending_text(it: App, task: Task) -> str:
         case Status.DONE:
             how = f" as {task.landed[: words.SHORT]}" if task.landed else ""
             large = f" ({large_change(task)})" if large_change(task) else ""
-            return f"{task.id} is done: its change has landed{how}{large}"
+            return f"{task.id} has landed{how}{large}"
         case Status.REVIEWING if not (task.held or task.troubled):
             return "\n".join(_to_land(it, task))
         case Status.CLARIFICATION:
@@ -33,22 +34,29 @@ def ending_text(it: App, task: Task) -> str:
 
 def _resting_text(task: Task) -> str:
     why = needs_human(task)
-    told = words.moved_text(task) + (f": {words.one_line(why)}" if why else "")
+    told = words.state_text(task) + (f": {words.one_line(why)}" if why else "")
     return f"{told}\n  why: lockgate task why {task.id}"
 
 
 def _to_land(it: App, task: Task) -> list[str]:
     branch = words.one_line(task.branch)
-    lines = [f"{task.id} has passed all its gates; the rest is yours:"]
+    lines = [f"{task.id} is ready to land: all gates passed"]
     lines += [
         f"  look first: {words.one_line(told_of(files))}" for files in (unseen(task),) if files
     ]
     lines += [f"  {it}" for it in (large_change(task),) if it]
+    lines += [f"  {line}" for line in _stat(it, task)]
     lines += [f"  read it:   lockgate diff {task.id}"]
-    lines += [f"  land it:   lockgate queue approve {task.id}"]
+    lines += [f"  land it:   lockgate approve {task.id}"]
+    lines += [f"  refuse it: lockgate reject {task.id} -m TEXT"]
     if it.projects.tip_of(task) != task.candidate:
         lines += [f"  branch {branch} in your repository is another commit and was left alone"]
     return lines
+
+
+def _stat(it: App, task: Task) -> list[str]:
+    """What the change comes to; of one that is large only its size is told."""
+    return [] if task.size.large else words.diffstat(it.people.diff(task.id))
 
 
 @click.command()
