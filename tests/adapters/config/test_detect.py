@@ -12,8 +12,8 @@ from lockgate.adapters.config.detect import commands, look_at
 from lockgate.adapters.config.load import load_config
 from lockgate.adapters.config.schema import GATE_FORMULAS
 from lockgate.adapters.config.write import quoted, render_config
-from lockgate.core.config.settings import HARNESSES, MergeMode
-from lockgate.core.discovery.found import Package, Plan, Said, Seen, remarks
+from lockgate.core.config.settings import HARNESSES, MergeMode, ServiceKind
+from lockgate.core.discovery.found import Beside, Needed, Package, Plan, Said, Seen, remarks
 from lockgate.core.model.gates import CommandGate, DifferentialGate
 from lockgate.errors import BadConfig
 
@@ -292,3 +292,60 @@ def test_a_text_that_could_break_toml_does_not(text) -> None:
     plan = plan_of(test=Seen(text + "x", text), setup=Seen(text, text), inputs=(text,))
 
     load_config(render_config(plan), origin="w")
+
+
+SERVED = """
+env: {LEVEL: top}
+jobs:
+  test:
+    env: {DATABASE_URL: "postgres://localhost", N: 3}
+    services:
+      db: {image: "postgres:16"}
+      cache: {image: redis}
+      odd: 3
+    steps: [{run: pytest, env: {EXTRA: "redis://x"}}, odd]
+  lint: {steps: 3}
+"""
+GITLAB = """
+services: [{name: "mysql:8"}]
+variables: {A: b}
+test: {script: [pytest], services: ["redis:7"]}
+"""
+COMPOSED = "services: {web: {build: .}, db: {image: postgres}}\n"
+
+
+def test_what_ci_and_compose_files_start_beside_the_tests_is_found(tmp_path) -> None:
+    repository(
+        tmp_path,
+        {
+            ".github/workflows/ci.yml": SERVED,
+            ".gitlab-ci.yml": GITLAB,
+            "compose.yaml": COMPOSED,
+            "deep/compose.yaml": COMPOSED,
+        },
+    )
+
+    found = look_at(tmp_path, None).beside
+
+    variables = (("LEVEL", "top"), ("DATABASE_URL", "postgres://localhost"))
+    github = (*variables, ("EXTRA", "redis://x"))
+    assert found == (
+        Beside("postgres:16", ".github/workflows/ci.yml", github),
+        Beside("redis", ".github/workflows/ci.yml", github),
+        Beside("mysql:8", ".gitlab-ci.yml", (("A", "b"),)),
+        Beside("redis:7", ".gitlab-ci.yml", (("A", "b"),)),
+        Beside("postgres", "compose.yaml"),
+    )
+
+
+@pytest.mark.parametrize("installed", [True, False])
+def test_a_service_is_written_and_one_that_is_not_installed_only_as_a_comment(installed) -> None:
+    env = (("TEST_URL", 'postgresql+psycopg://$PGHOST/"'),)
+    service = Needed(ServiceKind.POSTGRES, "ci.yml", env, installed=installed)
+
+    text = render_config(Plan((Package(),), (service,)))
+
+    known = load_config(text, origin="a test").services
+    assert [it.kind for it in known] == ([ServiceKind.POSTGRES] if installed else [])
+    assert [it.env for it in known] == ([env] if installed else [])
+    assert ("# Not installed here: apt-get install postgresql" in text) is not installed

@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Any, cast
 
 from lockgate.adapters.run import run
-from lockgate.core.discovery.found import Said, Tree, strings, table
+from lockgate.adapters.sandbox.services.serving import missing
+from lockgate.core.config.settings import ServiceKind
+from lockgate.core.discovery.found import Beside, Said, Tree, strings, table
 from lockgate.core.discovery.packages import wanted
 
 MAX_BYTES = 1_000_000
@@ -30,6 +32,7 @@ TOOLS = (
 PYTHONS = tuple(f"python3.{n}" for n in range(8, 20))
 SECONDS = 120.0
 FILES = re.compile(r"\.github/workflows/[^/]+\.ya?ml|\.gitlab-ci\.ya?ml|\.travis\.ya?ml")
+COMPOSE = re.compile(r"(?:docker-)?compose[^/]*\.ya?ml")
 MOST_CHARACTERS = 200_000
 MOST_FILES = 30
 _NO_TESTS = re.compile(
@@ -43,13 +46,20 @@ def look_at(root: Path, commit: str | None) -> Tree:
     modes = _listed(root, commit) if commit else dict.fromkeys(_lying(root), "100644")
     paths = frozenset(it for it, mode in modes.items() if mode.startswith("100"))
     ci = sorted(it for it in paths if FILES.fullmatch(it))[:MOST_FILES]
-    names = (*wanted(paths), *ci, *(it for it in (".gitattributes",) if it in paths))
+    composed = sorted(it for it in paths if COMPOSE.fullmatch(it))[:MOST_FILES]
+    names = (*wanted(paths), *ci, *composed, *(it for it in (".gitattributes",) if it in paths))
     texts = _at(root, commit, names) if commit else {it: _text(root / it) for it in names}
     return Tree(
         paths=paths,
-        texts={name: text for name, text in texts.items() if name not in ci},
+        texts={name: text for name, text in texts.items() if name not in {*ci, *composed}},
         said=commands({name: texts.get(name, "") for name in ci}),
-        tools=frozenset(it for it in (*TOOLS, *PYTHONS) if shutil.which(it)),
+        tools=frozenset(
+            (
+                *(it for it in (*TOOLS, *PYTHONS) if shutil.which(it)),
+                *(it for it in ServiceKind if not missing(it)),
+            )
+        ),
+        beside=images({name: texts.get(name, "") for name in (*ci, *composed)}),
         version=_version(root, commit) if commit else "",
         modules=tuple(sorted(it for it, mode in modes.items() if mode == "160000")),
     )
@@ -162,3 +172,55 @@ def _github(name: str, parsed: Mapping[str, Any]) -> Iterator[tuple[str, Said]]:
 
 def _lines(value: object) -> tuple[str, ...]:
     return strings(value)
+
+
+def images(texts: Mapping[str, str]) -> tuple[Beside, ...]:
+    """What the jobs of CI definitions have beside them, then what compose files start."""
+    found: list[Beside] = []
+    for name in sorted(texts, key=lambda it: (bool(COMPOSE.fullmatch(it)), it)):
+        parsed = _parsed(texts[name])
+        if COMPOSE.fullmatch(name):
+            services = table(parsed, "services").values()
+            found += (Beside(it, name) for it in map(_image, services) if it)
+        else:
+            found += _beside_jobs(name, parsed)
+    return tuple(dict.fromkeys(found))
+
+
+def _beside_jobs(name: str, parsed: Mapping[str, Any]) -> Iterator[Beside]:
+    github = name.startswith(".github/")
+    jobs = table(parsed, "jobs") if github else parsed
+    known = _variables(parsed.get("env" if github else "variables"))
+    shared = () if github else _listed_services(parsed.get("services"))
+    yield from (Beside(it, name, known) for it in shared)
+    for job in jobs.values():
+        one = table({"": job}, "")
+        steps = one.get("steps")
+        listed = cast("list[object]", steps) if isinstance(steps, list) else ()
+        env = [_variables(table({"": step}, "").get("env")) for step in listed]
+        own = _variables(one.get("env" if github else "variables"))
+        variables = tuple(dict((*known, *own, *(it for each in env for it in each))).items())
+        for image in _listed_services(one.get("services")):
+            yield Beside(image, name, variables)
+
+
+def _listed_services(value: object) -> tuple[str, ...]:
+    """GitHub names each; GitLab lists them, by their names alone or in tables."""
+    if isinstance(value, Mapping):
+        each: list[object] = list(cast("Mapping[object, object]", value).values())
+    else:
+        each = cast("list[object]", value) if isinstance(value, list) else []
+    return tuple(found for found in map(_image, each) if found)
+
+
+def _image(value: object) -> str:
+    if isinstance(value, str):
+        return value
+    known = table({"": value}, "")
+    image = known.get("image") or known.get("name")
+    return image if isinstance(image, str) else ""
+
+
+def _variables(value: object) -> tuple[tuple[str, str], ...]:
+    known = table({"": value}, "")
+    return tuple((str(name), it) for name, it in known.items() if isinstance(it, str))

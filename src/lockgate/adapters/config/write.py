@@ -6,6 +6,7 @@ from typing import Any
 from lockgate.adapters.config.schema import GATE_FORMULAS, formula_gates
 from lockgate.core.config.settings import HARNESSES
 from lockgate.core.discovery.found import (
+    Needed,
     Package,
     Plan,
     Seen,
@@ -14,6 +15,7 @@ from lockgate.core.discovery.found import (
     names_tests,
     set_up_of,
 )
+from lockgate.core.discovery.services import INSTALLED_BY
 from lockgate.errors import BadConfig
 
 _NEEDS = {"tests": "test", "typecheck": "typecheck", "differential": "test"}
@@ -40,6 +42,7 @@ def render_config(
         _tests(plan),
         tuple(f"# {_comment(it)}" for package in plan.packages for it in package.notes),
         *(_one(only, formula) if only else _many(plan, formula)),
+        *(_service(it) for it in plan.services),
         ("[merge]", 'mode = "manual"  # a change that passed waits for you to merge it'),
     )  # fmt: skip
     return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
@@ -82,6 +85,20 @@ def _env(plan: Plan) -> Block:
         f"setup = {quoted(setup)}  # with network, once per hash of inputs",
         f"inputs = {_list(inputs)}",
     )
+
+
+def _service(it: Needed) -> Block:
+    """One whose program is not here would break every gate: it stands there to be taken in."""
+    pairs = ", ".join(f"{name} = {quoted(value)}" for name, value in it.env)
+    lines = (
+        "[[services]]",
+        f"service = {quoted(it.kind)}  # seen by {_comment(it.by)}",
+        *((f"env = {{ {pairs} }}",) if it.env else ()),
+    )
+    if it.installed:
+        return lines
+    told = f"# Not installed here: apt-get install {INSTALLED_BY[it.kind]}, then take these in."
+    return (told, *(f"# {line}" for line in lines))
 
 
 def _tests(plan: Plan) -> Block:

@@ -9,6 +9,7 @@ from typing import Any, cast
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from lockgate.core.config.settings import ServiceKind
 from lockgate.core.text.steering import matching
 
 
@@ -27,6 +28,21 @@ class Said(Struct, frozen=True):
     directory: str = ""
 
 
+class Beside(Struct, frozen=True):
+    """An image that CI or a compose file starts, the file, and the variables of who uses it."""
+
+    image: str
+    by: str
+    variables: tuple[tuple[str, str], ...] = ()
+
+
+class Needed(Struct, frozen=True):
+    kind: ServiceKind
+    by: str
+    env: tuple[tuple[str, str], ...] = ()
+    installed: bool = True
+
+
 class Tree(Struct, frozen=True, kw_only=True):
     """The tracked files, the texts of those that say how it is built, and the programs here."""
 
@@ -36,6 +52,7 @@ class Tree(Struct, frozen=True, kw_only=True):
     tools: frozenset[str] = frozenset()
     modules: tuple[str, ...] = ()  # submodules
     version: str = ""  # the last tag that looks like one
+    beside: tuple[Beside, ...] = ()  # what CI and compose files start, CI's first
 
     def has(self, *names: str) -> tuple[str, ...]:
         """Those that are there."""
@@ -116,6 +133,7 @@ class Plan(Struct, frozen=True):
     """What `init` would write; one package is what most repositories are."""
 
     packages: tuple[Package, ...]
+    services: tuple[Needed, ...] = ()
 
     @property
     def only(self) -> Package | None:

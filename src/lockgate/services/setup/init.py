@@ -28,6 +28,7 @@ from lockgate.core.discovery.repairs import (
     told,
     without_idle,
 )
+from lockgate.core.discovery.services import about_services, with_services
 from lockgate.core.model.gates import CommandGate
 from lockgate.core.model.results import Failed, ReportRead, SingleGateResult
 from lockgate.errors import Refused
@@ -369,12 +370,13 @@ class Initialiser(Struct, frozen=True):
             return self.repository.file_at(project, commit, path) or ""
 
         def render(plan: Plan) -> str:
-            return self.render(plan, wanted, site.base)
+            return self.render(with_services(plan, tree), wanted, site.base)
 
         settled = rehearsal.settle(proposed.plan, Ground(site.base, tree, read), render)
         return replace(self._made(settled.plan, wanted, site, tree), tried=settled.tried)
 
     def _made(self, plan: Plan, wanted: Wanted, site: Site, tree: Tree) -> Initialised:
+        plan = with_services(plan, tree)
         text = self.render(plan, wanted, site.base)
         return Initialised(
             path=CONFIG,
@@ -384,7 +386,7 @@ class Initialiser(Struct, frozen=True):
             plan=plan,
             settings=self.configuration.load(text, CONFIG),
             found=told(plan),
-            remarks=remarks(tree),
+            remarks=(*remarks(tree), *about_services(tree)),
             unborn=site.commit is None,
         )
 
