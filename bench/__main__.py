@@ -1,10 +1,19 @@
 """All benches one after the other, and their table."""
 
-from bench import cold_start, gates, landing, listing, parsing, sessions, transition
+from bench import (
+    cold_start,
+    gates,
+    landing,
+    listing,
+    parsing,
+    services,
+    sessions,
+    transition,
+)
 from bench.harness import Measure, arguments, place, say, table
 
 # The peers of the last one are big programs: they are loaded when nothing else is measured.
-BENCHES = (cold_start, parsing, listing, gates, landing, sessions, transition)
+BENCHES = (cold_start, parsing, listing, gates, services, landing, sessions, transition)
 
 if __name__ == "__main__":
     measures: list[Measure] = []
