@@ -296,3 +296,9 @@ def test_a_human_who_did_the_work_instead_of_answering_hands_it_back() -> None:
     unsaid = refused(handed_back(evidence(task, "", Actor.HUMAN)))
     assert isinstance(unsaid, Refusal)
     assert unsaid.source is S.CLARIFICATION
+
+
+def test_what_is_judged_already_is_not_handed_back_again() -> None:
+    task = a_task(S.AGENT_REVIEW, taken_over=True)
+
+    assert "already" in refused(handed_back(evidence(task, HANDOFF, Actor.HUMAN))).why
