@@ -89,6 +89,7 @@ def test_one_question_is_asked_where_several_commands_may_be_meant(
     terminal = Terminal(shell, "--baseline", "0")
 
     terminal.read_until(QUESTION)
+    terminal.read_until("(a number or a command; Enter: the first)")
     terminal.type(typed)
     lines = terminal.ended()
 
@@ -96,6 +97,16 @@ def test_one_question_is_asked_where_several_commands_may_be_meant(
     assert terminal.seen.count(QUESTION) == 1
     assert lines[-1] == "not ready: nothing was run. See whether it passes: lockgate gate run"
     assert f'test = "{command}"' in shell.git("show", "main:.lockgate/config.toml")
+
+
+def test_where_no_command_was_seen_enter_is_none(tmp_path: Path) -> None:
+    shell = project(tmp_path, {"README.md": "Nothing.\n"})
+    terminal = Terminal(shell)
+
+    terminal.read_until(f"{QUESTION} (Enter: none)")
+    terminal.type("\n")
+
+    assert terminal.ended()[-1].startswith("not ready: no command was found")
 
 
 def test_nothing_is_asked_where_the_answer_is_known_or_not_wanted(tmp_path: Path) -> None:

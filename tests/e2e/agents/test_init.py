@@ -8,7 +8,8 @@ import pytest
 from lockgate.adapters.harnesses import Registry
 from tests.e2e.agents.fake_model import serve
 from tests.e2e.agents.stage import AGENTS, PATH, SETTINGS, URL
-from tests.e2e.agents.whole import CASES, Case, shell
+from tests.e2e.agents.test_agents import CASES, Case
+from tests.e2e.agents.whole import shell
 from tests.e2e.test_first_day import GREET, GREET_TEST, project
 
 pytestmark = pytest.mark.agents

@@ -6,7 +6,6 @@ import sys
 import click
 
 from lockgate.bootstrap import config_schema
-from lockgate.bootstrap.app import App
 from lockgate.bootstrap.gates import commissioned, rehearsed
 from lockgate.core.discovery.found import Seen
 from lockgate.faces.cli.output import (
@@ -21,8 +20,7 @@ from lockgate.faces.cli.output import (
 from lockgate.faces.cli.setup.progress import progress
 from lockgate.faces.words import setup
 from lockgate.faces.words.task import one_line
-from lockgate.ports import Project
-from lockgate.services.setup.init import Initialised, Site, Wanted
+from lockgate.services.setup.init import Initialised, Wanted
 
 FORMULAS = ("plain", "solo", "code-review", "security-audit", "quick-review", "none")
 
@@ -81,7 +79,6 @@ def init(
     if schema:
         click.echo(json.dumps(config_schema(), indent=2))
         return
-    project = (it := app()).projects.here(here())
     wanted = Wanted(
         formula=formula or "",
         agent=agent,
@@ -93,29 +90,28 @@ def init(
         choose=None if as_json or author or not _at_a_terminal() else _choose,
         author=author,
     )
+    _set_up(wanted, baseline, dry_run=dry_run, as_json=as_json)
+
+
+def _set_up(wanted: Wanted, baseline: int, *, dry_run: bool, as_json: bool) -> None:
+    project = (it := app()).projects.here(here())
     site = it.initialiser.site(project, wanted, it.caller)
     proposed = it.initialiser.propose(project, wanted, site)
     if dry_run:
         show(setup.proposed_facts(proposed), setup.proposed_text(proposed), as_json=as_json)
         return
-    if author:
-        proposed = _commissioned(it, project, (wanted, site, proposed), quiet=as_json)
+    if wanted.author:
+        if not as_json:
+            echo(f"asking {one_line(wanted.author)} to write the set-up, in the sandbox", err=True)
+        with progress() as line:
+            asked = commissioned(it, project, (wanted, site, proposed), line.say)
+            proposed = interruptible(line.listening(asked))
     for said in () if as_json else setup.found_lines(proposed):
         echo(said)
     with progress() as line:
         work = rehearsed(it, project, (wanted, site, proposed), baseline, line.say)
         made = interruptible(line.listening(work))
     _tell(made, as_json=as_json)
-
-
-def _commissioned(
-    it: App, project: Project, asked: tuple[Wanted, Site, Initialised], *, quiet: bool
-) -> Initialised:
-    """What the agent proposes, in the place of what was found."""
-    if not quiet:
-        echo(f"asking {one_line(asked[0].author)} to write the set-up, in the sandbox", err=True)
-    with progress() as line:
-        return interruptible(line.listening(commissioned(it, project, asked, line.say)))
 
 
 def _tell(made: Initialised, *, as_json: bool) -> None:
@@ -132,7 +128,8 @@ def _choose(choices: tuple[Seen, ...]) -> str:
     for number, it in enumerate(choices, start=1):
         echo(f"  {number}. {it.command} (seen by {it.by})", err=True)
     first = choices[0].command if choices else ""
-    asked = "Which command tests this repository? (Enter: none)"
+    otherwise = "a number or a command; Enter: the first" if choices else "Enter: none"
+    asked = f"Which command tests this repository? ({otherwise})"
     said = str(click.prompt(asked, default=first, show_default=bool(first), err=True)).strip()
     if said.isdigit() and 0 < int(said) <= len(choices):
         return choices[int(said) - 1].command
