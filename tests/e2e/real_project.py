@@ -89,9 +89,8 @@ def placed(source: Path, place: Path, *, gitignore: bool = True) -> Shell:
 def measured(shell: Shell, name: str, own: Sequence[str]) -> Measured:
     start = time.monotonic()
     made = shell.program("init", "--json", seconds=LONG).facts
-    found = Measured(
-        name=name, seconds=time.monotonic() - start, last=made["next"], ready=made["ready"]
-    )
+    last, ready = made.get("next") or str(made), made.get("ready", False)
+    found = Measured(name=name, seconds=time.monotonic() - start, last=last, ready=ready)
     if not found.ready:
         return found
     gates = _run(shell, "main")
