@@ -23,6 +23,11 @@ def main() -> None:
     if argv == ["--version"]:  # as click says it, which takes long to load
         sys.stdout.write(f"lockgate, version {__version__}\n")
         return
+    if argv == ["--help"]:
+        from lockgate.faces.cli.commands import help_text  # noqa: PLC0415 - only here
+
+        sys.stdout.write(f"{help_text()}\n")
+        return
     try:
         code = client.call(argv) if _is_hot(argv) else None
     except KeyboardInterrupt:

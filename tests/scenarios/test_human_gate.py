@@ -120,7 +120,7 @@ def test_a_yes_is_heard_after_a_restart_and_the_gates_behind_it_are_judged(stage
     stage.app.store.close()
     stage.restart()
 
-    stage.app.approvals.approve(id, "good", "", HUMAN)
+    stage.app.queue.say_yes(id, "good", "", HUMAN)
     stage.turn()
 
     task = stage.world.task(id)
@@ -162,7 +162,7 @@ def test_a_comment_leaves_it_waiting(stage) -> None:
 
 def test_a_change_that_waits_to_land_goes_back_and_its_yes_is_void(stage) -> None:
     id = handed_off(stage)
-    stage.app.approvals.approve(id, "", "", HUMAN)
+    stage.app.queue.say_yes(id, "", "", HUMAN)
     stage.turn()
     assert stage.world.task(id).status is S.REVIEWING
 
@@ -186,7 +186,7 @@ def test_no_agent_answers_for_a_human(stage, role) -> None:
     approvals = stage.app.approvals
 
     for answer in (
-        lambda: approvals.approve(id, "", "", caller),
+        lambda: stage.app.queue.say_yes(id, "", "", caller),
         lambda: approvals.reject(id, "no", (), "", caller),
         lambda: approvals.comment(id, "hm", caller),
     ):
@@ -212,7 +212,7 @@ def approved_then_red(stage: Stage) -> TaskId:
     """A task whose change a human has approved, and whose tests then sent it back."""
     stage.gates.results = ["fail", "pass"]
     id = handed_off(stage)
-    stage.app.approvals.approve(id, "good", "", HUMAN)
+    stage.app.queue.say_yes(id, "good", "", HUMAN)
     stage.turn()
     assert (stage.world.task(id).status, stage.world.task(id).iteration) == (S.WORKING, 2)
     return id
@@ -239,7 +239,7 @@ def test_a_yes_is_void_when_the_patch_is_another(stage) -> None:
     assert (task.status, task.waiting) == (S.AGENT_REVIEW, "approval")
     assert stage.world.types(id).count("HumanReviewRequested") == 2
     with pytest.raises(Refused, match="updated after it was shown"):
-        stage.app.approvals.approve(id, "", "p" * 64, HUMAN)
+        stage.app.queue.say_yes(id, "", "p" * 64, HUMAN)
 
 
 # --- what is protected --------------------------------------------------------------------------
@@ -252,7 +252,7 @@ def test_a_change_of_what_is_protected_is_asked_about_once_though_no_gate_says_s
 
     id = handed_off(unasked)
     task = unasked.world.task(id)
-    unasked.app.approvals.approve(id, "", "", HUMAN)
+    unasked.app.queue.say_yes(id, "", "", HUMAN)
     unasked.turn()
 
     assert (task.waiting, task.passed) == (PROTECTED, ("tests",))
@@ -308,7 +308,7 @@ def test_where_a_humans_gate_is_configured_none_is_added(stage) -> None:
     stage.workspaces.work = replace(stage.workspaces.work, files=(".github/ci.yml",))
 
     id = handed_off(stage)
-    stage.app.approvals.approve(id, "", "", HUMAN)
+    stage.app.queue.say_yes(id, "", "", HUMAN)
     stage.turn()
 
     assert stage.world.task(id).status is S.REVIEWING

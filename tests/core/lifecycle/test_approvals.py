@@ -311,14 +311,18 @@ def test_where_no_gate_waits_there_is_nothing_to_answer(status) -> None:
         commented(seen(task), "hm"),
     ):
         refusal = refused(answer)
-        assert refusal.why == "no gate of it waits for a human"
-        assert refusal.fix == f"lockgate task why {ID}"
+        if status is S.CLARIFICATION:
+            assert refusal.why == "its agent asks a question"
+            assert refusal.fix == f"lockgate answer {ID} -m TEXT"
+        else:
+            assert refusal.why == "nothing of it waits for your yes or no"
+            assert refusal.fix == f"lockgate task why {ID}"
 
 
 def test_a_change_that_is_ready_to_land_needs_no_second_yes() -> None:
     ready = taken(approved(seen(waiting()), "", PATCH)).task
 
-    assert refused(approved(seen(ready), "", PATCH)).why == "no gate of it waits for a human"
+    assert refused(approved(seen(ready), "", PATCH)).why == "nothing of it waits for your yes or no"
 
 
 # --- whatever is said ---------------------------------------------------------------------------

@@ -6,6 +6,7 @@ from msgspec.structs import replace
 from lockgate.core.lifecycle.approvals import rejected
 from lockgate.core.lifecycle.decision import EndSessions, NotifyHuman, ReleaseWorkspace
 from lockgate.core.lifecycle.landing import (
+    answered_yes,
     approved,
     departs,
     dropped,
@@ -18,6 +19,7 @@ from lockgate.core.lifecycle.landing import (
 from lockgate.core.lifecycle.moves import Move, move
 from lockgate.core.model.events import (
     ChangeLanded,
+    HumanCommented,
     LandedUnjudged,
     LandingApproved,
     LandingHeld,
@@ -39,6 +41,33 @@ def test_a_human_lets_the_change_land_that_was_shown() -> None:
 
     assert (decision.task.to_land, decision.task.held) == (True, "")
     assert decision.events == (LandingApproved(),)
+
+
+def test_a_yes_to_what_waits_lets_a_change_land_that_has_passed_its_gates() -> None:
+    quiet = taken(answered_yes(evidence(QUEUED), "", "fe"))
+    told = taken(answered_yes(evidence(replace(QUEUED, held="no")), "Good.", "fe"))
+
+    assert (quiet.task.to_land, told.task.to_land, told.task.held) == (True, True, "")
+    assert LandingApproved() in quiet.events
+    assert HumanCommented("Good.") not in quiet.events
+    assert HumanCommented("Good.") in told.events
+
+
+def test_a_yes_to_what_waits_answers_the_gate_that_asks() -> None:
+    asked = replace(QUEUED, status=S.AGENT_REVIEW, waiting="sign_off")
+
+    decision = taken(answered_yes(evidence(asked), "Good.", "fe"))
+
+    assert (decision.task.waiting, decision.task.to_land) == ("", False)
+    assert [(it.gate, it.comment) for it in decision.task.approvals] == [("sign_off", "Good.")]
+
+
+@pytest.mark.parametrize(
+    ("comment", "patch", "why"),
+    [("", "beef", "updated after it was shown"), ("x" * 20_001, "fe", "longer than 20000")],
+)
+def test_a_yes_to_another_change_or_with_too_many_words_lands_nothing(comment, patch, why) -> None:
+    assert why in refused(answered_yes(evidence(QUEUED), comment, patch)).why
 
 
 def test_another_change_than_the_one_shown_does_not_land() -> None:

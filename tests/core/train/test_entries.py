@@ -32,7 +32,7 @@ def test_without_a_word_of_when_it_passed_its_last_change_counts() -> None:
 @pytest.mark.parametrize(
     ("mode", "to_land", "held", "waits_for"),
     [
-        (MergeMode.MANUAL, False, "", "lockgate queue approve"),
+        (MergeMode.MANUAL, False, "", "lockgate approve"),
         (MergeMode.MANUAL, True, "", ""),
         (MergeMode.AUTO, False, "", ""),
         (MergeMode.AUTO, False, "not today", "not today"),

@@ -664,7 +664,7 @@ def test_a_change_that_passed_its_gates_is_led_to_the_queue_and_not_around_it(sh
     shell.git("checkout", "--quiet", "main")
     id = shell.create("unmerged")
     shell.bring(id, Status.REVIEWING)
-    approve = f"lockgate queue approve {id}"
+    approve = f"lockgate approve {id}"
 
     told, facts = shell.did("task", "why", id), shell.run("task", "why", id, "--json").facts
 

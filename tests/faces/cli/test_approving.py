@@ -120,6 +120,9 @@ def test_an_answer_shows_what_it_is_for_and_what_was_wrong_before(asked):
         "  z.py",
         "earlier: iteration 1, gate approval: a human rejected it: Not like this.",
         f"{id} needs you, gate approval waits for you",
+        f"  read it: lockgate diff {id}",
+        f"  approve: lockgate approve {id}",
+        f"  reject: lockgate reject {id} -m TEXT",
     ]
 
 
@@ -238,6 +241,33 @@ def test_a_comment_leaves_it_waiting(asked):
     assert shell.run("approve", id).code == 0
 
 
+def test_one_yes_at_a_time_answers_the_gate_and_then_the_landing(asked):
+    shell, id = asked
+
+    first = shell.run("approve", id)
+    second = shell.run("approve", id, "-m", "Ship it.")
+
+    assert first.out.endswith(
+        f"{id} is ready to land\n  read it: lockgate diff {id}\n  land it: lockgate approve {id}\n"
+    )
+    assert second.out.endswith(
+        f"{id} is approved; it lands once it is tested on the target branch\n"
+        f"  follow it: lockgate events {id} --follow\n"
+    )
+    assert shell.facts(id)["to_land"] is True
+    assert "Ship it." in shell.did("task", "log", id)
+
+
+def test_a_yes_to_the_landing_is_bound_to_the_change_that_was_shown(asked):
+    shell, id = asked
+    shell.did("approve", id)
+
+    answer = shell.run("approve", id, "--patch", "beef")
+
+    assert "the change was updated after it was shown" in answer.why
+    assert shell.facts(id)["to_land"] is False
+
+
 # --- refusing -----------------------------------------------------------------------------------
 
 
@@ -250,9 +280,12 @@ def test_where_nothing_waits_nothing_is_answered(shell, argv, status):
 
     answer = shell.run(*filled(argv, id))
 
+    why, fix = "nothing of it waits for your yes or no", f"lockgate task why {id}"
+    if status is Status.CLARIFICATION:
+        why, fix = "its agent asks a question", f"lockgate answer {id} -m TEXT"
     assert answer.code == 1
-    assert "no gate of it waits for a human" in answer.why
-    assert f"lockgate task why {id}" in answer.why
+    assert why in answer.why
+    assert fix in answer.why
     assert shell.traces() == before
 
 

@@ -7,13 +7,13 @@ import click
 import pytest
 
 from lockgate.core.model.task import Status
-from lockgate.faces.cli import app, groups
+from lockgate.faces.cli import app, commands, groups
 from tests.faces.shell import HANDOFF
 
 # Modules beyond those of a Python that does nothing. A new one must be worth its milliseconds.
 BUDGETS = {
     ("--version",): 30,
-    ("--help",): 100,
+    ("--help",): 30,
     ("task", "--help"): 100,
     ("task", "list"): 209,
     ("task", "show", "ID"): 209,
@@ -74,6 +74,28 @@ def test_the_line_that_help_shows_of_a_command_is_the_commands_own(name) -> None
 
     said = {it: found.get_short_help_str(1000) if found else "" for it, found in own.items()}
     assert group.says == said
+
+
+def test_help_is_the_same_text_with_and_without_click(shell) -> None:
+    told = shell.program("--help").out
+
+    assert told == shell.run("--help").out == f"{commands.help_text()}\n"
+    assert max(map(len, told.splitlines())) <= 80
+
+
+def test_every_command_stands_in_one_section_of_the_help() -> None:
+    listed = [name for names in commands.SECTIONS.values() for name in names]
+
+    assert sorted(listed) == sorted(commands.COMMANDS) == sorted(commands.SAYS)
+    assert list(commands.SECTIONS) == ["Start here", "Look", "Answer", "Operate", "For agents"]
+
+
+def test_the_help_names_the_options_of_the_root_command() -> None:
+    ctx = click.Context(app.root)
+
+    records = [it.get_help_record(ctx) for it in app.root.get_params(ctx)]
+
+    assert dict(it for it in records if it) == commands.OPTIONS
 
 
 def test_the_version_is_told_as_click_tells_it(shell) -> None:

@@ -64,7 +64,7 @@ def test_people_see_the_queue_and_let_changes_land(orchestrated):
 
     tip = orchestrated.git("rev-parse", "main").strip()
     assert text.startswith(f"main at {tip[:12]}: manual landing by merge, window 4\n")
-    assert f"it waits for: lockgate queue approve {one}" in text
+    assert f"it waits for: lockgate approve {one}" in text
     assert listed["target"]["tip"] == tip
     assert {it["task"]: it["standing"] for it in listed["changes"]} == dict.fromkeys(
         (one, two, three), "held"

@@ -389,7 +389,7 @@ def test_a_human_says_yes_to_what_a_change_took_back_and_it_goes_on(stage) -> No
     id = handed_off(stage)
     waiting = stage.world.task(id)
 
-    stage.app.approvals.approve(id, "not wanted any more", waiting.patch, HUMAN)
+    stage.app.queue.say_yes(id, "not wanted any more", waiting.patch, HUMAN)
     stage.turn()
 
     assert (waiting.status, waiting.waiting) == (Status.AGENT_REVIEW, "differential")
@@ -401,7 +401,7 @@ def test_a_human_says_yes_to_what_a_change_took_back_and_it_goes_on(stage) -> No
 def test_a_yes_holds_for_the_same_change_when_it_comes_back_and_for_no_other(stage) -> None:
     stage.gates.results = ["fail", "pass"]
     id = handed_off(stage)
-    stage.app.approvals.approve(id, "", "", HUMAN)
+    stage.app.queue.say_yes(id, "", "", HUMAN)
     stage.turn()
     back = stage.world.task(id)
 
@@ -414,7 +414,7 @@ def test_a_yes_holds_for_the_same_change_when_it_comes_back_and_for_no_other(sta
 def test_another_change_is_asked_about_anew(stage) -> None:
     stage.gates.results = ["fail", "pass"]
     id = handed_off(stage)
-    stage.app.approvals.approve(id, "", "", HUMAN)
+    stage.app.queue.say_yes(id, "", "", HUMAN)
     stage.turn()
     stage.workspaces.work = replace(stage.workspaces.work, patch="q" * 64)
 

@@ -78,7 +78,7 @@ def test_in_manual_mode_nothing_lands_before_a_human_says_so(manual) -> None:
     manual.opens(LOOK + 1)
     assert manual.contents() == [set()]
     [row] = manual.queueing.listed(manual.project, acting=True).rows
-    assert f"lockgate queue approve {id}" in row.place.why
+    assert f"lockgate approve {id}" in row.place.why
 
     approve(manual, id)
     manual.turn()

@@ -85,7 +85,7 @@ def _agent_review(seen: Evidence, _around: Surroundings) -> Advice:
 def _reviewing(seen: Evidence, around: Surroundings) -> Advice:
     """What has passed its gates lands by the queue, and in no other way."""
     task = seen.task
-    approve = f"lockgate queue approve {task.id}"
+    approve = f"lockgate approve {task.id}"
     if task.landed:
         return Advice("it is landing now")
     if seen.landed:
@@ -245,6 +245,7 @@ CAUSES = {
     Cause.ESCALATION_THRESHOLD: "too many attempts failed",
     Cause.DROPPED_FROM_TRAIN: "its change was taken out of the merge queue",
     Cause.UNJUDGED: "no gate judges it",
+    Cause.SERVICE: "a service that it needs did not start",
 }
 _SIZED = frozenset({NeedKind.APPROVE, NeedKind.LAND, NeedKind.HELD})
 

@@ -24,7 +24,7 @@ LONGEST = 20_000  # characters of what a human says
 
 def approved(seen: Evidence, comment: str, patch: str) -> Decision | Declined:
     """Bound to the change that was shown: another one needs its own yes."""
-    declined = _not_asked(seen.task) or _another(seen.task, patch) or _too_long(comment)
+    declined = _not_asked(seen.task) or _another(seen.task, patch) or too_long(comment)
     if declined:
         return declined
     yes = Approval(seen.task.waiting, seen.task.patch, comment)
@@ -50,7 +50,7 @@ def rejected(
         (_landing(seen.task) if lands else _not_asked(seen.task))
         or _another(seen.task, patch)
         or _silent(comment)
-        or _too_long(comment, *(it.issue for it in findings))
+        or too_long(comment, *(it.issue for it in findings))
     )
     if declined:
         return declined
@@ -71,7 +71,7 @@ def rejected(
 def commented(seen: Evidence, comment: str) -> Decision | Declined:
     """Kept with the task, for people; what waits goes on waiting."""
     lands = seen.task.status is Status.REVIEWING
-    declined = (None if lands else _not_asked(seen.task)) or _silent(comment) or _too_long(comment)
+    declined = (None if lands else _not_asked(seen.task)) or _silent(comment) or too_long(comment)
     return declined or also(stay(seen, seen.task), HumanCommented(comment))
 
 
@@ -135,7 +135,9 @@ def _feedback(gate: str, comment: str, findings: Sequence[Finding]) -> GateFeedb
 def _not_asked(task: Task) -> Declined | None:
     if task.status is Status.AGENT_REVIEW and task.waiting:
         return None
-    return Declined("no gate of it waits for a human", f"lockgate task why {task.id}")
+    if task.status is Status.CLARIFICATION:
+        return Declined("its agent asks a question", f"lockgate answer {task.id} -m TEXT")
+    return Declined("nothing of it waits for your yes or no", f"lockgate task why {task.id}")
 
 
 def _landing(task: Task) -> Declined | None:
@@ -158,7 +160,7 @@ def _silent(comment: str) -> Declined | None:
     return Declined("nothing was said", "say it: -m TEXT")
 
 
-def _too_long(*said: str) -> Declined | None:
+def too_long(*said: str) -> Declined | None:
     if sum(map(len, said)) <= LONGEST:
         return None
     why = f"that is longer than {LONGEST} characters"

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from lockgate.core.lifecycle.approvals import rejected
+from lockgate.core.lifecycle.approvals import approved as gate_approved
+from lockgate.core.lifecycle.approvals import rejected, too_long
 from lockgate.core.lifecycle.decision import (
     Decision,
     Declined,
@@ -16,6 +17,7 @@ from lockgate.core.lifecycle.evaluation import dropped_from_train
 from lockgate.core.lifecycle.transition import Arrival, also, arrive, stay
 from lockgate.core.model.events import (
     ChangeLanded,
+    HumanCommented,
     LandedUnjudged,
     LandingApproved,
     LandingHeld,
@@ -37,6 +39,16 @@ def approved(seen: Evidence, patch: str = "") -> Decision | Declined:
     if declined:
         return declined
     return also(stay(seen, replace(seen.task, to_land=True, held="")), LandingApproved())
+
+
+def answered_yes(seen: Evidence, comment: str, patch: str) -> Decision | Declined:
+    """A human's yes to whatever waits for one: the gate that asks, or else the landing."""
+    if seen.task.status is not S.REVIEWING:
+        return gate_approved(seen, comment, patch)
+    decision = too_long(comment) or approved(seen, patch)
+    if isinstance(decision, Declined) or not comment.strip():
+        return decision
+    return also(decision, HumanCommented(comment))
 
 
 def held(seen: Evidence, why: str) -> Decision | Declined:

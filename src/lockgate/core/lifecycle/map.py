@@ -87,7 +87,7 @@ def landed(seen: Evidence) -> Missing | None:
         return None
     return Missing(
         f"branch {seen.task.branch} is not in the target branch",
-        f"the queue brings it there: lockgate queue approve {seen.task.id}",
+        f"the queue brings it there: lockgate approve {seen.task.id}",
     )
 
 

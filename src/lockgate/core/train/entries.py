@@ -67,7 +67,7 @@ def verdict(results: Sequence[SingleGateResult]) -> Result:
 def _entry(it: Waits, mode: MergeMode) -> Entry:
     task = it.task
     steers = f"{told_of(files)}; " if (files := unseen(task)) else ""
-    why = task.held or f"{steers}it waits for: lockgate queue approve {task.id}"
+    why = task.held or f"{steers}it waits for: lockgate approve {task.id}"
     return Entry(
         change=Change(task.id, Commit(task.candidate)),
         since=since(task),

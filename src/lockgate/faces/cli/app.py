@@ -9,6 +9,7 @@ import click
 
 from lockgate import __version__
 from lockgate.errors import LockgateError, did_you_mean
+from lockgate.faces.cli.commands import COMMANDS, SAYS, help_text
 from lockgate.faces.cli.flags import COMPLETING, json_option, wants_json
 
 if TYPE_CHECKING:
@@ -76,90 +77,23 @@ def lazy_group(places: dict[str, str], says: dict[str, str]) -> type[Lazy]:
     return type("LazyGroup", (Lazy,), {"places": places, "says": says})
 
 
-COMMANDS = {
-    "answer": "lockgate.faces.cli.answer.people:answer",
-    "approve": "lockgate.faces.cli.answer.people:approve",
-    "auth": "lockgate.faces.cli.setup.auth:auth",
-    "checkpoint": "lockgate.faces.cli.agents.signals:checkpoint",
-    "completion": "lockgate.faces.cli.setup.completion:completion",
-    "comment": "lockgate.faces.cli.answer.people:comment",
-    "demo": "lockgate.faces.demo.command:demo",
-    "diff": "lockgate.faces.cli.answer.people:diff",
-    "doctor": "lockgate.faces.cli.setup.doctor:doctor",
-    "gate": "lockgate.faces.cli.groups:gate",
-    "handback": "lockgate.faces.cli.answer.people:handback",
-    "init": "lockgate.faces.cli.setup.init:init",
-    "open": "lockgate.faces.cli.answer.people:open_change",
-    "queue": "lockgate.faces.cli.groups:queue",
-    "review": "lockgate.faces.cli.agents.signals:review",
-    "run": "lockgate.faces.cli.operate.run:run",
-    "say": "lockgate.faces.cli.answer.talk:say",
-    "shell": "lockgate.faces.cli.answer.people:shell",
-    "step": "lockgate.faces.cli.agents.step:step",
-    "takeover": "lockgate.faces.cli.answer.people:takeover",
-    "task": "lockgate.faces.cli.groups:task",
-    "reject": "lockgate.faces.cli.answer.people:reject",
-    "resume": "lockgate.faces.cli.answer.people:resume",
-    "events": "lockgate.faces.cli.look.tasks:events",
-    "trust": "lockgate.faces.cli.setup.trust:trust",
-    "undo": "lockgate.faces.cli.operate.queue:undo",
-    "up": "lockgate.faces.cli.operate.up:up",
-    "down": "lockgate.faces.cli.operate.up:down",
-    "status": "lockgate.faces.cli.look.status:status",
-    "verify": "lockgate.faces.cli.operate.queue:verify",
-}
-SAYS = {
-    "answer": "Answer what a task's agent asked; it goes on with your answer.",
-    "approve": "Say yes to the gate of a task that waits for a human; it goes on.",
-    "auth": (
-        "Store how AGENT logs in: a long-lived token or key, or the name of a variable "
-        "that has one."
-    ),
-    "checkpoint": "Keep where the work stands, with a snapshot of it; --done also hands it on.",
-    "comment": "Say something of a change that waits for a human, and leave it waiting.",
-    "completion": "Print the script by which SHELL completes commands, options and task ids.",
-    "demo": "Show three agents at work, what their gates find, and how their changes land.",
-    "diff": "Show what a task would change: as it is judged, or as it lies in its workspace now.",
-    "doctor": "Say what is there, what each missing part costs and how to install it.",
-    "gate": "Look at the gates that judge every change, and run them on what you have committed.",
-    "handback": "Give a task back that you took over: your work is judged like any other.",
-    "init": "Find out how this repository is tested, try that, and commit .lockgate/config.toml.",
-    "open": (
-        "Open a task's change in your editor ($VISUAL or $EDITOR): a copy of the whole checkout."
-    ),
-    "queue": "The changes that wait to land, and the train that tests them together.",
-    "review": "A reviewer's own commands.",
-    "run": "Create a task, start it and follow it to its end.",
-    "say": "Say something to a task's agent, which hears it at its next turn.",
-    "shell": "Open a shell in a task's workspace, in the sandbox as its agent would see it.",
-    "step": "Take a task through its steps, such as a failing test first, then the code.",
-    "takeover": "Sit down at a task yourself: its agent's session, interactive, in its workspace.",
-    "task": "Create tasks, look at them, move them along the map.",
-    "reject": "Say no to the gate of a task that waits for a human; its agent gets what you say.",
-    "resume": (
-        "Take a task out of paused-for-intervention; its failed attempts are counted from nought."
-    ),
-    "events": "Show events, oldest first: one JSON object a line with --json.",
-    "trust": "Say what this repository asks for beyond the sandbox, and agree to it.",
-    "undo": "Revert what a task landed: a new task with the revert, which passes the gates first.",
-    "up": "Run the orchestrator: it starts agents, judges their work and moves the tasks on.",
-    "down": "Stop the orchestrator.",
-    "status": (
-        "Show whether an orchestrator runs, which agents are at work, and what needs a human."
-    ),
-    "verify": "Show which gates judged a landed commit, on which tree, by which rules.",
-}
+class Root(Lazy):
+    """The commands in sections, listed by a text that is there without click too."""
+
+    places = COMMANDS
+    says = SAYS
+
+    def get_help(self, ctx: click.Context) -> str:
+        del ctx  # click's signature
+        return help_text()
 
 
-@click.group(cls=lazy_group(COMMANDS, SAYS), invoke_without_command=True)
+@click.group(cls=Root, invoke_without_command=True)
 @click.version_option(__version__, prog_name="lockgate")
 @json_option
 @click.pass_context
 def root(ctx: click.Context, *, as_json: bool) -> None:
-    """Run coding agents on a repository; nothing lands that has not passed its gates.
-
-    Without a command: the board of the project you stand in.
-    """
+    """Run coding agents on a repository; nothing lands that has not passed its gates."""
     if ctx.invoked_subcommand is None:
         from lockgate.faces.cli.look.tasks import list_tasks
 

@@ -28,42 +28,31 @@ TASK = {
 }
 TASK_SAYS = {
     "start": "Start a task now: the same as update --status working.",
-    "respawn": "Ask for the agent anew, in the same workspace, where it has died.",
-    "repin": (
-        "Give a task the configuration that its base branch has now; it keeps the one it "
-        "started with."
-    ),
-    "peek": (
-        "Show the newest output of a task's newest session: what the agent said, which "
-        "tools it used."
-    ),
-    "attach": "Sit down at a session that is interactive; follow the output of one that is not.",
+    "respawn": "Restart an agent that is not running, in the same workspace.",
+    "repin": "Give a task the configuration that its base branch has now.",
+    "peek": "Show the newest output of a task's agent: what it said, which tools it used.",
+    "attach": "Join an interactive session; follow the output of any other.",
     "list": "Show the board: what needs you first, then what goes on.",
-    "show": (
-        "Show a task: status, phase, counters, gates, sessions, what is still to be done for it."
-    ),
+    "show": "Show all about a task: its state, gates, change, sessions and cost.",
     "log": "Show what happened to a task, oldest first.",
-    "why": "Say why a task is where it is, and what would move it.",
+    "why": "Explain why a task is where it is, and which command moves it on.",
     "create": "Create a task for BRANCH and print its id.",
-    "update": "Move a task along the map, or change its summary.",
-    "edit": (
-        "Change what a task is for and what its agent must know, in your editor ($VISUAL or "
-        "$EDITOR)."
-    ),
-    "complete": "Hand the work on: the same as update --status agent-review.",
-    "cancel": "Give a task up.",
-    "delete": "Take a task off the board.",
-    "import": "Make a task of a TASK.md (or a directory that has one), and print its id.",
+    "update": "Move a task to another status, or change its summary.",
+    "edit": "Change the goal and the Context of a task in your editor.",
+    "complete": "Hand the work in: the same as update --status agent-review.",
+    "cancel": "Cancel a task.",
+    "delete": "Delete an ended task from the board.",
+    "import": "Create a task from a TASK.md, or from a directory that has one.",
 }
 
 
 @click.group(cls=lazy_group(TASK, TASK_SAYS))
 @json_option
 def task(*, as_json: bool) -> None:
-    """Create tasks, look at them, move them along the map.
+    """Create, show, explain, move and cancel tasks.
 
-    A task is named by any unique beginning of its id. In a directory with a TASK.md, and in an
-    agent's session, the id may be left out.
+    A task is named by any unique start of its id. In a directory with a TASK.md, and in an agent's
+    session, the id can be left out.
     """
 
 
@@ -78,20 +67,17 @@ GATE = {
     "run": "lockgate.faces.cli.operate.gate_run:run",
 }
 GATE_SAYS = {
-    "list": "List the gates in the order in which they judge; of a task, with their last results.",
-    "check": "Say which gates judge every change and which only some.",
-    "explain": "Say what a gate does, when it judges, and what makes it pass, fail, wait or break.",
-    "run": (
-        "Judge the commit you stand on, as a task's change would be: no task, no agent, "
-        "no database."
-    ),
+    "list": "List the gates in their order; of a task, with their last results.",
+    "check": "Check the configuration: which gates check every change, which only some.",
+    "explain": "Explain a gate: what it runs, when, and what makes it pass or fail.",
+    "run": "Run the gates on your HEAD commit, with no task and no agent.",
 }
 
 
 @click.group(cls=lazy_group(GATE, GATE_SAYS))
 @json_option
 def gate(*, as_json: bool) -> None:
-    """Look at the gates that judge every change, and run them on what you have committed."""
+    """List the gates, explain them, and run them on your own commit."""
 
 
 # `lockgate queue`: the merge train.
@@ -107,17 +93,15 @@ QUEUE = {
     "simulate": "lockgate.faces.cli.operate.simulate:simulate_queue",
 }
 QUEUE_SAYS = {
-    "list": "Show the queue of the project you stand in, in the order in which changes would land.",
-    "approve": "Let a change land that has passed its gates: in manual mode, or one that was held.",
-    "hold": "Keep a change from landing, until it is approved again.",
-    "drop": "Take a change out of the queue; its agent gets what you say, and works on.",
-    "simulate": (
-        "Let the train's planner run on made-up changes, and compare it with simpler queues."
-    ),
+    "list": "Show the merge queue of this project, in the order of landing.",
+    "approve": "Approve a change for landing, also one that was held.",
+    "hold": "Keep a change from landing until somebody approves it again.",
+    "drop": "Take a change out of the queue; its agent gets your reason and works on.",
+    "simulate": "Run the queue's planner on made-up changes, and compare it with others.",
 }
 
 
 @click.group(cls=lazy_group(QUEUE, QUEUE_SAYS))
 @json_option
 def queue(*, as_json: bool) -> None:
-    """The changes that wait to land, and the train that tests them together."""
+    """Show and steer the merge queue: approve, hold, drop."""

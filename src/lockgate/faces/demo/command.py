@@ -25,7 +25,7 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 @click.option("--keep", is_flag=True, help="Leave the repository and the state there afterwards.")
 @click.option("--fast", is_flag=True, help="Agents that do not think; they never do in a pipe.")
 def demo(*, keep: bool, fast: bool) -> None:
-    """Show three agents at work, what their gates find, and how their changes land.
+    """Watch three agents at work in a throw-away repository.
 
     One fails its tests, one deletes a test that it broke, one crashes and is told of a hole by a
     reviewer. Two of the changes break only together; the target stays green. Needs git only: no

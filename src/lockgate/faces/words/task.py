@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
-from lockgate.core.lifecycle.advice import CAUSES, asks, large_change, needs_human
+from lockgate.core.lifecycle.advice import CAUSES, asks, large_change, need_of, needs_human
 from lockgate.core.model.agents import digest_in
 from lockgate.core.model.facts import StoredEvent
 from lockgate.core.model.task import Pinned, Status, Task
@@ -363,6 +363,16 @@ def moved_text(task: Task) -> str:
 def state_text(task: Task) -> str:
     """What the task is doing now, in words that people know."""
     return f"{task.id} {_VERBS.get(word_of(task), 'is ')}{word_of(task)}{_more(task)}"
+
+
+def next_lines(task: Task) -> list[str]:
+    """What the task is doing now, and the question that comes next where one waits for you."""
+    need = need_of(task)
+    lines = [state_text(task)]
+    if word_of(task) == "landing":
+        lines = [f"{task.id} is approved; it lands once it is tested on the target branch"]
+        lines += [f"  follow it: lockgate events {task.id} --follow"]
+    return lines + [f"  {it.verb}: {it.command}" for it in (need.actions if need else ())]
 
 
 _VERBS = {"needs you": "", "asks you": "", "landed": "has "}

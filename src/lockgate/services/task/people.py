@@ -42,12 +42,6 @@ class Approvals(Struct, frozen=True):
 
     coordinator: Coordinator
 
-    def approve(self, id: TaskId, comment: str, patch: str, caller: Caller) -> Task:
-        def decide(seen: Evidence) -> Decision | Declined:
-            return approvals.approved(seen, comment, patch)
-
-        return self._answer(id, f"task {id} was not approved", decide, caller)
-
     def reject(
         self, id: TaskId, comment: str, findings: Sequence[Finding], patch: str, caller: Caller
     ) -> Task:

@@ -95,7 +95,22 @@ class Queueing(Struct, frozen=True):
     def approve(self, id: TaskId, patch: str, caller: Caller) -> Task:
         """What could not be judged is tried once more."""
         what = f"task {id} was not approved for landing"
-        task = self._turn(id, what, lambda seen: landing.approved(seen, patch), caller)
+        return self._judged_again(
+            self._turn(id, what, lambda seen: landing.approved(seen, patch), caller)
+        )
+
+    def say_yes(self, id: TaskId, comment: str, patch: str, caller: Caller) -> Task:
+        """To whatever waits for a human: a gate, or the landing."""
+        what = f"task {id} was not approved"
+
+        def decide(seen: Evidence) -> Decision | Declined:
+            return landing.answered_yes(seen, comment, patch)
+
+        task = self._turn(id, what, decide, caller)
+        return self._judged_again(task) if task.to_land else task
+
+    def _judged_again(self, task: Task) -> Task:
+        """What could not be judged in the queue is tried once more; the same task."""
         target, _ = self.view.target(self.view.store.project(task.project))
         self.view.log.forget_unjudged(target.name)
         return task

@@ -23,7 +23,7 @@ SHAPE = """{"verdict": "PASS", "summary": "...", "findings": [{"priority": "P1",
 
 @click.group()
 def review() -> None:
-    """A reviewer's own commands."""
+    """Hand in a review."""
 
 
 @review.command(epilog=f"The document: {SHAPE}")
@@ -97,7 +97,7 @@ def checkpoint(
     confidence: float | None,
     as_json: bool,
 ) -> None:
-    """Keep where the work stands, with a snapshot of it; --done also hands it on.
+    """Save the state of the work; --done also hands it in.
 
     A Stop hook's JSON on stdin makes it answer as a hook does: it blocks the stop once where there
     is no fresh ## Handoff, and never fails.

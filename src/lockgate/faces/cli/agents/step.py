@@ -13,10 +13,10 @@ from lockgate.faces.words.setup import step_facts, step_text
 
 @click.group()
 def step() -> None:
-    """Take a task through its steps, such as a failing test first, then the code.
+    """Take a task through its steps, such as a failing test first.
 
-    [[steps]] in .lockgate/config.toml has them. A task with steps is handed on only when all of
-    them have passed.
+    They are [[steps]] in .lockgate/config.toml. A task with steps can be handed in only after all
+    of them have passed.
     """
 
 

@@ -46,7 +46,10 @@ DONE = click.option("-m", "--message", default="", metavar="TEXT", help="What yo
 @OPTIONAL_ID
 @json_option
 def diff(*, name: str | None, as_json: bool) -> None:
-    """Show what a task would change: as it is judged, or as it lies in its workspace now."""
+    """Show the change of a task.
+
+    It is the commit that the gates check or, while an agent works, the workspace as it is now.
+    """
     it = app()
     id = named(it, name)
     text = it.people.diff(id)
@@ -65,9 +68,10 @@ def diff(*, name: str | None, as_json: bool) -> None:
 @click.command("open")
 @OPTIONAL_ID
 def open_change(*, name: str | None) -> None:
-    """Open a task's change in your editor ($VISUAL or $EDITOR): a copy of the whole checkout.
+    """Open the change of a task in your editor.
 
-    Without an editor, or in a pipe, only the directory is printed. It is yours to remove.
+    It is a copy of the whole checkout, opened with $VISUAL or $EDITOR. Without one, or in a pipe,
+    only the directory is printed. Remove it when you are done.
     """
     it = app()
     task, change = it.people.change(named(it, name))
@@ -84,9 +88,9 @@ def open_change(*, name: str | None) -> None:
 @click.option("-m", "--message", metavar="TEXT", help="Your answer; without it, see the question.")
 @json_option
 def answer(*, name: str, message: str | None, as_json: bool) -> None:
-    """Answer what a task's agent asked; it goes on with your answer.
+    """Answer the question of a task's agent.
 
-    Without -m the question is shown, and nothing is changed.
+    The agent continues with your answer. Without -m the question is shown.
     """
     it = app()
     id = named(it, name)
@@ -104,10 +108,10 @@ def answer(*, name: str, message: str | None, as_json: bool) -> None:
 @DONE
 @json_option
 def handback(*, name: str, message: str, as_json: bool) -> None:
-    """Give a task back that you took over: your work is judged like any other.
+    """Give a task back that you took over; its gates check your work.
 
-    It takes the workspace as it is, with the ## Handoff of its TASK.md, or with your message as
-    one. The session you sat at ends.
+    The workspace is taken as it is, with your message (or the ## Handoff of its TASK.md) as the
+    summary of the work. Your session ends.
     """
     it = app()
     task = it.people.hand_back(named(it, name), it.caller, message)
@@ -117,10 +121,10 @@ def handback(*, name: str, message: str, as_json: bool) -> None:
 @click.command()
 @ID
 def takeover(*, name: str) -> None:
-    """Sit down at a task yourself: its agent's session, interactive, in its workspace.
+    """Work in a task's agent session yourself.
 
-    The agent that works on it ends first. Leave by Ctrl-b d, come back by lockgate task attach,
-    and give it back by lockgate handback.
+    The agent that works on it stops first. Ctrl-b d leaves the session, lockgate task attach comes
+    back to it, and lockgate handback gives the task back.
     """
     it = app()
     id = named(it, name)
@@ -140,7 +144,7 @@ def takeover(*, name: str) -> None:
 @click.option("--read-only", is_flag=True, help="Look only; also while its agent works.")
 @click.argument("command", nargs=-1, metavar="[-- COMMAND [ARGS]...]")
 def shell(*, name: str, read_only: bool, command: tuple[str, ...]) -> None:
-    """Open a shell in a task's workspace, in the sandbox as its agent would see it.
+    """Open a shell in a task's workspace, in its agent's sandbox.
 
     What you change there belongs to the task, which is yours from then on: no agent is started for
     it until lockgate handback. While an agent works in it you can only look, by --read-only, or
@@ -251,14 +255,15 @@ PATCH = click.option(
 @PATCH
 @json_option
 def approve(*, name: str, message: str, patch: str, as_json: bool) -> None:
-    """Say yes to the gate of a task that waits for a human; it goes on.
+    """Say yes to what waits for you: a gate of the task, or its landing.
 
-    The yes is bound to the change: it holds for the same one wherever it comes back, and for no
-    other. See what you say yes to by lockgate task show and lockgate diff.
+    One yes answers one question. Where another one comes next (a second gate, then the landing),
+    the last lines say so. A yes counts for the change that is there now, and for no other: read it
+    first with lockgate diff.
     """
     it = app()
     shown, files = _shown(it, named(it, name))
-    task = it.approvals.approve(shown.id, message, patch or shown.patch, it.caller)
+    task = it.queue.say_yes(shown.id, message, patch or shown.patch, it.caller)
     _tell(shown, task, files, as_json=as_json)
 
 
@@ -271,9 +276,10 @@ def approve(*, name: str, message: str, patch: str, as_json: bool) -> None:
 def reject(
     *, name: str, places: tuple[Finding, ...], message: str, patch: str, as_json: bool
 ) -> None:
-    """Say no to the gate of a task that waits for a human; its agent gets what you say.
+    """Say no to a change; its agent gets your reason and works on.
 
-    A change that has passed its gates and waits to land is taken back as well.
+    It answers a gate that waits for you, and takes back a change that waits to land. FILE:LINE=TEXT
+    puts a comment at a line.
     """
     it = app()
     shown, files = _shown(it, named(it, name))
@@ -286,7 +292,7 @@ def reject(
 @click.option("-m", "--message", required=True, metavar="TEXT", help="What you have to say of it.")
 @json_option
 def comment(*, name: str, message: str, as_json: bool) -> None:
-    """Say something of a change that waits for a human, and leave it waiting."""
+    """Comment on a change that waits for you, and leave it waiting."""
     it = app()
     shown, files = _shown(it, named(it, name))
     _tell(shown, it.approvals.comment(shown.id, message, it.caller), files, as_json=as_json)
@@ -301,7 +307,7 @@ def _shown(it: App, id: TaskId) -> tuple[Task, Files]:
 
 
 def _tell(shown: Task, task: Task, files: Files, *, as_json: bool) -> None:
-    text = f"{words.change_text(shown, files)}\n{words.state_text(task)}"
+    text = "\n".join((words.change_text(shown, files), *words.next_lines(task)))
     show({**task_facts(task), "files": files}, text, as_json=as_json)
 
 
@@ -313,7 +319,7 @@ def _tell(shown: Task, task: Task, files: Files, *, as_json: bool) -> None:
 @click.option("--directive", default="", help="What the next agent is told.")
 @json_option
 def resume(*, name: str, directive: str, as_json: bool) -> None:
-    """Take a task out of paused-for-intervention; its failed attempts are counted from nought."""
+    """Let a paused task continue, with its failed attempts reset."""
     it = app()
     task = it.runner.resume(named(it, name), directive, it.caller)
     show_moved(it, task, words.state_text, as_json=as_json)

@@ -18,8 +18,8 @@ PLACE = click.IntRange(1)
 @click.argument("text", required=False)
 @click.option("--file", metavar="FILE|-", help="The text; - reads stdin.")
 @click.option("--now", "at_once", is_flag=True, help="Interrupt the agent; it goes on with this.")
-@click.option("--edit", "place", type=PLACE, metavar="N", help="Change word N of the queue.")
-@click.option("--drop", type=PLACE, metavar="N", help="Take word N out of the queue.")
+@click.option("--edit", "place", type=PLACE, metavar="N", help="Change message N.")
+@click.option("--drop", type=PLACE, metavar="N", help="Delete message N.")
 @json_option
 def say(
     *,
@@ -31,12 +31,11 @@ def say(
     drop: int | None,
     as_json: bool,
 ) -> None:
-    """Say something to a task's agent, which hears it at its next turn.
+    """Send a message to a task's agent, which reads it at its next turn.
 
-    That is when it stops or hands in, or as it is next started. With --now its session ends and
-    goes on in the same conversation with your word, where the agent can do that. Without a TEXT
-    the words are shown that it has yet to hear; --edit N (with a TEXT, a file or in your editor)
-    and --drop N change them.
+    Its next turn is when it stops or hands in, or when it is started again. --now interrupts it: it
+    continues in the same conversation with your message, if the agent can do that. Without TEXT
+    the messages that it has not read yet are shown; --edit N and --drop N change them.
     """
     if sum(it is not None for it in (text, file, drop)) > 1 or (at_once and (place or drop)):
         raise click.UsageError("say one thing: TEXT, --file, --edit N or --drop N")
@@ -71,7 +70,7 @@ def _show(task: Task, *, as_json: bool) -> None:
 @click.option("--file", metavar="FILE|-", help="The new text instead of your editor; - is stdin.")
 @json_option
 def edit(*, name: str, file: str | None, as_json: bool) -> None:
-    """Change what a task is for and what its agent must know, in your editor ($VISUAL or $EDITOR).
+    """Change the goal and the Context of a task in your editor.
 
     The first line is its goal, the rest its Context. An agent that works on it is told at its next
     turn; reviewers judge by the new goal.

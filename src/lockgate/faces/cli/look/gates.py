@@ -35,7 +35,7 @@ UNSAFE = 1
 @BASE
 @json_option
 def list_gates(*, name: str | None, base: str | None, as_json: bool) -> None:
-    """List the gates in the order in which they judge; of a task, with their last results."""
+    """List the gates in their order; of a task, with their last results."""
     if name is None:
         settings, said = _settings(base)
         facts = {"rules": said, "gates": [_facts(it, settings.gates) for it in settings.gates]}
@@ -55,9 +55,9 @@ def list_gates(*, name: str | None, base: str | None, as_json: bool) -> None:
 @BASE
 @json_option
 def check(*, base: str | None, as_json: bool) -> None:
-    """Say which gates judge every change and which only some.
+    """Check the configuration: which gates check every change, which only some.
 
-    It ends with 1 where a change could land past every gate that runs a command.
+    Exits 1 if a change could land without passing a gate that runs a command.
     """
     settings, said = _settings(base)
     note_idle(settings)
@@ -83,7 +83,7 @@ def check(*, base: str | None, as_json: bool) -> None:
 @BASE
 @json_option
 def explain(*, name: str, base: str | None, as_json: bool) -> None:
-    """Say what a gate does, when it judges, and what makes it pass, fail, wait or break."""
+    """Explain a gate: what it runs, when, and what makes it pass or fail."""
     settings, said = _settings(base)
     gate = next((it for it in settings.gates if it.name == name), None)
     if gate is None:

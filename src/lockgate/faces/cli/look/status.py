@@ -16,7 +16,7 @@ from lockgate.services.task.views import session_facts
 @click.command()
 @json_option
 def status(*, as_json: bool) -> None:
-    """Show whether an orchestrator runs, which agents are at work, and what needs a human."""
+    """Show what needs you, in all projects, and who is at work."""
     it = app()
     must_be_human(it.caller, "nothing was shown")
     seen = it.views.overview(landing_by_itself(it), it.troubles)

@@ -110,7 +110,7 @@ def _clashes(it: App, tasks: Sequence[Task]) -> tuple[list[Mapping[str, object]]
 @click.argument("name", metavar="[ID]", required=False)
 @json_option
 def show_task(*, name: str | None, as_json: bool) -> None:
-    """Show a task: status, phase, counters, gates, sessions, what is still to be done for it."""
+    """Show all about a task: its state, gates, change, sessions and cost."""
     it = app()
     view = it.views.task(named(it, name))
     if it.caller.actor is Actor.REVIEWER:
@@ -165,7 +165,7 @@ def log(*, name: str | None, as_json: bool) -> None:
 @click.argument("name", metavar="[ID]", required=False)
 @json_option
 def why(*, name: str | None, as_json: bool) -> None:
-    """Say why a task is where it is, and what would move it."""
+    """Explain why a task is where it is, and which command moves it on."""
     it = app()
     troubles = it.troubles if it.caller.actor is Actor.HUMAN else {}
     seen = it.views.why(named(it, name), troubles)
@@ -199,7 +199,10 @@ LAST = 2**63 - 1
 @click.option("--follow", is_flag=True, help="Go on with what happens next, until interrupted.")
 @json_option
 def events(*, name: str | None, since: int, follow: bool, as_json: bool) -> None:
-    """Show events, oldest first: one JSON object a line with --json. A session sees its task's."""
+    """Show everything that happened, oldest first.
+
+    With --json each event is one JSON object in a line. A session sees the events of its task.
+    """
     it = app()
     id = named(it, name) if name is not None or it.caller.session else None
     while True:

@@ -105,7 +105,7 @@ def start(*, name: str, directive: str, as_json: bool) -> None:
 @DIRECTIVE
 @json_option
 def respawn(*, name: str, directive: str, as_json: bool) -> None:
-    """Ask for the agent anew, in the same workspace, where it has died."""
+    """Restart an agent that is not running, in the same workspace."""
     it = app()
     id = named(it, name)
     must_be_human(it.caller, f"no agent was started for task {id}")
@@ -116,9 +116,10 @@ def respawn(*, name: str, directive: str, as_json: bool) -> None:
 @ID
 @json_option
 def repin(*, name: str, as_json: bool) -> None:
-    """Give a task the configuration that its base branch has now; it keeps the one it started with.
+    """Give a task the configuration that its base branch has now.
 
-    What is judged, or has passed, is judged again from the first gate. Its change stays what it is.
+    Otherwise a task keeps the one that it started with. Its gates start again from the first; its
+    change stays the same.
     """
     it = app()
     show_moved(it, it.repinning.repin(named(it, name), it.caller), as_json=as_json)
@@ -131,7 +132,7 @@ def repin(*, name: str, as_json: bool) -> None:
 @click.option("--session", "which", metavar="S", help="Another one, as lockgate task show has it.")
 @json_option
 def peek(*, name: str, follow: bool, lines: int, which: str | None, as_json: bool) -> None:
-    """Show the newest output of a task's newest session: what the agent said, which tools it used.
+    """Show the newest output of a task's agent: what it said, which tools it used.
 
     With --session any session of the task, by its id or by what follows the task's id in it. What
     a session printed otherwise is shown as it is.
@@ -151,9 +152,9 @@ def peek(*, name: str, follow: bool, lines: int, which: str | None, as_json: boo
 @click.command()
 @ID
 def attach(*, name: str) -> None:
-    """Sit down at a session that is interactive; follow the output of one that is not.
+    """Join an interactive session; follow the output of any other.
 
-    Leave an interactive session, without ending it, by Ctrl-b d.
+    Ctrl-b d leaves an interactive session without ending it.
     """
     it = app()
     id = named(it, name)

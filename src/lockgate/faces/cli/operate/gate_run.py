@@ -87,11 +87,11 @@ FAILED = 1
 @click.option("--junit", type=click.Path(dir_okay=False), metavar="FILE", help="Write a report.")
 @json_option
 def run(*, base: str | None, gates: tuple[str, ...], junit: str | None, as_json: bool) -> None:
-    """Judge the commit you stand on, as a task's change would be: no task, no agent, no database.
+    """Run the gates on your HEAD commit, with no task and no agent.
 
-    The rules are those of the base branch, or of --base, never those of what is only checked out;
-    in CI the base is the branch that the change goes to. Reviews and human gates are listed as not
-    judged. It ends with 0 only where every gate that was judged has passed.
+    The gates are read from the base branch (or --base), so a commit cannot change its own rules; in
+    CI the base is the branch that the change goes to. Changes that are not committed are not
+    checked. Reviews and human gates are listed as not run. Exits 0 only if every gate passed.
     """
     case = rulebook(known_configuration()).case(here(), asked(base, gates))
     with afterwards() as stack:

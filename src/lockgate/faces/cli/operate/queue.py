@@ -16,7 +16,7 @@ from lockgate.services.task.views import task_facts
 @click.command("list")
 @json_option
 def list_queue(*, as_json: bool) -> None:
-    """Show the queue of the project you stand in, in the order in which changes would land."""
+    """Show the merge queue of this project, in the order of landing."""
     it = app()
     must_be_human(it.caller, "the queue was not shown")
     project = it.projects.here(here())
@@ -30,11 +30,11 @@ def list_queue(*, as_json: bool) -> None:
 @click.argument("commit")
 @json_option
 def verify(*, commit: str, as_json: bool) -> None:
-    """Show which gates judged a landed commit, on which tree, by which rules.
+    """Show which gates checked a commit that landed.
 
-    The evidence is the commit's note in refs/notes/lockgate; whether this home's own log has the
-    landing too is said with it. Exits 1 where the commit did not come through the queue, and where
-    its evidence does not fit it.
+    The evidence is the commit's note in refs/notes/lockgate; the output also says whether the log
+    on this machine has the landing. Exits 1 if the commit did not come through the merge queue, or
+    if its evidence is of another commit.
     """
     it = app()
     must_be_human(it.caller, "nothing was verified")
@@ -79,10 +79,10 @@ WHY = click.option("-m", "--message", required=True, metavar="TEXT", help="Why."
 )
 @json_option
 def approve(*, name: str, patch: str, as_json: bool) -> None:
-    """Let a change land that has passed its gates: in manual mode, or one that was held.
+    """Approve a change for landing, also one that was held.
 
-    The train merges it onto the target, tests what comes of that, and moves the target to exactly
-    what was tested. A change that could not be judged is tried once more.
+    The merge train merges it onto the target branch, tests the result, and moves the branch to
+    exactly the commit that was tested. `lockgate approve` does the same.
     """
     it = app()
     id = named(it, name)
@@ -95,7 +95,7 @@ def approve(*, name: str, patch: str, as_json: bool) -> None:
 @WHY
 @json_option
 def hold(*, name: str, message: str, as_json: bool) -> None:
-    """Keep a change from landing, until it is approved again."""
+    """Keep a change from landing until somebody approves it again."""
     it = app()
     _tell(it.queue.hold(named(it, name), message, it.caller), as_json=as_json)
 
@@ -105,7 +105,7 @@ def hold(*, name: str, message: str, as_json: bool) -> None:
 @WHY
 @json_option
 def drop(*, name: str, message: str, as_json: bool) -> None:
-    """Take a change out of the queue; its agent gets what you say, and works on.
+    """Take a change out of the queue; its agent gets your reason and works on.
 
     It counts one failed attempt, as lockgate reject does.
     """
@@ -119,7 +119,7 @@ def drop(*, name: str, message: str, as_json: bool) -> None:
 @click.option("--yes", is_flag=True, help="Let an agent make the revert where it conflicts.")
 @json_option
 def undo(*, name: str, now: bool, yes: bool, as_json: bool) -> None:
-    """Revert what a task landed: a new task with the revert, which passes the gates first.
+    """Revert what a task landed, as a new task that passes the gates.
 
     A plain revert needs no agent. Where it conflicts with later changes an agent makes it, once you
     agree. Where the target is red its gates cannot judge a revert: --now lands the plain revert

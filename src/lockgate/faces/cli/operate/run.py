@@ -77,14 +77,13 @@ def run(
     no_wait: bool,
     as_json: bool,
 ) -> None:
-    """Create a task, start it and follow it to its end.
+    """Create a task, start it, and follow it until it is ready to land.
 
-    Without a SUMMARY your editor opens for the whole description, as for a commit message.
+    SUMMARY says what to do. Without it your editor opens, as for a commit message.
 
-    Exits 0 when the task is done: its change has landed. Where landing is manual ([merge] mode),
-    the last step is yours: then it exits 0 when every gate has passed, and says how to let it land.
-    Exits 1 when the task needs a human before that, or was cancelled. Ctrl-C stops following; the
-    task goes on.
+    Exits 0 when all gates have passed and the change is ready to land: lockgate approve lands it.
+    With [merge] mode = "auto" it exits 0 when the change has landed. Exits 1 when the task needs
+    you before that, or was cancelled. Ctrl-C stops only the output; the task goes on.
     """
     it = app()
     project = it.projects.here(here())

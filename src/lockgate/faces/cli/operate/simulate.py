@@ -150,7 +150,7 @@ def simulate_queue(
     svg: Path | None,
     as_json: bool,
 ) -> None:
-    """Let the train's planner run on made-up changes, and compare it with simpler queues.
+    """Run the queue's planner on made-up changes, and compare it with others.
 
     The changes never run out and all tests take the same time, T. The serial queue tests one change
     after the other; the chain is a train of single changes that starts again behind a failure.

@@ -85,7 +85,7 @@ def update(
     directive: str,
     as_json: bool,
 ) -> None:
-    """Move a task along the map, or change its summary. A move that is refused changes nothing."""
+    """Move a task to another status, or change its summary. A refused move changes nothing."""
     if status is None and summary is None:
         raise click.UsageError("say what to change: --status STATUS or --summary TEXT")
     if force and not reason.strip():
@@ -105,7 +105,7 @@ def update(
 @ID
 @json_option
 def complete(*, name: str | None, as_json: bool) -> None:
-    """Hand the work on: the same as update --status agent-review."""
+    """Hand the work in: the same as update --status agent-review."""
     _move(name, Move(Status.AGENT_REVIEW), as_json=as_json)
 
 
@@ -114,7 +114,7 @@ def complete(*, name: str | None, as_json: bool) -> None:
 @click.option("--reason", default="", help="Why.")
 @json_option
 def cancel(*, name: str, reason: str, as_json: bool) -> None:
-    """Give a task up. Its branch and its history stay."""
+    """Cancel a task. Its branch and its history stay."""
     _move(name, Move(Status.CANCELLED, reason), as_json=as_json)
 
 
@@ -122,7 +122,7 @@ def cancel(*, name: str, reason: str, as_json: bool) -> None:
 @click.argument("name", metavar="ID")
 @json_option
 def delete(*, name: str, as_json: bool) -> None:
-    """Take a task off the board. Its events stay; its files are put aside, not removed."""
+    """Delete an ended task from the board. Its events stay; its files are moved aside."""
     it = app()
     task = it.tasks.delete(named(it, name), it.caller)
     show({"deleted": task.id}, f"{task.id} is deleted", as_json=as_json)
@@ -132,7 +132,7 @@ def delete(*, name: str, as_json: bool) -> None:
 @click.argument("path", type=click.Path(path_type=Path))
 @json_option
 def import_task(*, path: Path, as_json: bool) -> None:
-    """Make a task of a TASK.md (or a directory that has one), and print its id."""
+    """Create a task from a TASK.md, or from a directory that has one."""
     it = app()
     task = it.imports.take(it.projects.here(here()), path, it.caller)
     show(task_facts(task), task.id, as_json=as_json)

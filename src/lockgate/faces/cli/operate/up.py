@@ -28,7 +28,7 @@ STOPS = 60.0
 @click.option("--detach", is_flag=True, help="Run in the background.")
 @click.option("--idle", type=float, metavar="SECONDS", help="End after so long with nothing to do.")
 def up(*, once: bool, detach: bool, idle: float | None) -> None:
-    """Run the orchestrator: it starts agents, judges their work and moves the tasks on."""
+    """Run the orchestrator, which starts agents and checks their work."""
     it = app()
     if detach:
         _must_be_alone(it)

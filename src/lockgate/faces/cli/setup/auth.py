@@ -35,10 +35,10 @@ def auth(
     instead: str | None,
     as_json: bool,
 ) -> None:
-    """Store how AGENT logs in: a long-lived token or key, or the name of a variable that has one.
+    """Store how an agent logs in: a token, a key or a variable's name.
 
-    Agents run with a HOME of their own and see no login of yours but this one. Files with refresh
-    tokens are never copied.
+    An agent works in a sandbox with its own HOME, so it does not see your own login. Files with
+    refresh tokens are never copied.
     """
     it = app()
     must_be_human(it.caller, f"no login of {agent} was stored")

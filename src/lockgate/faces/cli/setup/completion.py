@@ -23,7 +23,10 @@ NEWEST = 100  # tasks whose ids are offered
 @click.command(epilog="\n\n".join(f"{shell}: {it}" for shell, it in LOADS.items()))
 @click.argument("shell", type=click.Choice(tuple(LOADS)))
 def completion(*, shell: str) -> None:
-    """Print the script by which SHELL completes commands, options and task ids."""
+    """Print the completion script for your shell.
+
+    It completes commands, options and task ids: eval "$(lockgate completion bash)".
+    """
     kind = get_completion_class(shell)
     if kind is None:
         raise Refused("nothing was printed", why=f"{shell} is not known here", fix="use bash")

@@ -30,7 +30,7 @@ MIB = 1 << 20
 @click.option("--try", "agent", metavar="AGENT", help="Send it one prompt, as a task would.")
 @json_option
 def doctor(*, agent: str | None, as_json: bool) -> None:
-    """Say what is there, what each missing part costs and how to install it.
+    """Check this machine: what is missing, and how to install it.
 
     Exits 1 if no task could be worked on here, or if the agent that was tried did not answer.
     """

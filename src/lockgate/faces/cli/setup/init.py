@@ -70,11 +70,12 @@ def init(
     schema: bool,
     as_json: bool,
 ) -> None:
-    """Find out how this repository is tested, try that, and commit .lockgate/config.toml.
+    """Find how this repository is tested, and set Lockgate up for it.
 
-    The commands are run on the base branch, in the sandbox. A command that fails there is tried
-    again with the usual repairs, then left out. At last a source file is broken, also in the
-    sandbox: a configuration is ready when its tests notice that.
+    It runs the commands that it finds on the base branch, in the sandbox, and commits
+    .lockgate/config.toml. A command that fails is tried again with the usual repairs, then left
+    out. At the end it breaks a source file, in the sandbox only: the configuration is ready if the
+    tests notice that.
     """
     if schema:
         click.echo(json.dumps(config_schema(), indent=2))

@@ -1,0 +1,106 @@
+"""The commands by what people want to do, and the help that lists them; nothing slow is imported.
+
+`lockgate --help` prints this text without loading click, which takes longer than all the rest.
+"""
+
+COMMANDS = {
+    "answer": "lockgate.faces.cli.answer.people:answer",
+    "approve": "lockgate.faces.cli.answer.people:approve",
+    "auth": "lockgate.faces.cli.setup.auth:auth",
+    "checkpoint": "lockgate.faces.cli.agents.signals:checkpoint",
+    "completion": "lockgate.faces.cli.setup.completion:completion",
+    "comment": "lockgate.faces.cli.answer.people:comment",
+    "demo": "lockgate.faces.demo.command:demo",
+    "diff": "lockgate.faces.cli.answer.people:diff",
+    "doctor": "lockgate.faces.cli.setup.doctor:doctor",
+    "gate": "lockgate.faces.cli.groups:gate",
+    "handback": "lockgate.faces.cli.answer.people:handback",
+    "init": "lockgate.faces.cli.setup.init:init",
+    "open": "lockgate.faces.cli.answer.people:open_change",
+    "queue": "lockgate.faces.cli.groups:queue",
+    "review": "lockgate.faces.cli.agents.signals:review",
+    "run": "lockgate.faces.cli.operate.run:run",
+    "say": "lockgate.faces.cli.answer.talk:say",
+    "shell": "lockgate.faces.cli.answer.people:shell",
+    "step": "lockgate.faces.cli.agents.step:step",
+    "takeover": "lockgate.faces.cli.answer.people:takeover",
+    "task": "lockgate.faces.cli.groups:task",
+    "reject": "lockgate.faces.cli.answer.people:reject",
+    "resume": "lockgate.faces.cli.answer.people:resume",
+    "events": "lockgate.faces.cli.look.tasks:events",
+    "trust": "lockgate.faces.cli.setup.trust:trust",
+    "undo": "lockgate.faces.cli.operate.queue:undo",
+    "up": "lockgate.faces.cli.operate.up:up",
+    "down": "lockgate.faces.cli.operate.up:down",
+    "status": "lockgate.faces.cli.look.status:status",
+    "verify": "lockgate.faces.cli.operate.queue:verify",
+}
+SAYS = {
+    "init": "Find how this repository is tested, and set Lockgate up for it.",
+    "auth": "Store how an agent logs in: a token, a key or a variable's name.",
+    "run": "Create a task, start it, and follow it until it is ready to land.",
+    "doctor": "Check this machine: what is missing, and how to install it.",
+    "demo": "Watch three agents at work in a throw-away repository.",
+    "trust": "Show what this repository asks for beyond the sandbox; agree to it.",
+    "status": "Show what needs you, in all projects, and who is at work.",
+    "diff": "Show the change of a task.",
+    "open": "Open the change of a task in your editor.",
+    "task": "Create, show, explain, move and cancel tasks.",
+    "gate": "List the gates, explain them, and run them on your own commit.",
+    "events": "Show everything that happened, oldest first.",
+    "verify": "Show which gates checked a commit that landed.",
+    "approve": "Say yes to what waits for you: a gate of the task, or its landing.",
+    "reject": "Say no to a change; its agent gets your reason and works on.",
+    "comment": "Comment on a change that waits for you, and leave it waiting.",
+    "answer": "Answer the question of a task's agent.",
+    "say": "Send a message to a task's agent, which reads it at its next turn.",
+    "takeover": "Work in a task's agent session yourself.",
+    "shell": "Open a shell in a task's workspace, in its agent's sandbox.",
+    "handback": "Give a task back that you took over; its gates check your work.",
+    "resume": "Let a paused task continue, with its failed attempts reset.",
+    "undo": "Revert what a task landed, as a new task that passes the gates.",
+    "up": "Run the orchestrator, which starts agents and checks their work.",
+    "down": "Stop the orchestrator.",
+    "queue": "Show and steer the merge queue: approve, hold, drop.",
+    "completion": "Print the completion script for your shell.",
+    "checkpoint": "Save the state of the work; --done also hands it in.",
+    "review": "Hand in a review.",
+    "step": "Take a task through its steps, such as a failing test first.",
+}
+SECTIONS = {
+    "Start here": ("init", "auth", "run", "doctor", "demo", "trust"),
+    "Look": ("status", "diff", "open", "task", "gate", "events", "verify"),
+    "Answer": (
+        *("approve", "reject", "comment", "answer", "say"),
+        *("takeover", "shell", "handback", "resume", "undo"),
+    ),
+    "Operate": ("up", "down", "queue", "completion"),
+    "For agents": ("checkpoint", "review", "step"),
+}
+OPTIONS = {
+    "--version": "Show the version and exit.",
+    "--json": "One JSON document on stdout.",
+    "--help": "Show this message and exit.",
+}
+INTRO = """\
+Usage: lockgate [OPTIONS] [COMMAND] [ARGS]...
+
+  Run coding agents on a repository; nothing lands that has not passed its
+  gates.
+
+  Without a command: the board of this project, with what needs you first.
+"""
+
+
+def help_text() -> str:
+    """What `lockgate --help` prints; it fits into 80 columns."""
+    parts = [INTRO]
+    for title, names in SECTIONS.items():
+        lines = (f"  {name:<10}  {SAYS[name]}" for name in names)
+        parts.append("\n".join((f"{title}:", *lines, "")))
+    options = (f"  {name:<10}  {says}" for name, says in OPTIONS.items())
+    parts.append("\n".join(("Options:", *options, "")))
+    parts.append(
+        "lockgate COMMAND --help says more. Any unique start of a task's id names it."
+    )
+    return "\n".join(parts)
