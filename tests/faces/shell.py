@@ -18,10 +18,10 @@ import pytest
 
 from lockgate.bootstrap import App, open_app
 from lockgate.core.lifecycle.decision import SpawnAgent
+from lockgate.core.lifecycle.sessions import Place
 from lockgate.core.model.task import Role, Status, TaskId
 from lockgate.faces.cli import output
 from lockgate.faces.cli.app import run
-from lockgate.services.task.sessions import Place
 from tests.agreeing import agree
 
 CONFIG = """\

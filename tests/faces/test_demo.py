@@ -226,6 +226,8 @@ SAMPLE = {
     "nodeId": "red",
     "consecutiveFailures": 2,
     "message": "the steps escalated",
+    "before": "claude",
+    "agent": "codex",
     "commit": "c" * 40,
     "change": "d" * 40,
     "reverts": "t0",

@@ -124,9 +124,13 @@ class FakeHarnesses:
     how: str | None = None
     resumes: bool = True
     needs: tuple[str, ...] = ()  # the variables of which one is a login
+    keys_of: dict[str, str] = field(default_factory=dict)  # the variable each agent logs in by
 
     def logins(self, agent: str, settings: Settings) -> tuple[str, ...]:
-        return ()
+        return tuple(self.keys_of.values())
+
+    def login(self, agent: str, settings: Settings, given: Mapping[str, str]) -> str:
+        return self.keys_of.get(agent, "")
 
     def keep(self, file: Path) -> str:
         return file.name
@@ -328,7 +332,8 @@ class Stage:
         app = open_app({"LOCKGATE_HOME": str(self.world.home)})
         logins = Logins(self.harnesses, self.credentials)
         witness = replace(app.witness, harnesses=self.harnesses, logins=logins, clock=self.time)
-        app = self.world.app = self.app = replace(app, witness=witness)
+        views = replace(app.views, witness=witness)
+        app = self.world.app = self.app = replace(app, witness=witness, views=views)
         self.spawner = Spawner(
             home=self.world.home,
             store=app.store,
@@ -391,6 +396,7 @@ class Stage:
                 store=app.store,
                 coordinator=app.coordinator,
                 configuration=app.configuration,
+                logins=self.spawner.logins,
                 clock=self.time,
             ),
             hands=Hands(

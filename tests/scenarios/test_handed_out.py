@@ -6,11 +6,12 @@ from pathlib import Path
 import pytest
 
 from lockgate.bootstrap import App, open_app
+from lockgate.core.lifecycle.sessions import Place
 from lockgate.core.model.secrets import Secret
 from lockgate.core.model.task import Role, Status, TaskId
 from lockgate.ports import candidate_of
 from lockgate.services.task.callers import HUMAN, Caller, identify
-from lockgate.services.task.sessions import Place, Said
+from lockgate.services.task.sessions import Said
 from lockgate.services.task.tasks import NewTask
 from tests.given import HANDOFF
 from tests.scenarios.world import REVIEW_ONLY, World

@@ -1,7 +1,6 @@
 """The orchestrator's loop, turned by hand: what starts, what waits, what is noticed."""
 
 from collections.abc import Iterator
-from datetime import datetime
 
 import pytest
 
@@ -571,33 +570,3 @@ def test_a_worker_that_lost_its_login_is_not_started_again_and_nothing_is_counte
 
     assert len(stage.alive(id)) == 1
     assert needs_human(stage.world.task(id)) == ""
-
-
-def test_the_first_task_that_hits_a_usage_limit_parks_all_tasks_of_its_agent(stage) -> None:
-    until = stage.time.now() + 3600
-    one, two = stage.world.create(), stage.world.create("fix-logout")
-    stage.turn()
-    stage.harnesses.report = Report(native="n1", limited_until=until)
-    stage.dies(stage.alive(one)[0])
-    stage.event(stage.alive(one)[0])
-    stage.harnesses.report = Report(native="n2")
-    stage.dies(stage.alive(two)[0], Ending.INTERRUPTED)
-    stage.event(stage.alive(two)[0])
-    three = stage.world.create("fix-theme")
-    stage.turn()
-    stage.turn(3500)
-
-    assert [stage.alive(it) for it in (one, two, three)] == [[], [], []]
-    assert stage.world.task(three).status is S.PENDING
-    seen = stage.app.views.overview()
-    assert seen.limited == (("scripted", until, 3),)
-    clock = datetime.fromtimestamp(until).astimezone().strftime("%H:%M")
-    told = board.status_text(None, seen, {}, 0.0, 0)
-    assert f"scripted: limited until {clock}, 3 tasks wait" in told
-
-    stage.turn(101)
-
-    assert [len(stage.alive(it)) for it in (one, two, three)] == [1, 1, 1]
-    counted = [stage.world.task(it) for it in (one, two, three)]
-    assert all((it.crash_count, it.failed_attempts) == (0, 0) for it in counted)
-    assert stage.app.views.overview().limited == ()

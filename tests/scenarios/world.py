@@ -8,10 +8,10 @@ from pathlib import Path
 from lockgate.bootstrap import App, open_app
 from lockgate.core.lifecycle.decision import SpawnAgent
 from lockgate.core.lifecycle.moves import Move
+from lockgate.core.lifecycle.sessions import NOWHERE, Place
 from lockgate.core.model.task import Role, Status, Task, TaskId
 from lockgate.ports import Project
 from lockgate.services.task.callers import HUMAN, Caller, identify
-from lockgate.services.task.sessions import NOWHERE, Place
 from lockgate.services.task.tasks import NewTask
 from tests.agreeing import agree
 

@@ -199,6 +199,7 @@ def test_every_field_survives_the_database(store: Store) -> None:
         reverts=Revert(
             task=TaskId("t0"), landed="e" * 40, commit="f" * 40, unjudged="main is red – é '"
         ),
+        instead_of="claude – é '",
         history=HISTORY,
         spent=frozenset({"b", "a"}),
         pinned=PINNED,
@@ -865,11 +866,13 @@ def test_every_field_of_a_session_survives_the_database(store: Store) -> None:
         interactive=True,
         usd=0.1 + 0.2,
         tokens=2**40,
+        login="0f – é '",
     )
     store.create(Decision(task, session=begun))
     assert store.session(begun.id) == begun
 
     ended = replace(begun, ended=9.5, native="é-2", usd=7.5, tokens=2**41, interactive=False)
+    ended = replace(ended, limited_until=1e9 + 0.5)
     store.commit(replace(moved(task), session=ended))
 
     assert store.session(begun.id) == ended
@@ -891,6 +894,20 @@ def test_the_sessions_that_have_not_ended_are_found_whatever_their_task(store: S
     assert store.sessions_alive() == (second,)
     store.delete(moved(a_task("t2", rev=2)))
     assert store.sessions_alive() == ()
+
+
+def test_the_sessions_whose_limit_is_not_over_are_found_whatever_their_task(store: Store) -> None:
+    for id in ("t1", "t2"):
+        store.create(Decision(a_task(id)))
+    late = a_session(a_task(), "s2", ended=1.0, limited_until=90.5)
+    soon = a_session(a_task("t2"), "s1", ended=1.0, limited_until=20.0)
+    for session in (late, soon):
+        store.commit(replace(moved(a_task(session.task)), session=session))
+    store.commit(replace(moved(a_task(rev=1)), session=a_session(a_task(), "s3")))
+
+    assert store.sessions_limited(0.0) == (soon, late)
+    assert store.sessions_limited(20.0) == (late,)
+    assert store.sessions_limited(90.5) == ()
 
 
 def test_a_token_belongs_to_one_session(store: Store) -> None:

@@ -460,6 +460,7 @@ def test_a_kill_loses_nothing_acknowledged_and_doubles_nothing(path: Path) -> No
         sql.EVENTS_OF_TASK,
         sql.EFFECTS_OF_TASK,
         sql.SESSION_BY_TOKEN,
+        sql.SESSIONS_LIMITED,
         sql.SESSIONS_OF_TASK,
         sql.PROJECT_AT,
     ],

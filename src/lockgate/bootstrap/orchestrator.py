@@ -124,6 +124,7 @@ def _loop(it: App, watch: Watch, pool: ThreadPoolExecutor, report: Callable[[str
             store=it.store,
             coordinator=it.coordinator,
             configuration=it.configuration,
+            logins=it.logins,
             clock=clock,
         ),
         hands=Hands(

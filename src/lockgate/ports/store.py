@@ -139,6 +139,10 @@ class Store(Protocol):
         """Those of all tasks that have not been recorded as ended."""
         ...
 
+    def sessions_limited(self, now: float) -> tuple[Session, ...]:
+        """Those that hit a usage limit which is not over."""
+        ...
+
     def add_project(self, project: Project) -> Project:
         """Insert it, or give back the one with that common directory."""
         ...

@@ -364,6 +364,10 @@ class Harnesses(Protocol):
         """Those of them of which any one is a login; empty where it needs none."""
         ...
 
+    def login(self, agent: str, settings: Settings, given: Mapping[str, str]) -> str:
+        """The one that it would use, of those that it is given; empty where it would use none."""
+        ...
+
 
 class GateRuns(Protocol):
     """Runs a gate's command on a clean checkout, where nothing that it does is kept."""

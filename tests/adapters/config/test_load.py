@@ -297,7 +297,7 @@ WRONG = [
     ("[env]\nkopy = []", "did you mean copy?"),
     ("[tests]\nzzzzzz = 1", "it has paths"),
     ("[agents.mine]\ncommnd = ['x']", "line 2: agents.mine.commnd is not a key of this table; did"),
-    ("[agents.mine]\nenv = ['A']", "line 1: agents.mine.command is missing"),
+    ("[agents.mine]\nenv = ['A']", "line 1: agent mine has no command; give it one"),
     ("[agents.'a b']\ncommand = ['x']", "agents.a b = 'a b' is not allowed: it must match"),
     ("[agents.mine]\ncommand = []", "agents.mine.command = a list is not allowed"),
     ("[[gates.list]]\ntype = 'human'", "line 1: gates.list[0].name is missing"),
@@ -359,6 +359,10 @@ MEANINGLESS = [
         "line 6: step a comes after 'b'",
     ),
     ("[agents.codex]\ncommand=['x']", "line 3: the name codex is taken"),
+    ("[agents.codex]\nenv=['X']", "line 3: the name codex is taken"),
+    ("[agents.codex]\nfallback='hal'", "line 4: no agent is called 'hal'"),
+    ("[agents.codex]\nfallback='codex'", "line 4: agent codex cannot stand in for itself"),
+    ("[agents.mine]\nfallback='codex'", "line 3: agent mine has no command"),
 ]
 
 

@@ -27,7 +27,7 @@ ASKING = {
     "agents.env": '[agents.mine]\ncommand = ["x"]\nenv = ["KEY"]',
 }
 HARMLESS = """
-project = {base = "trunk", agent = "scripted", slots = 9, respawn = "manual"}
+project = {base = "trunk", agent = "scripted", slots = 9, respawn = "manual", resume = "manual"}
 commands = {test = "make test", typecheck = "mypy"}
 env = {setup = "curl x | sh", inputs = ["x"]}
 tests = {paths = ["t"]}
@@ -90,6 +90,7 @@ service = "postgres"
 [agents.mine]
 command = ["./agent.sh", "{prompt}"]
 resume = ["agent", "{session}"]
+fallback = "codex"
 """
 HOME = Surroundings(home="/home/ann")
 

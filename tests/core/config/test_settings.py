@@ -1,8 +1,11 @@
 """Settings: the defaults of the interface page, what a task pins, what is wrong with them."""
 
+from itertools import pairwise
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from lockgate.core.config.checks import Problem, problems, repeated_gates
@@ -17,10 +20,12 @@ from lockgate.core.config.settings import (
     ServiceKind,
     Settings,
     Step,
+    in_turn,
     known_agents,
     pin,
     protected_paths,
     runs_bare,
+    stand_ins,
 )
 from lockgate.core.model.agents import file_agent
 from lockgate.core.model.gates import (
@@ -237,3 +242,46 @@ def test_a_service_is_of_one_kind_and_its_inputs_lie_in_the_repository(service, 
 
     assert words in found
     assert bool(found) is bool(words)
+
+
+NAMES = st.sampled_from(("claude", "codex", "gemini", "mine"))
+FALLBACKS = st.dictionaries(NAMES, NAMES)
+
+
+def _with(fallbacks: dict[str, str]) -> Settings:
+    pairs = fallbacks.items()
+    return replace(
+        PLAIN, agents=tuple(AgentSettings(name=it, fallback=other) for it, other in pairs)
+    )
+
+
+@given(fallbacks=FALLBACKS, agent=NAMES)
+def test_an_agent_is_followed_by_its_fallbacks_each_once_however_they_point(
+    fallbacks, agent
+) -> None:
+    found = in_turn(_with(fallbacks), agent)
+
+    assert found[0] == agent
+    assert len(set(found)) == len(found)
+    assert all(fallbacks[one] == two for one, two in pairwise(found))
+    assert fallbacks.get(found[-1], agent) in found
+
+
+@given(fallbacks=FALLBACKS, agent=NAMES)
+def test_whoever_may_work_in_anothers_place_is_among_the_stand_ins(fallbacks, agent) -> None:
+    settings = _with(fallbacks)
+
+    others = set(in_turn(settings, agent)[1:])
+    assert others <= set(stand_ins(settings))
+    assert not others or agent in stand_ins(settings)
+
+
+def test_an_agent_that_only_names_its_fallback_adds_no_agent() -> None:
+    assert known_agents(_with({"claude": "codex"})) == known_agents(PLAIN)
+
+
+def test_a_task_pins_whether_it_goes_on_by_itself_after_a_limit() -> None:
+    manual = replace(PLAIN, project=ProjectSettings(resume=Respawn.MANUAL))
+
+    assert pin(PLAIN, "c", "h").resume
+    assert not pin(manual, "c", "h").resume

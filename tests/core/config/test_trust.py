@@ -35,7 +35,7 @@ HOME = Surroundings(home="/home/ann")
 
 
 def agent(*command: str, **more: tuple[str, ...]) -> tuple[AgentSettings, ...]:
-    return (AgentSettings(name="mine", command=command, **more),)
+    return (AgentSettings(name="mine", command=command, fallback="", **more),)
 
 
 def says(settings: Settings, around: Surroundings = HOME) -> list[str]:

@@ -44,7 +44,10 @@ AUTO = replace(RULES, lands_alone=True)
         (a_task(S.WORKING, dead=True), f"lockgate task respawn {ID}"),
         (a_task(S.WORKING, taken_over=True), f"lockgate handback {ID}"),
         (a_task(S.WORKING, not_before=NOW + 1000), ""),
+        (a_task(S.WORKING, dead=True, not_before=1.0), f"lockgate task respawn {ID}"),
+        (a_task(S.WORKING, instead_of="claude"), ""),
         (a_task(S.AGENT_REVIEW), ""),
+        (a_task(S.AGENT_REVIEW, dead=True, not_before=1.0), f"lockgate task respawn {ID}"),
         (a_task(S.AGENT_REVIEW, waiting="human"), f"lockgate approve {ID}"),
         (a_task(S.REVIEWING), f"lockgate approve {ID}"),
         (a_task(S.REVIEWING, pinned=AUTO), ""),
@@ -115,6 +118,28 @@ def test_a_change_that_is_not_in_the_target_is_never_led_around_the_queue(held) 
     assert "--status done" not in found.command
 
 
+def test_a_task_whose_login_another_task_has_used_up_waits_for_the_limit() -> None:
+    limited = Surroundings(limited=True)
+
+    pending = advice(evidence(a_task(S.PENDING, pinned=None, agent="claude")), limited)
+    working = advice(evidence(a_task(S.WORKING)), limited)
+
+    assert pending.why == "it starts when the usage limit of claude is over"
+    assert working.why == "its agent hit a usage limit; it goes on by itself when that is over"
+
+
+def test_a_limit_that_a_human_ends_names_the_key_that_says_so() -> None:
+    told = advice(evidence(a_task(S.WORKING, dead=True, not_before=1.0)), NOTHING).why
+
+    assert '[project] resume = "manual"' in told
+
+
+def test_who_stands_in_for_whom_is_told() -> None:
+    told = advice(evidence(a_task(S.WORKING, agent="codex", instead_of="claude")), NOTHING).why
+
+    assert told.startswith("codex works on it in place of claude, which hit a usage limit;")
+
+
 # --- what needs a human -------------------------------------------------------------------------
 
 
@@ -128,6 +153,8 @@ def test_a_change_that_is_not_in_the_target_is_never_led_around_the_queue(held) 
         (a_task(S.STUCK, cause=Cause.BUDGET), "stuck", ("task", "task")),
         (a_task(S.PAUSED_FOR_INTERVENTION), "paused", ("resume",)),
         (a_task(S.WORKING, dead=True), "dead", ("task",)),
+        (a_task(S.WORKING, dead=True, not_before=1.0), "dead", ("task",)),
+        (a_task(S.AGENT_REVIEW, dead=True, not_before=1.0), "dead", ("task",)),
         (a_task(S.WORKING, escalated="two steps failed"), "escalation", ("task", "takeover")),
         (a_task(S.WORKING, taken_over=True), "yours", ("handback",)),
         (a_task(S.PENDING, troubled="no bwrap"), "trouble", ("task",)),

@@ -20,7 +20,7 @@ from lockgate.core.lifecycle.evaluation import (
     reviews_reached,
 )
 from lockgate.core.lifecycle.moves import Move, attempt_failed, move, resumed
-from lockgate.core.lifecycle.sessions import session_started
+from lockgate.core.lifecycle.sessions import Place, session_started
 from lockgate.core.model.events import (
     AllGatesPassed,
     AttemptFailed,
@@ -89,7 +89,7 @@ def test_a_session_begins_with_the_directive_taken_and_the_phase_working() -> No
     task = a_task(S.WORKING, directive="use the cookie", dead=True, generation=7)
     spawn = SpawnAgent(Role.WORKER, 7)
 
-    decision = taken(session_started(evidence(task), spawn, "hash", "/w"))
+    decision = taken(session_started(evidence(task), spawn, "hash", Place("/w")))
 
     assert decision.session is not None
     assert (decision.session.id, decision.session.directory) == (f"{task.id}.7", "/w")
@@ -101,7 +101,7 @@ def test_a_session_begins_with_the_directive_taken_and_the_phase_working() -> No
 def test_a_worker_of_an_older_generation_does_not_begin() -> None:
     task = a_task(S.WORKING, generation=9)
 
-    refusal = refused(session_started(evidence(task), SpawnAgent(Role.WORKER, 7), "hash", None))
+    refusal = refused(session_started(evidence(task), SpawnAgent(Role.WORKER, 7), "hash"))
 
     assert "newer worker" in refusal.why
 
@@ -109,7 +109,7 @@ def test_a_worker_of_an_older_generation_does_not_begin() -> None:
 def test_a_reviewer_begins_in_the_round_it_is_to_judge() -> None:
     task = a_task(S.AGENT_REVIEW, review_round=2, directive="kept for the worker")
 
-    decision = taken(session_started(evidence(task), SpawnAgent(Role.REVIEWER, 7), "hash", None))
+    decision = taken(session_started(evidence(task), SpawnAgent(Role.REVIEWER, 7), "hash"))
 
     assert decision.session is not None
     assert (decision.session.round, decision.session.generation) == (2, 7)
@@ -119,7 +119,7 @@ def test_a_reviewer_begins_in_the_round_it_is_to_judge() -> None:
 def test_a_worker_that_begins_on_a_stuck_task_leaves_it_stuck() -> None:
     task = a_task(S.STUCK, phase=Stuck("x", 3, FEEDBACK), generation=7)
 
-    decision = taken(session_started(evidence(task), SpawnAgent(Role.WORKER, 7), "hash", None))
+    decision = taken(session_started(evidence(task), SpawnAgent(Role.WORKER, 7), "hash"))
 
     assert decision.task.phase == task.phase
 

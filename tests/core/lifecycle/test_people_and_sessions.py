@@ -16,6 +16,7 @@ from lockgate.core.lifecycle.decision import (
 from lockgate.core.lifecycle.map import unheard
 from lockgate.core.lifecycle.sessions import (
     ATTENDED,
+    Place,
     handed_back,
     respawned,
     sat_down,
@@ -73,7 +74,7 @@ def test_a_worker_is_asked_for_anew_wherever_one_works(status) -> None:
     assert decision.task.status is status
     assert (decision.task.generation, decision.task.not_before) == (8, 0)
     assert (decision.task.crash_count, decision.task.directive) == (1, "as before")
-    assert decision.effects == (MirrorTask(), SpawnAgent(Role.WORKER, 8))
+    assert decision.effects == (MirrorTask(), SpawnAgent(Role.WORKER, 8, insists=True))
     assert decision.events == (AgentRespawned(Role.WORKER),)
     assert not overtaken(decision.effects[-1], decision.task)
 
@@ -86,14 +87,16 @@ def test_what_a_human_says_along_with_it_is_for_the_new_worker() -> None:
 
 @pytest.mark.req("R93")
 def test_a_reviewer_is_asked_for_anew_in_the_same_round() -> None:
-    task = a_task(S.AGENT_REVIEW, review_round=1, dead=True)
+    task = a_task(S.AGENT_REVIEW, review_round=1, dead=True, not_before=PARKED)
 
     decision = taken(asks_again(task))
 
     assert decision.task.review_round == 1
     assert decision.task.generation == task.generation
-    assert decision.effects == (MirrorTask(), SpawnAgent(Role.REVIEWER, 8, seat="review.general"))
+    reviewer = SpawnAgent(Role.REVIEWER, 8, seat="review.general", insists=True)
+    assert decision.effects == (MirrorTask(), reviewer)
     assert decision.events == (AgentRespawned(Role.REVIEWER),)
+    assert (decision.task.dead, decision.task.not_before) == (False, 0)
 
 
 @pytest.mark.parametrize("status", S)
@@ -168,7 +171,7 @@ def test_the_humans_session_begins_as_a_workers_that_is_interactive() -> None:
     task = replace(sits_down(a_task(exhausted=True, directive="look here")).task, not_before=PARKED)
     spawn = SpawnAgent(Role.WORKER, task.generation, interactive=True)
 
-    decision = taken(session_started(evidence(task), spawn, "hash", "/w", "thread-1"))
+    decision = taken(session_started(evidence(task), spawn, "hash", Place("/w", "thread-1")))
 
     assert decision.session is not None
     assert decision.session.interactive

@@ -3,7 +3,7 @@
 import pytest
 
 from lockgate.core.lifecycle.decision import EndSessions, MirrorTask, SpawnAgent
-from lockgate.core.lifecycle.sessions import session_ended, session_started
+from lockgate.core.lifecycle.sessions import Place, session_ended, session_started
 from lockgate.core.lifecycle.words import edited, heard, said, waiting_words, word_changed
 from lockgate.core.model.agents import End, Ending, Exit, Report
 from lockgate.core.model.events import (
@@ -93,7 +93,9 @@ def test_a_place_that_no_word_has_is_refused(place) -> None:
 def test_a_session_that_begins_has_heard_what_its_prompt_said_and_no_more() -> None:
     task = a_task(words=(ONE, TWO))
 
-    begun = taken(session_started(evidence(task), SpawnAgent(Role.WORKER, 3), "0" * 64, heard=5))
+    begun = taken(
+        session_started(evidence(task), SpawnAgent(Role.WORKER, 3), "0" * 64, Place(heard=5))
+    )
 
     assert begun.task.words == (TWO,)
     assert WordsHeard(a_session().id, ("use blue",)) in begun.events

@@ -105,6 +105,7 @@ class Project(Table):
     agent: Name = "claude"
     slots: Annotated[int, Field(ge=1, le=1_000)] = 3
     respawn: Annotated[Respawn, Loose] = Respawn.AUTO
+    resume: Annotated[Respawn, Loose] = Respawn.AUTO
 
 
 class Commands(Table):
@@ -223,9 +224,10 @@ class Notify(Table):
 
 
 class Agent(Table):
-    command: Annotated[Strings, Field(min_length=1)]
+    command: Annotated[Strings, Field(min_length=1)] = ()
     resume: Strings = ()
     env: Variables = ()
+    fallback: Annotated[str, Field(pattern=f"^$|{NAME}")] = ""
 
 
 class Config(Table):

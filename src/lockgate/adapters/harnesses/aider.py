@@ -4,6 +4,7 @@ What it leaves lies in the HOME, not in the workspace; its work is committed by 
 """
 
 import re
+from collections.abc import Mapping
 from functools import partial
 
 from lockgate.adapters.harnesses import programs
@@ -20,6 +21,14 @@ KEYS = (
     "DEEPSEEK_API_KEY",
 )
 VARIABLES = ("AIDER_MODEL", *KEYS)
+PROVIDERS = {  # by how the name of a model begins
+    "openai/": ("OPENAI_API_KEY", "OPENAI_API_BASE"),
+    "anthropic/": ("ANTHROPIC_API_KEY",),
+    "claude": ("ANTHROPIC_API_KEY",),
+    "gemini": ("GEMINI_API_KEY",),
+    "openrouter/": ("OPENROUTER_API_KEY",),
+    "deepseek": ("DEEPSEEK_API_KEY",),
+}
 SWITCHES = (
     *("--yes-always", "--no-check-update", "--no-show-release-notes", "--analytics-disable"),
     *("--no-gitignore", "--add-gitignore-files", "--no-auto-commits", "--no-dirty-commits"),
@@ -65,6 +74,10 @@ def launch(found: Found, job: Job) -> Launch:
     )
 
 
+def login(given: Mapping[str, str]) -> str:
+    return programs.key_in_use(given.get("AIDER_MODEL", ""), PROVIDERS, given)
+
+
 def read(output: str, exit: Exit, now: float) -> Report:
     errors = _ERROR.findall(output)
     counts = [_number(count) for pair in _COUNT.findall(output) for count in pair]
@@ -98,4 +111,5 @@ HARNESS = Harness(
     read=read,
     variables=VARIABLES,
     keys=KEYS,
+    login=login,
 )

@@ -1,6 +1,7 @@
 """opencode: `opencode run` with JSON events, resumed by its session id. No hook of it blocks."""
 
 import json
+from collections.abc import Mapping
 from functools import partial
 
 from lockgate.adapters.harnesses import programs
@@ -34,6 +35,13 @@ VARIABLES = (
     "ANTHROPIC_BASE_URL",  # as Claude Code has it, without the version
     *KEYS,
 )
+PROVIDERS = {  # by how the name of a model begins
+    "openai": ("OPENAI_API_KEY", "OPENAI_BASE_URL"),
+    "anthropic": ("ANTHROPIC_API_KEY",),
+    "google": ("GEMINI_API_KEY", "GOOGLE_GENERATIVE_AI_API_KEY"),
+    "openrouter": ("OPENROUTER_API_KEY",),
+    "opencode": ("OPENCODE_API_KEY",),
+}
 SWITCHES = {
     "OPENCODE_DISABLE_AUTOUPDATE": "1",
     "OPENCODE_DISABLE_MODELS_FETCH": "1",
@@ -67,6 +75,12 @@ def launch(found: Found, job: Job) -> Launch:
             **(programs.prompt_file(job) if job.interactive else {}),
         },
     )
+
+
+def login(given: Mapping[str, str]) -> str:
+    """With a server's address it is that server's key, whatever the model is called."""
+    model = "openai" if given.get("OPENAI_BASE_URL") else given.get("OPENCODE_MODEL", "")
+    return programs.key_in_use(model, PROVIDERS, given)
 
 
 def read(output: str, exit: Exit, now: float) -> Report:
@@ -151,4 +165,5 @@ HARNESS = Harness(
     read=read,
     variables=VARIABLES,
     keys=KEYS,
+    login=login,
 )

@@ -3,6 +3,7 @@
 import os
 import secrets
 import stat
+from collections.abc import Mapping
 from functools import partial
 from hashlib import sha256
 from pathlib import Path, PurePath
@@ -26,8 +27,15 @@ def command_harness(agent: AgentSettings) -> Harness:
         launch=partial(_launch, agent),
         read=read,
         variables=agent.env,
+        login=partial(_login, agent),
         resumes=bool(agent.resume),
     )
+
+
+def _login(agent: AgentSettings, given: Mapping[str, str]) -> str:
+    """The first of its variables whose name is that of a key or a token."""
+    named = (it for it in agent.env if given.get(it) and ("KEY" in it or "TOKEN" in it))
+    return next(named, "")
 
 
 def _find(name: str, search: str | None) -> Found | None:

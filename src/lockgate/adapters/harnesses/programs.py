@@ -26,6 +26,15 @@ Event = Mapping[str, object]
 SAID_CHARACTERS = 2000
 
 
+def key_in_use(
+    model: str, providers: Mapping[str, tuple[str, ...]], given: Mapping[str, str]
+) -> str:
+    """The key of the provider that a model's name begins with; else the first that is given."""
+    named = next((keys for it, keys in providers.items() if model.startswith(it)), ())
+    every = (key for keys in providers.values() for key in keys)
+    return next((key for key in (*named, *every) if given.get(key)), "")
+
+
 def find(name: str, search: str | None) -> Found | None:
     """The program behind a name, links followed, with the interpreter that its first line names."""
     at = shutil.which(name, path=search)

@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from pathlib import Path
 
@@ -60,6 +60,12 @@ class Registry(Struct, frozen=True):
     def keys(self, agent: str, settings: Settings) -> tuple[str, ...]:
         return self._harness(agent, settings).keys
 
+    def login(self, agent: str, settings: Settings, given: Mapping[str, str]) -> str:
+        harness = self._harness(agent, settings)
+        if harness.login is not None:
+            return harness.login(given)
+        return next((name for name in harness.keys if name in given), "")
+
     def logins(self, agent: str, settings: Settings) -> tuple[str, ...]:
         """Those of them that it logs in by and chooses its model with."""
         return tuple(it for it in self.variables(agent, settings) if it not in NETWORK)
@@ -85,7 +91,7 @@ def _named(agent: str, settings: Settings) -> Harness:
     if agent in MODULES:
         return _checked(agent, import_module(f"{__package__}.{MODULES[agent]}").HARNESS)
     for own in settings.agents:
-        if own.name == agent:
+        if own.name == agent and own.command:
             return _checked(agent, import_module(f"{__package__}.own_agents").command_harness(own))
     from importlib.metadata import entry_points  # noqa: PLC0415 - slow to load, and seldom needed
 

@@ -110,6 +110,8 @@ def session_to_row(session: Session) -> Values:
             "tokens": session.tokens,
             "seat": session.seat,
             "asked": int(session.asked),
+            "login": session.login,
+            "limited_until": float(session.limited_until),
         }
     )
 
@@ -133,6 +135,8 @@ def session_from_row(row: Row) -> Session:
         tokens=it.whole("tokens"),
         seat=it.text("seat"),
         asked=it.flag("asked"),
+        login=it.text("login"),
+        limited_until=it.real("limited_until"),
     )
 
 
@@ -304,6 +308,7 @@ def _of_people(task: Task) -> Values:
         "words": words_to_json(task.words),
         "last_words": task.last_words,
         "reverts": revert_to_json(task.reverts),
+        "instead_of": task.instead_of,
     }
 
 
@@ -386,6 +391,7 @@ def _with_people(task: Task, it: Fields) -> Task:
         words=words_from_json(f"{it.where}, words", it.json("words")),
         last_words=it.text("last_words"),
         reverts=revert_from_json(inside(it, "reverts")),
+        instead_of=it.text("instead_of"),
     )
 
 

@@ -10,14 +10,15 @@ INSERT INTO tasks (
     since, dead, taken_over, not_before, exhausted, usd, tokens, seconds, candidate, patch,
     protected, passed, waiting, approvals, seats, steps_passed, step_failures, escalated, troubled,
     to_land, held, landed, cause, directive, history, spent, pinned, size,
-    taken_at, question, words, last_words, reverts
+    taken_at, question, words, last_words, reverts, instead_of
 ) VALUES (
     :id, :project, :summary, :goal, :branch, :agent, :created, :updated, :rev, :status, :phase,
     :priority, :auto_start, :depends_on, :iteration, :review_round, :crash_count, :failed_attempts,
     :generation, :since, :dead, :taken_over, :not_before, :exhausted, :usd, :tokens, :seconds,
     :candidate, :patch, :protected, :passed, :waiting, :approvals, :seats, :steps_passed,
     :step_failures, :escalated, :troubled, :to_land, :held, :landed, :cause, :directive, :history,
-    :spent, :pinned, :size, :taken_at, :question, :words, :last_words, :reverts
+    :spent, :pinned, :size, :taken_at, :question, :words, :last_words, :reverts,
+    :instead_of
 ) ON CONFLICT (id) DO NOTHING RETURNING id
 """
 
@@ -36,7 +37,7 @@ UPDATE tasks SET
     to_land = :to_land, held = :held, landed = :landed, cause = :cause,
     directive = :directive, history = :history, spent = :spent, pinned = :pinned, size = :size,
     taken_at = :taken_at, question = :question, words = :words, last_words = :last_words,
-    reverts = :reverts
+    reverts = :reverts, instead_of = :instead_of
 WHERE id = :id AND rev = :rev - 1 RETURNING id
 """
 
@@ -121,18 +122,21 @@ SELECT * FROM gate_results WHERE task = :task AND rev > :since ORDER BY rev, n L
 PUT_SESSION = """
 INSERT INTO sessions (
     id, task, role, round, generation, token_hash, started, ended, directory, agent, native,
-    interactive, usd, tokens, seat, asked
+    interactive, usd, tokens, seat, asked, login, limited_until
 ) VALUES (
     :id, :task, :role, :round, :generation, :token_hash, :started, :ended, :directory, :agent,
-    :native, :interactive, :usd, :tokens, :seat, :asked
+    :native, :interactive, :usd, :tokens, :seat, :asked, :login, :limited_until
 ) ON CONFLICT (id) DO UPDATE SET
     task = :task, role = :role, round = :round, generation = :generation,
     token_hash = :token_hash, started = :started, ended = :ended, directory = :directory,
     agent = :agent, native = :native, interactive = :interactive, usd = :usd, tokens = :tokens,
-    seat = :seat, asked = :asked
+    seat = :seat, asked = :asked, login = :login, limited_until = :limited_until
 """
 SESSION = "SELECT * FROM sessions WHERE id = :id"
 SESSIONS_ALIVE = "SELECT * FROM sessions WHERE ended IS NULL ORDER BY id"
+SESSIONS_LIMITED = """
+SELECT * FROM sessions WHERE limited_until > 0 AND limited_until > :now ORDER BY limited_until, id
+"""
 SESSION_BY_TOKEN = "SELECT * FROM sessions WHERE token_hash = :token_hash"
 SESSIONS_OF_TASK = "SELECT * FROM sessions WHERE task = :task ORDER BY started, id"
 

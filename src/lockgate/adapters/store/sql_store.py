@@ -312,6 +312,10 @@ class SqlStore:
     def sessions_alive(self) -> tuple[Session, ...]:
         return tuple(rows.session_from_row(row) for row in self._rows(sql.SESSIONS_ALIVE, {}))
 
+    def sessions_limited(self, now: float) -> tuple[Session, ...]:
+        found = self._rows(sql.SESSIONS_LIMITED, {"now": float(now)})
+        return tuple(rows.session_from_row(row) for row in found)
+
     def add_project(self, project: Project) -> Project:
         values = rows.project_to_row(project)
 

@@ -7,6 +7,7 @@ from msgspec import Struct
 
 from lockgate.core.config.settings import (
     HARNESSES,
+    AgentSettings,
     MergeMode,
     Service,
     Settings,
@@ -167,9 +168,23 @@ def _of_agents(settings: Settings) -> Iterator[Problem]:
         says = _unknown_agent(settings.project.agent, settings)
         yield Problem(("project", "agent"), says)
     for agent in settings.agents:
-        if agent.name in HARNESSES:
-            says = f"the name {agent.name} is taken by an agent that Lockgate knows; choose another"
-            yield Problem(("agents", agent.name), says)
+        yield from _of_agent(agent, settings)
+
+
+def _of_agent(agent: AgentSettings, settings: Settings) -> Iterator[Problem]:
+    known, own = {*HARNESSES, *settings.installed}, agent.command or agent.resume or agent.env
+    if agent.name in HARNESSES and own:
+        says = f"the name {agent.name} is taken by an agent that Lockgate knows; choose another"
+        yield Problem(("agents", agent.name), says)
+    elif agent.name not in known and not agent.command:
+        says = f"agent {agent.name} has no command; give it one"
+        yield Problem(("agents", agent.name, "command"), says)
+    if agent.fallback == agent.name:
+        says = f"agent {agent.name} cannot stand in for itself; name another agent"
+        yield Problem(("agents", agent.name, "fallback"), says)
+    elif agent.fallback and agent.fallback not in known_agents(settings):
+        says = _unknown_agent(agent.fallback, settings)
+        yield Problem(("agents", agent.name, "fallback"), says)
 
 
 def _of_read(paths: tuple[str, ...]) -> Iterator[Problem]:

@@ -35,6 +35,8 @@ HEADS = "refs/heads/"
 
 
 class Respawn(StrEnum):
+    """Whether Lockgate starts an agent again by itself: one that crashed, or that was limited."""
+
     AUTO = "auto"
     MANUAL = "manual"
 
@@ -79,6 +81,7 @@ class ProjectSettings(Struct, frozen=True, kw_only=True):
     agent: str = "claude"
     slots: int = 3
     respawn: Respawn = Respawn.AUTO
+    resume: Respawn = Respawn.AUTO  # once a usage limit is over
 
 
 class Commands(Struct, frozen=True):
@@ -159,12 +162,13 @@ class BudgetSettings(Struct, frozen=True, kw_only=True):
 
 
 class AgentSettings(Struct, frozen=True, kw_only=True):
-    """`[agents.NAME]`: an agent of the user's own."""
+    """`[agents.NAME]`: an agent of the user's own, or who stands in for one that is known."""
 
     name: str
-    command: tuple[str, ...]
+    command: tuple[str, ...] = ()
     resume: tuple[str, ...] = ()
     env: tuple[str, ...] = ()
+    fallback: str = ""  # the agent that goes on while this one is limited
 
 
 class Settings(Struct, frozen=True, kw_only=True):
@@ -195,7 +199,24 @@ def protected_paths(settings: Settings) -> tuple[str, ...]:
 
 
 def known_agents(settings: Settings) -> tuple[str, ...]:
-    return (*HARNESSES, *(agent.name for agent in settings.agents), *settings.installed)
+    own = (agent.name for agent in settings.agents if agent.command)
+    return (*HARNESSES, *own, *settings.installed)
+
+
+def in_turn(settings: Settings, agent: str) -> tuple[str, ...]:
+    """The agent, and behind it those that go on while it is limited; each once."""
+    fallbacks = {it.name: it.fallback for it in settings.agents if it.fallback}
+    found = {agent: None}
+    while (following := fallbacks.get(agent)) and following not in found:
+        found[following] = None
+        agent = following
+    return tuple(found)
+
+
+def stand_ins(settings: Settings) -> tuple[str, ...]:
+    """Every agent that may go on in another's place, and every one that it may be put in for."""
+    pairs = ((it.name, it.fallback) for it in settings.agents if it.fallback)
+    return tuple(dict.fromkeys(name for pair in pairs for name in pair))
 
 
 def runs_bare(settings: Settings, agent: str) -> bool:
@@ -218,6 +239,7 @@ def pin(settings: Settings, base_commit: str, config_hash: str) -> Pinned:
         retry=settings.retry,
         gates=tuple(reference(it) for it in settings.gates if Where.CHANGE in it.place.on),
         respawn=settings.project.respawn is Respawn.AUTO,
+        resume=settings.project.resume is Respawn.AUTO,
         protect=protected_paths(settings),
         lands_alone=settings.merge.mode is MergeMode.AUTO,
         author=settings.commit.author,

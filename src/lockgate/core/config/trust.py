@@ -35,7 +35,7 @@ A, H = Mark.ASKS, Mark.HARMLESS
 # Every key of the file. What is harmless is so because it acts inside the sandbox only, or because
 # `level = "none"`, which asks, has let it out. `notify.urls` sends nothing yet.
 KEYS: Mapping[str, Mark] = {
-    **{f"project.{it}": H for it in ("base", "agent", "slots", "respawn")},
+    **{f"project.{it}": H for it in ("base", "agent", "slots", "respawn", "resume")},
     **{f"commands.{it}": H for it in ("test", "typecheck")},
     **{f"env.{it}": H for it in ("setup", "inputs")},
     "env.copy": A,
@@ -63,6 +63,7 @@ KEYS: Mapping[str, Mark] = {
     **{f"budget.{it}": H for it in ("task_usd", "task_tokens", "task_minutes", "day_usd")},
     "notify.urls": H,
     **{f"agents.{it}": A for it in ("command", "resume", "env")},
+    "agents.fallback": H,
 }
 
 

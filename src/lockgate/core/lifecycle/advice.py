@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from lockgate.core.lifecycle.decision import Evidence
 from lockgate.core.lifecycle.map import ARROWS, unmet
@@ -38,6 +39,7 @@ class Surroundings(Struct, frozen=True, kw_only=True):
 
     unfinished: Sequence[TaskId] = ()
     blocked: str = ""  # why nothing lands now
+    limited: bool = False  # its agent's login is limited, and no session of it runs
 
 
 def advice(seen: Evidence, around: Surroundings) -> Advice:
@@ -56,6 +58,8 @@ def _pending(seen: Evidence, around: Surroundings) -> Advice:
         return Advice("it was created to be started by you", f"lockgate task start {task.id}")
     if around.unfinished:
         return Advice(f"it starts when these are done: {', '.join(around.unfinished)}")
+    if around.limited:
+        return Advice(f"it starts when the usage limit of {task.agent} is over")
     return Advice("it starts when an agent's slot is free")
 
 
@@ -63,21 +67,35 @@ def _clarification(seen: Evidence, _around: Surroundings) -> Advice:
     return Advice("it waits for your answer", f"lockgate answer {seen.task.id} -m TEXT")
 
 
-def _working(seen: Evidence, _around: Surroundings) -> Advice:
+def _working(seen: Evidence, around: Surroundings) -> Advice:
     task = seen.task
     if task.taken_over:
         return Advice("you have taken it over", f"lockgate handback {task.id}")
+    limited = _limited(seen, around)
+    if limited:
+        return limited
     if task.dead:
         return Advice("its agent is not running", f"lockgate task respawn {task.id}")
-    if seen.now < task.not_before:
+    who = "its agent is working"
+    if task.instead_of:
+        who = f"{task.agent} works on it in place of {task.instead_of}, which hit a usage limit"
+    return Advice(f"{who}; to watch it: lockgate task peek {task.id}")
+
+
+def _limited(seen: Evidence, around: Surroundings) -> Advice | None:
+    task = seen.task
+    if task.dead and task.not_before:
+        why = 'its agent hit a usage limit, and with [project] resume = "manual" you say when'
+        return Advice(f"{why} it goes on", f"lockgate task respawn {task.id}")
+    if seen.now < task.not_before or around.limited:
         return Advice("its agent hit a usage limit; it goes on by itself when that is over")
-    return Advice(f"its agent is working; to watch it: lockgate task peek {task.id}")
+    return None
 
 
-def _agent_review(seen: Evidence, _around: Surroundings) -> Advice:
+def _agent_review(seen: Evidence, around: Surroundings) -> Advice:
     task = seen.task
     if not task.waiting:
-        return Advice("its gates are running")
+        return _limited(seen, replace(around, limited=False)) or Advice("its gates are running")
     why = f"gate {task.waiting} waits for you; to say no: lockgate reject {task.id} -m TEXT"
     return Advice(why, f"lockgate approve {task.id}")
 
@@ -287,7 +305,7 @@ def _landing(task: Task) -> Need | None:
 
 def _gate(task: Task) -> Need | None:
     if not task.waiting:
-        return None
+        return _limit(task)
     yes = Action("approve", f"lockgate approve {task.id}")
     no = Action("reject", f"lockgate reject {task.id} -m TEXT")
     return Need(NeedKind.APPROVE, f"gate {task.waiting} waits for you", (_read(task), yes, no))
@@ -298,14 +316,20 @@ def _worker(task: Task) -> Need | None:
         back = Action("give it back", f"lockgate handback {task.id}")
         return Need(NeedKind.YOURS, "you took it over", (back,))
     if task.dead:
-        again = Action("start it again", f"lockgate task respawn {task.id}")
-        return Need(NeedKind.DEAD, "its agent is not running", (again,))
+        return _limit(task) or Need(NeedKind.DEAD, "its agent is not running", (_again(task),))
     if task.escalated:
         look = Action("look", f"lockgate task peek {task.id}")
         help = Action("help", f"lockgate takeover {task.id}")
         told = f"{task.escalated}; a fresh agent works on it"
         return Need(NeedKind.ESCALATION, told, (look, help))
     return None
+
+
+def _limit(task: Task) -> Need | None:
+    """Where it does not go on by itself: only then does it have both marks."""
+    if not (task.dead and task.not_before):
+        return None
+    return Need(NeedKind.DEAD, "its agent hit a usage limit", (_again(task),))
 
 
 def _nothing(_task: Task) -> None:
@@ -323,6 +347,10 @@ _NEEDS: Mapping[Status, Callable[[Task], Need | None]] = {
     Status.DONE: _nothing,
     Status.CANCELLED: _nothing,
 }
+
+
+def _again(task: Task) -> Action:
+    return Action("start it again", f"lockgate task respawn {task.id}")
 
 
 def _why(task: Task) -> Action:

@@ -49,6 +49,8 @@ class SpawnAgent(Struct, frozen=True):
     seat: str = ""  # a reviewer's
     agent: str = ""  # where it is not the task's own
     asks: bool = False  # the worker stopped politely: ask it to hand in or to ask
+    insists: bool = False  # a human asks for it: no usage limit is waited for
+    instead_of: str = ""  # whose login is limited, where `agent` stands in
 
 
 class EvaluateGates(Struct, frozen=True):

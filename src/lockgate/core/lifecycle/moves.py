@@ -223,13 +223,13 @@ def take(seen: Evidence, asked: Move) -> Decision:
 
 
 def with_a_worker(
-    seen: Evidence, task: Task, *, fresh: bool = False, asks: bool = False
+    seen: Evidence, task: Task, *, fresh: bool = False, asks: bool = False, insists: bool = False
 ) -> Decision:
     generation = seen.task.rev + 1
     return stay(
         seen,
         replace(task, generation=generation),
-        SpawnAgent(Role.WORKER, generation, fresh=fresh, asks=asks),
+        SpawnAgent(Role.WORKER, generation, fresh=fresh, asks=asks, insists=insists),
     )
 
 

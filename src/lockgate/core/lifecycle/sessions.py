@@ -1,5 +1,6 @@
 """The turns of a session: it begins, it ends, a human asks for another or sits down itself."""
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from lockgate.core.lifecycle.decision import (
@@ -9,6 +10,7 @@ from lockgate.core.lifecycle.decision import (
     Evidence,
     Refusal,
     SpawnAgent,
+    overtaken,
     wants_fresh,
 )
 from lockgate.core.lifecycle.map import OWNERS, RULES, Rule, handoff, unheard, unmet
@@ -29,6 +31,7 @@ from lockgate.core.lifecycle.words import after_hearing, waiting_words
 from lockgate.core.model.agents import USED_UP, End, Ending, Exit, refused_login
 from lockgate.core.model.events import (
     AgentAsked,
+    AgentReplaced,
     AgentRespawned,
     AutoAdvanced,
     Event,
@@ -37,6 +40,7 @@ from lockgate.core.model.events import (
     SessionStarted,
     TaskHandedBack,
     TaskTakenOver,
+    UsageHeld,
     UsageLimited,
     WordsHeard,
 )
@@ -50,18 +54,25 @@ PLAIN = End()
 ATTENDED = frozenset({S.WORKING, S.CLARIFICATION, S.STUCK})
 
 
-def session_started(
-    seen: Evidence,
-    spawn: SpawnAgent,
-    token_hash: str,
-    directory: str | None = None,
-    native: str = "",
-    heard: int = 0,
-) -> Decision | Declined:
-    """The session that was asked for begins; a worker's takes feedback and directive with it.
+class Place(Struct, frozen=True):
+    """Where a session works, by which id its program resumes, and what its prompt tells.
 
-    `heard` is the number of the last word that its prompt tells.
+    `heard` is the number of the last word of a human that is in the prompt.
     """
+
+    directory: str | None = None
+    native: str = ""
+    heard: int = 0
+    login: str = ""  # what it logs in with, as a digest
+
+
+NOWHERE = Place()
+
+
+def session_started(
+    seen: Evidence, spawn: SpawnAgent, token_hash: str, place: Place = NOWHERE
+) -> Decision | Declined:
+    """The session that was asked for begins; a worker's takes feedback and directive with it."""
     task, worker = seen.task, spawn.role is Role.WORKER
     if worker and spawn.generation != task.generation:
         return Declined("a newer worker has been asked for since", f"lockgate task show {task.id}")
@@ -73,18 +84,20 @@ def session_started(
         generation=spawn.generation,
         token_hash=token_hash,
         started=seen.now,
-        directory=directory,
+        directory=place.directory,
         agent=spawn.agent or task.agent,
-        native=native,
+        native=place.native,
         interactive=spawn.interactive,
         seat=spawn.seat,
         asked=spawn.asks,
+        login=place.login,
     )
     if worker and task.status is S.WORKING:
         task = replace(task, phase=Working(session.id, task.iteration))
-    task, told = after_hearing(task, heard)
+    task, told = after_hearing(task, place.heard)
     if worker:
         task = replace(_told(task, spawn), exhausted=False, step_failures=0)
+        task = replace(task, agent=session.agent, instead_of=_chosen_by_a_human(task, spawn))
     started = SessionStarted(
         session=session.id,
         role=session.role,
@@ -92,8 +105,23 @@ def session_started(
         generation=session.generation,
     )
     begun = also(stay(seen, replace(task, dead=False, not_before=0.0)), started)
+    if spawn.instead_of:
+        begun = also(begun, AgentReplaced(spawn.instead_of, session.agent, spawn.role))
     hears = (WordsHeard(session.id, told),) if told else ()
     return replace(also(begun, *hears), session=session)
+
+
+def _chosen_by_a_human(task: Task, spawn: SpawnAgent) -> str:
+    """Whom the new worker stands in for; empty where it is the one that a human chose."""
+    chosen = task.instead_of or task.agent
+    return "" if (spawn.agent or task.agent) == chosen else chosen
+
+
+def kept_waiting(seen: Evidence, spawn: SpawnAgent, until: float) -> Decision | Declined:
+    """Every agent that may do it is limited, and none goes on by itself: a human says when."""
+    if overtaken(spawn, seen.task):
+        return Declined("it is wanted no more", f"lockgate task show {seen.task.id}")
+    return also(stay(seen, replace(seen.task, dead=True, not_before=until)), UsageHeld(until))
 
 
 def _told(task: Task, spawn: SpawnAgent) -> Task:
@@ -121,6 +149,7 @@ def session_ended(seen: Evidence, end: End = PLAIN) -> Decision | Declined:
         native=end.report.native or session.native,
         usd=end.report.usage.usd,
         tokens=end.report.usage.tokens,
+        limited_until=_limit(end, seen.now),
     )
     return replace(also(decision, SessionEnded(session.id, session.role)), session=closed)
 
@@ -151,11 +180,20 @@ def respawned(seen: Evidence, *, alive: bool, directive: str = "") -> Decision |
         if asked is None:
             why = "no reviewer is asked for now: its other gates judge it"
             return Declined(why, f"lockgate task show {task.id}")
-        return also(asked, AgentRespawned(Role.REVIEWER))
+        return also(_insisting(asked), AgentRespawned(Role.REVIEWER))
     if task.status not in ATTENDED:
         return Declined(f"no agent works on a task that is {task.status}", _next(task))
     told = replace(task, directive=directive or task.directive, not_before=0, escalated="")
-    return also(with_a_worker(seen, told), AgentRespawned(Role.WORKER))
+    return also(with_a_worker(seen, told, insists=True), AgentRespawned(Role.WORKER))
+
+
+def _insisting(decision: Decision) -> Decision:
+    """A usage limit does not keep these agents: a human asked for them."""
+    effects = (
+        replace(it, insists=True) if isinstance(it, SpawnAgent) else it for it in decision.effects
+    )
+    back = replace(decision.task, dead=False, not_before=0.0)
+    return replace(decision, task=back, effects=tuple(effects))
 
 
 def taken_over(seen: Evidence) -> Decision | Declined:
@@ -277,9 +315,8 @@ def _without_artifact(seen: Evidence, end: End, missing: str) -> Decision:
         return stay(seen, replace(seen.task, dead=True))
     if end.exit.ending in {*USED_UP, Ending.SERVICE}:
         return arrive(seen, seen.task, _prevented(end.exit))
-    until = end.report.limited_until
-    if until is not None:
-        until = until if until > seen.now else seen.now + LIMIT_WAIT
+    until = _limit(end, seen.now)
+    if until:
         parked = replace(seen.task, not_before=until)
         return also(_again(seen, parked), UsageLimited(session, until))
     if end.report.refused:
@@ -299,6 +336,14 @@ def _prevented(exit: Exit) -> Arrival:
         why = f"its agent was not started, for a service was not ready: {exit.why}"
         return Arrival(S.STUCK, why, Cause.SERVICE)
     return Arrival(S.STUCK, f"its session was ended: {exit.why}", Cause.BUDGET)
+
+
+def _limit(end: End, now: float) -> float:
+    """When the usage limit ends that the session hit; 0 where it hit none."""
+    until = end.report.limited_until
+    if until is None:
+        return 0.0
+    return until if until > now else now + LIMIT_WAIT
 
 
 def _is_polite(end: End) -> bool:

@@ -3,8 +3,9 @@
 Also where an agent's login comes from.
 """
 
+import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 
 from msgspec import Struct, field
@@ -138,6 +139,8 @@ class Source(StrEnum):
     NONE = "none"
 
 
+KEY_DIGEST = 16  # characters of the SHA-256 of a key: it tells logins apart, and gives none away
+
 REACHES_AGENTS = frozenset({Source.STORED, Source.ENVIRONMENT})
 
 
@@ -161,6 +164,23 @@ def missing_login(agent: str, keys: Mapping[str, Source]) -> NoLogin | None:
             why = f"{why}: the variable that lockgate auth was told to read for {name} is not set"
             return NoLogin(why, fix)
     return NoLogin(why, fix)
+
+
+def login_of(agent: str, key: str) -> str:
+    """What a usage limit belongs to: the key, or the agent itself where it has none."""
+    return hashlib.sha256(key.encode()).hexdigest()[:KEY_DIGEST] if key else f"agent {agent}"
+
+
+def whose_turn(agents: Sequence[str], limited: Mapping[str, float]) -> tuple[str, float]:
+    """The first of these whose login is not limited, and 0.
+
+    Where all are limited: the one whose limit ends first, and when it ends.
+    """
+    for agent in agents:
+        if agent not in limited:
+            return agent, 0.0
+    first = min(agents, key=lambda it: limited[it])
+    return first, limited[first]
 
 
 def refused_login(agent: str, said: str, go_on: str) -> str:

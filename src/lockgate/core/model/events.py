@@ -308,6 +308,20 @@ class UsageLimited(Struct, frozen=True):
     until: float
 
 
+class UsageHeld(Struct, frozen=True):
+    """No agent that may do it can work before then, and a human says when it goes on."""
+
+    until: float
+
+
+class AgentReplaced(Struct, frozen=True):
+    """The agent's login is limited, and another agent goes on in its place."""
+
+    before: str
+    agent: str
+    role: Role
+
+
 class AgentRespawned(Struct, frozen=True):
     """A human asked for an agent anew."""
 
@@ -373,8 +387,9 @@ class TaskDeleted(Struct, frozen=True):
     task: str
 
 
+UsageEvent = UsageLimited | UsageHeld | AgentReplaced
 TalkEvent = QuestionAsked | QuestionAnswered | ContextChanged | WordSaid | WordChanged | WordsHeard
-SessionEvent = SessionStarted | SessionEnded | SessionInterrupted | UsageLimited
+SessionEvent = SessionStarted | SessionEnded | SessionInterrupted | UsageEvent
 LandingEvent = LandingApproved | LandingHeld | ChangeLanded | LandedUnjudged | RevertMade
 ChangeEvent = TaskCompletionSignaled | ChangeTaken | PublishSkipped | ChangeMended
 HumanEvent = HumanReviewRequested | HumanReviewCompleted | HumanCommented
@@ -433,6 +448,8 @@ TYPES: dict[type[Event], str] = {
     SessionEnded: "session.ended",
     SessionInterrupted: "session.interrupted",
     UsageLimited: "usage.limited",
+    UsageHeld: "usage.held",
+    AgentReplaced: "agent.replaced",
     TaskCompletionSignaled: "TaskCompletionSignaled",
     ChangeTaken: "change.taken",
     PublishSkipped: "publish.skipped",

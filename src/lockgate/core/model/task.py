@@ -228,6 +228,7 @@ class Pinned(Struct, frozen=True, kw_only=True):
     retry: RetryConfig = RetryConfig()
     gates: tuple[GateRef, ...] = ()
     respawn: bool = True
+    resume: bool = True  # it goes on by itself when a usage limit is over
     protect: tuple[str, ...] = ()
     lands_alone: bool = False  # `[merge] mode = "auto"`: a human is asked of what steers
     budget: Budget = Budget()
@@ -253,7 +254,7 @@ class Task(Struct, frozen=True, kw_only=True):
     summary: str  # one line for people; an agent may rewrite it
     goal: str  # what a human asked for; no agent writes it
     branch: str
-    agent: str
+    agent: str  # who works on it now
     created: float
     updated: float
     rev: int = 0
@@ -298,6 +299,7 @@ class Task(Struct, frozen=True, kw_only=True):
     last_words: str = ""  # of a worker that stopped without handing in, until one hands in
     history: tuple[IterationRecord, ...] = ()  # since the iterations were last counted from one
     spent: frozenset[str] = field(default_factory=frozenset[str])
+    instead_of: str = ""  # the agent that a human chose, while another stands in for it
     pinned: Pinned | None = None
     reverts: Revert | None = None
 
@@ -321,3 +323,5 @@ class Session(Struct, frozen=True, kw_only=True):
     tokens: int = 0
     seat: str = ""  # a reviewer's
     asked: bool = False  # it has been asked once, after it stopped, to hand in or to ask
+    login: str = ""  # what it logged in with, as a digest; the same for agents that share a login
+    limited_until: float = 0.0  # when the usage limit ends that it hit; 0 where it hit none

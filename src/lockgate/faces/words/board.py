@@ -29,7 +29,7 @@ from lockgate.faces.words.task import (
     untrusted_lines,
     word_of,
 )
-from lockgate.services.task.views import BoardRow, Glance, Overview
+from lockgate.services.task.views import BoardRow, Glance, Limited, Overview
 
 INDENT = "    "
 ONE_COLUMN = frozenset((*MARKS.values(), NOT_RUNNING, "…"))
@@ -95,7 +95,7 @@ def status_text(
         f"  {it.id} ({it.role}, {agent_text(it.agent)}, for {age(now - it.started)})"
         for it in seen.alive
     ]
-    lines += [_limited_text(*it) for it in seen.limited]
+    lines += map(_limited_text, seen.limited)
     lines += [f"cannot go on: {lane}: {one_line(it.why)}" for lane, it in troubles.items()]
     waiting = len(seen.humans) + len(seen.lanes) + len(seen.untrusted)
     lines.append(f"needs you: {waiting or 'nothing'}")
@@ -105,10 +105,16 @@ def status_text(
     return "\n".join((*lines, *(laid_out([(NEEDS, needs)], columns) if needs else ())))
 
 
-def _limited_text(agent: str, until: float, waiting: int) -> str:
-    clock = datetime.fromtimestamp(until).astimezone().strftime("%H:%M")
-    tasks = "1 task waits" if waiting == 1 else f"{waiting} tasks wait"
-    return f"{one_line(agent)}: limited until {clock}, {tasks}"
+def _limited_text(it: Limited) -> str:
+    clock = datetime.fromtimestamp(it.until).astimezone().strftime("%H:%M")
+    who = ", ".join(map(agent_text, it.agents))
+    tasks = [
+        f"{'1 task goes' if count == 1 else f'{count} tasks go'} on with {agent_text(agent)}"
+        for agent, count in it.gone_on
+    ]
+    if it.waiting or not tasks:
+        tasks.append("1 task waits" if it.waiting == 1 else f"{it.waiting} tasks wait")
+    return f"{who}: limited until {clock}, {', '.join(tasks)}"
 
 
 def age(seconds: float) -> str:

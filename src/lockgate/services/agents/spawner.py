@@ -10,8 +10,9 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lockgate.core.config.settings import SandboxLevel, Service, Settings, programs_in
+from lockgate.core.config.settings import SandboxLevel, Service, Settings, in_turn, programs_in
 from lockgate.core.lifecycle.decision import SpawnAgent
+from lockgate.core.lifecycle.sessions import Place
 from lockgate.core.lifecycle.transition import session_id
 from lockgate.core.model.agents import DOOR, End, Ending, Exit, Job, Report, Usage
 from lockgate.core.model.task import Role, Session, SessionId, Task
@@ -36,7 +37,7 @@ from lockgate.ports import (
     candidate_of,
 )
 from lockgate.services.task.logins import Logins, usage_limits
-from lockgate.services.task.sessions import Attendance, Place
+from lockgate.services.task.sessions import Attendance
 from lockgate.services.task.tasks import must_be_enclosed
 
 # Where an agent works: the task's clone, or a clean checkout of the change, with its papers.
@@ -120,12 +121,22 @@ class Spawner(Struct, frozen=True, kw_only=True):
         again = self._wait_until(task, spawn)
         if again:
             return again
-        project = self.store.project(task.project)
-        settings = self.configuration.allowed_for(task, project)
+        settings = self.configuration.allowed_for(task, self.store.project(task.project))
+        spawn, limited = self._by_turn(task, spawn, settings, known)
+        if limited:
+            return self._parked(task, spawn, limited)
         self._must_be_there(_agent(task, spawn), settings)
         must_be_enclosed(_agent(task, spawn), settings, f"the agent of {task.id} was not started")
         if self._ended_older(task, spawn):
             return self.clock.now() + MOMENT
+        self._begin(task, spawn, settings, known)
+        return 0.0
+
+    def _begin(
+        self, task: Task, spawn: SpawnAgent, settings: Settings, known: Session | None
+    ) -> None:
+        id = session_id(task.id, spawn.generation, spawn.seat)
+        project = self.store.project(task.project)
         native = self._native(task, spawn, settings)
         desk = self.desks.make(project, task, spawn, settings)
         job = self._job(task, spawn, native, settings)
@@ -136,20 +147,39 @@ class Spawner(Struct, frozen=True, kw_only=True):
         self.sessions.note(start)
         if known is None:
             token = self.sessions.token(id) or start.token
-            place = Place(str(desk.directory), native or start.launch.native, _told(task, spawn))
+            login = self.logins.login(_agent(task, spawn), settings)
+            native = native or start.launch.native
+            place = Place(str(desk.directory), native, _told(task, spawn), login)
             self.attendance.session_started(task.id, spawn, token, place)
         self.sessions.start(start)
+
+    def _by_turn(
+        self, task: Task, spawn: SpawnAgent, settings: Settings, known: Session | None
+    ) -> tuple[SpawnAgent, float]:
+        """With the agent whose turn it is, and until when it waits where every one is limited."""
+        if known:
+            return replace(spawn, agent=known.agent), 0.0
+        limits = usage_limits(self.store, self.clock.now())
+        if spawn.interactive or spawn.insists or not limits:
+            return spawn, 0.0
+        now, chosen = _agent(task, spawn), (not spawn.agent and task.instead_of) or ""
+        agents = dict.fromkeys((now, *in_turn(settings, chosen or now)))
+        agent, until = self.logins.turn(tuple(agents), settings, limits)
+        if until or agent == now:
+            return spawn, until
+        return replace(spawn, agent=agent, instead_of=now), 0.0
+
+    def _parked(self, task: Task, spawn: SpawnAgent, until: float) -> float:
+        """When to look again; never, where a human says when the task goes on."""
+        if task.pinned is None or task.pinned.resume:
+            return until
+        self.attendance.keep_waiting(task.id, spawn, until)
         return 0.0
 
     def _wait_until(self, task: Task, spawn: SpawnAgent) -> float:
         now = self.clock.now()
         if spawn.interactive:
             return 0.0
-        if now < task.not_before:
-            return task.not_before
-        limited = usage_limits(self.store, now).get(_agent(task, spawn), 0.0)
-        if limited:
-            return limited
         taken = spawn.role is Role.WORKER and task.taken_over
         leaving = now < task.updated + GOODBYE and self._older(task, spawn)
         if taken or leaving or not self._has_slot(task):
@@ -198,9 +228,10 @@ class Spawner(Struct, frozen=True, kw_only=True):
         """The id by which the last worker is resumed; empty where a new one begins."""
         if spawn.fresh or spawn.role is Role.REVIEWER:
             return ""
-        if not self.harnesses.can_resume(task.agent, settings):
+        agent = _agent(task, spawn)
+        if not self.harnesses.can_resume(agent, settings):
             return ""
-        return _last_native(self.store.sessions(task.id), task.agent)
+        return _last_native(self.store.sessions(task.id), agent)
 
     def _job(self, task: Task, spawn: SpawnAgent, native: str, settings: Settings) -> Job:
         agent = _agent(task, spawn)
@@ -290,8 +321,9 @@ def _agent(task: Task, spawn: SpawnAgent) -> str:
 
 
 def _last_native(sessions: Iterable[Session], agent: str) -> str:
-    own = [it for it in sessions if it.role is Role.WORKER and it.agent == agent and it.native]
-    return own[-1].native if own else ""
+    """None where another agent has worked since: this one's conversation does not know of that."""
+    workers = [it for it in sessions if it.role is Role.WORKER and it.native]
+    return workers[-1].native if workers and workers[-1].agent == agent else ""
 
 
 def _sandboxed(settings: Settings) -> bool:

@@ -3,10 +3,11 @@
 Also starts the tasks that wait, the urgent first, once what they depend on is done.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 
 from msgspec import Struct, field
 
+from lockgate.core.config.settings import in_turn
 from lockgate.core.lifecycle.decision import (
     DiscardTask,
     Effect,
@@ -40,13 +41,13 @@ from lockgate.ports import (
 from lockgate.services.agents.spawner import GRACE, Spawner
 from lockgate.services.gates.runner import Judge
 from lockgate.services.task.coordinator import LOCKGATE, Coordinator
-from lockgate.services.task.logins import usage_limits
+from lockgate.services.task.logins import Limits, Logins, usage_limits
 from lockgate.services.task.projects import Branches
 
 BATCH = 100
 ELSEWHERE = (EvaluateGates, MirrorTask, DiscardTask)  # the loop's, and the effector's
 PAGE = 1000
-NO_LIMITS: Mapping[str, float] = {}
+NO_LIMITS: Limits = {}
 AGAIN_AFTER = 30.0  # seconds before a task that could not be started is tried again
 AT_WORK = frozenset({Status.WORKING, Status.AGENT_REVIEW})
 
@@ -167,6 +168,7 @@ class Starter(Struct, frozen=True, kw_only=True):
     store: Store
     coordinator: Coordinator
     configuration: Configuration
+    logins: Logins
     clock: Clock
     _refused: dict[TaskId, float] = field(default_factory=dict[TaskId, float])  # until when
 
@@ -200,9 +202,19 @@ class Starter(Struct, frozen=True, kw_only=True):
         limited = usage_limits(self.store, self.clock.now()) if pending else NO_LIMITS
         for id in order.ready(()):
             task = by_id[id]
-            rests = task.agent in limited or self.clock.now() < self._refused.get(id, 0.0)
-            if not rests and not self.blockers(task):
+            rests = self.clock.now() < self._refused.get(id, 0.0)
+            if not rests and not self.blockers(task) and not self._is_limited(task, limited):
                 yield task
+
+    def _is_limited(self, task: Task, limits: Limits) -> bool:
+        """Whether all that may work on it are; what cannot be read is told when it starts."""
+        if not limits:
+            return False
+        try:
+            settings = self.configuration.settings_of(self.store.project(task.project))
+            return self.logins.turn(in_turn(settings, task.agent), settings, limits)[1] > 0
+        except LockgateError:
+            return False
 
     def _free_slots(self, project: ProjectId) -> int:
         slots = self.configuration.allowed_of(self.store.project(project)).project.slots

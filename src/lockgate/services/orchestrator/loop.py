@@ -46,6 +46,7 @@ class Loop(Struct, kw_only=True):
     visited: Callable[[], bool] = lambda: False  # whether somebody waits for an answer
     _busy: set[str] = field(default_factory=set[str])
     _rests: dict[str, float] = field(default_factory=dict[str, float])
+    _tried: dict[str, set[str]] = field(default_factory=dict[str, set[str]])  # effects, by lane
     _watched: set[SessionId] = field(default_factory=set[SessionId])
     _changed: deque[TaskId] = field(default_factory=deque[TaskId])
     _checked: float = 0.0
@@ -81,8 +82,7 @@ class Loop(Struct, kw_only=True):
             lane = f"train of {project.name}"
             if lane not in self.troubles or now >= self._rests.get(lane, 0.0):
                 self._submit(lane, partial(self.trains.turn, project, self._submit))
-        for pending in self.store.pending_effects(None, BATCH):
-            self._dispatch(pending, now)
+        self._dispatch_all(now)
 
     def wait(self, seconds: float) -> None:
         now = self.clock.now()
@@ -129,15 +129,27 @@ class Loop(Struct, kw_only=True):
                 session.task if session else None,
             )
 
-    def _dispatch(self, pending: PendingEffect, now: float) -> None:
+    def _dispatch_all(self, now: float) -> None:
+        by_task: dict[TaskId, list[PendingEffect]] = {}
+        for pending in self.store.pending_effects(None, BATCH):
+            by_task.setdefault(pending.task, []).append(pending)
+        for effects in by_task.values():
+            for pending in effects:
+                self._dispatch(pending, {it.key for it in effects}, now)
+
+    def _dispatch(self, pending: PendingEffect, known: set[str], now: float) -> None:
+        """A lane that waits does so with all effects that it has tried, `known` at that time.
+
+        One that is new, such as a human's wish, does not wait with them.
+        """
         judges = isinstance(pending.effect, EvaluateGates)
         lane = f"judge {pending.task}" if judges else f"task {pending.task}"
-        if now < self._rests.get(lane, 0.0):
+        if pending.key in self._tried.get(lane, ()) and now < self._rests.get(lane, 0.0):
             return
-        if judges:
-            self._submit(lane, lambda: self._judge(pending), pending.task)
-        else:
-            self._submit(lane, lambda: self._carry_out(pending.task), pending.task)
+        work = partial(self._judge, pending) if judges else partial(self._carry_out, pending.task)
+        if lane not in self._busy:
+            self._tried[lane] = known
+            self._submit(lane, work, pending.task)
 
     def _tidy(self) -> float:
         for id in self.housekeeper.tidy():
@@ -186,6 +198,7 @@ class Loop(Struct, kw_only=True):
             self._rests[lane] = again
         else:
             self._rests.pop(lane, None)
+            self._tried.pop(lane, None)
         self._busy.discard(lane)
         self.watch.wake()
 

@@ -3,17 +3,19 @@
 Also which secrets the agents and gates of a task are given, for whoever must not keep them.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
 
-from lockgate.core.config.settings import Settings
-from lockgate.core.model.agents import NoLogin, Source, missing_login
+from lockgate.core.config.settings import Settings, stand_ins
+from lockgate.core.model.agents import NoLogin, Source, login_of, missing_login, whose_turn
 from lockgate.core.model.secrets import Secret, secrets_in
-from lockgate.core.model.task import Status, Task
+from lockgate.core.model.task import Session
 from lockgate.errors import LockgateError
-from lockgate.ports import Candidate, Configuration, Credentials, Harnesses, Store, TaskFilter
+from lockgate.ports import Candidate, Configuration, Credentials, Harnesses, Store
+
+Limits = Mapping[str, float]  # logins, and when the usage limit of each ends
 
 
 class Logins(Struct, frozen=True):
@@ -37,6 +39,27 @@ class Logins(Struct, frozen=True):
     def sources(self, agent: str, settings: Settings) -> Mapping[str, Source]:
         return self.credentials.sources(agent, self.names(agent, settings))
 
+    def login(self, agent: str, settings: Settings) -> str:
+        """What its sessions log in with, as a digest: the same for all that share a login."""
+        given = self.credentials.of(agent, self.names(agent, settings))
+        name = self.harnesses.login(agent, settings, given)
+        return login_of(agent, given.get(name, ""))
+
+    def turn(self, agents: Sequence[str], settings: Settings, limits: Limits) -> tuple[str, float]:
+        """Which of these agents may work now, and until when it waits where all are limited.
+
+        One that stands in must be installed and logged in.
+        """
+        first, *others = agents
+        ready = [first, *(it for it in others if self._is_ready(it, settings))]
+        logins = {it: self.login(it, settings) for it in ready}
+        limited = {it: limits[login] for it, login in logins.items() if login in limits}
+        return whose_turn(ready, limited)
+
+    def _is_ready(self, agent: str, settings: Settings) -> bool:
+        installed = self.harnesses.missing(agent, settings) is None
+        return installed and self.missing(agent, settings) is None
+
     def stored(self, agent: str) -> tuple[str, ...]:
         return self.credentials.names(agent)
 
@@ -48,33 +71,21 @@ class Logins(Struct, frozen=True):
         return self.credentials.forget(agent)
 
 
-# A usage limit belongs to an agent's login: the first task that hits it parks all of them.
+# A usage limit belongs to a login: the first session that hits it parks all tasks of that login.
 
 
-BATCH = 1000
-_AT_WORK = frozenset({Status.WORKING, Status.AGENT_REVIEW})
-
-
-def usage_limits(store: Store, now: float) -> Mapping[str, float]:
-    """Until when each agent that is limited now has to wait, by the tasks that have hit it."""
+def usage_limits(store: Store, now: float) -> Limits:
+    """Until when each login that is limited now has to wait, by the sessions that have hit it."""
     found: dict[str, float] = {}
-    after = None
-    while True:
-        page = store.page(TaskFilter(None, _AT_WORK), after, BATCH)
-        for task in page.tasks:
-            if now < task.not_before:
-                agent = _last_agent(store, task)
-                found[agent] = max(found.get(agent, 0.0), task.not_before)
-        after = page.after
-        if after is None:
-            return found
+    for session in store.sessions_limited(now):
+        login = login_in(session)
+        found[login] = max(found.get(login, 0.0), session.limited_until)
+    return found
 
 
-def _last_agent(store: Store, task: Task) -> str:
-    """Whose session ended last: a reviewer's may be another than the task's own."""
-    ended = [it for it in store.sessions(task.id) if it.ended is not None]
-    last = max(ended, key=lambda it: it.ended or 0.0, default=None)
-    return (last.agent if last else "") or task.agent
+def login_in(session: Session) -> str:
+    """What it logged in with; sessions that began before this was noted have their agent's name."""
+    return session.login or login_of(session.agent, "")
 
 
 # The secrets that the agents and gates of a task are given.
@@ -95,7 +106,8 @@ class HandedOut(Struct, frozen=True):
             settings = self.configuration.settings_at(it.project, it.rules.base_commit)
         except LockgateError:
             return ()
-        agents = dict.fromkeys((agent, *(gate.agent for gate in it.rules.gates if gate.agent)))
+        reviewers = (gate.agent for gate in it.rules.gates if gate.agent)
+        agents = dict.fromkeys((agent, *reviewers, *stand_ins(settings)))
         found = [secret for name in agents for secret in self._of_agent(name, settings)]
         found += self.credentials.in_files(Path(it.project.root), settings.env.copy)
         return tuple({it.value: it for it in found}.values())

@@ -12,6 +12,7 @@ from lockgate.core.lifecycle import sessions, words
 from lockgate.core.lifecycle.decision import Decision, Declined, Evidence, SpawnAgent
 from lockgate.core.lifecycle.moves import Move, Work, move
 from lockgate.core.lifecycle.reviews import handed_in
+from lockgate.core.lifecycle.sessions import NOWHERE, Place
 from lockgate.core.lifecycle.words import heard, waiting_words
 from lockgate.core.model.agents import End
 from lockgate.core.model.facts import as_facts
@@ -33,20 +34,6 @@ from lockgate.services.task.coordinator import LOCKGATE, Coordinator, refused
 
 NOTHING = Change("", ())
 FINAL, INCREMENTAL = "final", "incremental"
-
-
-class Place(Struct, frozen=True):
-    """Where a session works, by which id its program resumes, and what its prompt tells.
-
-    `heard` is the number of the last word of a human that is in the prompt.
-    """
-
-    directory: str | None = None
-    native: str = ""
-    heard: int = 0
-
-
-NOWHERE = Place()
 
 
 class AgentSessions(Struct, frozen=True):
@@ -88,11 +75,17 @@ class Attendance(Struct, frozen=True):
         token_hash = hashed(token)
 
         def decide(seen: Evidence) -> Decision | Declined:
-            return sessions.session_started(
-                seen, spawn, token_hash, place.directory, place.native, place.heard
-            )
+            return sessions.session_started(seen, spawn, token_hash, place)
 
         return self.coordinator.turn(id, decide, what=f"no session of task {id} was started")
+
+    def keep_waiting(self, id: TaskId, spawn: SpawnAgent, until: float) -> Task:
+        """All agents of the task are limited, and a human is to say when it goes on."""
+
+        def decide(seen: Evidence) -> Decision | Declined:
+            return sessions.kept_waiting(seen, spawn, until)
+
+        return self.coordinator.turn(id, decide, what=f"task {id} does not wait for a human")
 
     def session_ended(self, id: SessionId, end: End = sessions.PLAIN) -> Task:
         """An agent is gone, with or without a signal: the same decision either way."""

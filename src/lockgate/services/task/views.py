@@ -1,5 +1,6 @@
 """Read models: what every face shows of a task, a board, a move that is not possible yet."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
@@ -35,7 +36,7 @@ from lockgate.errors import LockgateError
 from lockgate.ports import GateRecord, PendingEffect, Project, Store, TaskFiles, TaskFilter
 from lockgate.services.task.callers import HUMAN
 from lockgate.services.task.evidence import Witness, behind
-from lockgate.services.task.logins import usage_limits
+from lockgate.services.task.logins import login_in, usage_limits
 from lockgate.services.task.projects import wanted
 
 PAGE = 50
@@ -106,6 +107,15 @@ class Why(Struct, frozen=True):
     moves: tuple[WhyRow, ...]
 
 
+class Limited(Struct, frozen=True, kw_only=True):
+    """A login whose usage limit is reached: the agents that use it, and what its tasks do."""
+
+    agents: tuple[str, ...]
+    until: float
+    waiting: int  # tasks that wait for it
+    gone_on: tuple[tuple[str, int], ...] = ()  # agents that stand in, and for how many tasks
+
+
 class Overview(Struct, frozen=True, kw_only=True):
     """The whole home at a glance; `humans` are the tasks that wait for one, and why.
 
@@ -119,7 +129,7 @@ class Overview(Struct, frozen=True, kw_only=True):
     needs: tuple[BoardRow, ...] = ()  # the same tasks, as the board shows them
     untrusted: tuple[tuple[Project, str], ...] = ()
     lanes: tuple[tuple[str, str], ...] = ()
-    limited: tuple[tuple[str, float, int], ...] = ()  # agents, until when, and how many tasks wait
+    limited: tuple[Limited, ...] = ()
 
 
 NEEDS_HUMAN = frozenset(
@@ -253,15 +263,43 @@ class Views(Struct, frozen=True):
             limited=tuple(self._limited()),
         )
 
-    def _limited(self) -> Iterator[tuple[str, float, int]]:
-        """The agents whose usage limit is reached; a task waits where no session of it runs."""
-        limits = usage_limits(self.store, self.witness.clock.now())
+    def _limited(self) -> Iterator[Limited]:
+        """The logins whose usage limit is reached; a task waits where no session of it runs."""
+        now = self.witness.clock.now()
+        limits = usage_limits(self.store, now)
         if not limits:
             return
+        hit = [(login_in(it), it.agent) for it in self.store.sessions_limited(now)]
         working = {it.task for it in self.store.sessions_alive()}
-        tasks = [it for it in self._all(BUSY | {Status.PENDING}) if it.id not in working]
-        for agent, until in limits.items():
-            yield agent, until, sum(1 for it in tasks if it.agent == agent)
+        tasks = [(it, *self._logins(it)) for it in self._all(BUSY | {Status.PENDING})]
+        for login, until in limits.items():
+            waits = [it for it, its, _ in tasks if its == login and it.id not in working]
+            others = Counter(it.agent for it, _, chosen in tasks if chosen == login)
+            names = [agent for known, agent in hit if known == login]
+            names += [it.agent for it in waits]
+            yield Limited(
+                agents=tuple(dict.fromkeys(names)),
+                until=until,
+                waiting=len(waits),
+                gone_on=tuple(sorted(others.items())),
+            )
+
+    def _waits_for_a_limit(self, seen: Evidence) -> bool:
+        """Whether its agent's login is limited, and no session of it runs."""
+        limits, task = usage_limits(self.store, seen.now), seen.task
+        if not limits or any(it.ended is None for it in self.store.sessions(task.id)):
+            return False
+        return self._logins(task)[0] in limits
+
+    def _logins(self, task: Task) -> tuple[str, str]:
+        """Of the agent that works on it, and of the one that this one stands in for."""
+        logins, configuration = self.witness.logins, self.witness.configuration
+        try:
+            settings = configuration.settings_for(task, self.store.project(task.project))
+            chosen = logins.login(task.instead_of, settings) if task.instead_of else ""
+            return logins.login(task.agent, settings), chosen
+        except LockgateError:
+            return "", ""
 
     def untrusted(self, ids: Iterable[ProjectId]) -> tuple[tuple[Project, str], ...]:
         """Those in which something was refused because no human agrees to what they ask for."""
@@ -290,7 +328,11 @@ class Views(Struct, frozen=True):
         lane = troubles.get(f"queue of {self.store.project(seen.task.project).name}")
         blocked = lane.why if lane else ""
         rules = [rule for rule in RULES if rule.source is seen.task.status and rule.by]
-        around = Surroundings(unfinished=self._unfinished(seen.task), blocked=blocked)
+        around = Surroundings(
+            unfinished=self._unfinished(seen.task),
+            blocked=blocked,
+            limited=self._waits_for_a_limit(seen),
+        )
         moves = tuple(_why(seen, rule) for rule in rules)
         return Why(seen.task, advice(seen, around), moves)
 
