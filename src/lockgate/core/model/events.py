@@ -323,8 +323,6 @@ class AgentReplaced(Struct, frozen=True):
 
 
 class AgentRespawned(Struct, frozen=True):
-    """A human asked for an agent anew."""
-
     role: Role
 
 
@@ -492,10 +490,7 @@ _SPELLING: dict[type[Event], dict[str, str]] = {
     MoveForced: {"target": "to"},
     AutoAdvanced: {"source": "from", "target": "to"},
     Escalation: {"task_id": "taskId", "attempt_count": "attemptCount"},
-    StepPassed: STEP_KEYS,
-    StepFailed: STEP_KEYS,
-    StepsEscalated: STEP_KEYS,
-    UserEscalated: STEP_KEYS,
+    **dict.fromkeys((StepPassed, StepFailed, StepsEscalated, UserEscalated), STEP_KEYS),
 }
 
 
@@ -506,8 +501,5 @@ def type_of(event: Event) -> str:
 def payload(event: Event) -> dict[str, object]:
     """The event's data as it leaves the program: the source's keys, statuses as stored."""
     spelling = _SPELLING.get(type(event), {})
-    return {spelling.get(key, key): _plain(value) for key, value in as_facts(event).items()}
-
-
-def _plain(value: object) -> object:
-    return value.name if isinstance(value, Status) else value
+    facts = as_facts(event).items()
+    return {spelling.get(k, k): v.name if isinstance(v, Status) else v for k, v in facts}
