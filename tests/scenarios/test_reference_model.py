@@ -155,6 +155,7 @@ class Model:
             self.worker_wanted = ""
 
     def worker_ends(self, how: Ending, *, limited: bool, usd: float) -> None:
+        limited = limited or how is Ending.LIMITED
         self.usd += usd
         current, self.worker_current = self.worker_current, False
         if not current or self.worker_is_human or self.status != "working":
@@ -179,6 +180,7 @@ class Model:
             self.may_have_a_worker()
 
     def reviewer_ends(self, how: Ending, *, limited: bool, usd: float) -> None:
+        limited = limited or how is Ending.LIMITED
         self.usd += usd
         heard, self.reviewer_current = self.reviewer_current, False
         if not heard or self.status != "agent-review":

@@ -178,6 +178,7 @@ class Start(Struct, frozen=True, kw_only=True):
     interactive: bool = False
     wall_seconds: float = 7200.0
     silent_seconds: float = 900.0
+    limited_seconds: float = 30.0  # that it may try again by itself after it hit a usage limit
     secrets: tuple[Secret, ...] = ()  # what its logs must not show
     memory_mb: int = 0  # no limit; nor in the next one
     disk_mb: int = 0  # of its desk and its home together

@@ -62,7 +62,9 @@ class Stage:
             os.chown(desk, *owner())
         self.used.add(id)
         launch = {
-            name: more.pop(name) for name in ("env", "stdin", "files", "kept") if name in more
+            name: more.pop(name)
+            for name in ("env", "stdin", "files", "kept", "limited")
+            if name in more
         }
         return Start(
             **{
@@ -438,6 +440,32 @@ def test_a_program_that_says_nothing_for_too_long_is_ended(stage) -> None:
     exit, output = stage.play("echo hello; sleep 86130", silent_seconds=0.5)
 
     assert (exit.ending, exit.code, output) == (Ending.SILENT, None, "hello\n")
+
+
+TOLD = 'echo "wait: 429"'
+
+
+@pytest.mark.parametrize("stream", ["", " >&2"])
+def test_a_program_that_only_tries_again_after_a_limit_is_ended(stage, stream) -> None:
+    script = f"echo hello; while :; do {TOLD}{stream}; echo noise >&2; sleep 0.1; done"
+
+    exit, _ = stage.play(script, limited="wait: 4", limited_seconds=0.5)
+
+    assert (exit.ending, exit.code) == (Ending.LIMITED, None)
+
+
+def test_a_program_that_goes_on_after_a_limit_is_not_ended(bare) -> None:
+    script = f"{TOLD}; sleep 0.3; echo on; sleep 0.8; {TOLD} >&2; echo; echo on; sleep 0.8"
+
+    exit, _ = bare.play(script, limited="wait: 4", limited_seconds=0.5)
+
+    assert (exit.ending, exit.code) == (Ending.EXITED, 0)
+
+
+def test_without_a_pattern_no_limit_is_noticed(bare) -> None:
+    exit, _ = bare.play(f"{TOLD}; sleep 1; {TOLD}", limited_seconds=0.2)
+
+    assert exit.ending is Ending.EXITED
 
 
 EATS = "x = bytearray(400 << 20); import time; time.sleep(60)"

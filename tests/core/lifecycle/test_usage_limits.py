@@ -12,7 +12,7 @@ from lockgate.core.lifecycle.sessions import (
     session_ended,
     session_started,
 )
-from lockgate.core.model.agents import End, Report
+from lockgate.core.model.agents import End, Ending, Exit, Report
 from lockgate.core.model.events import AgentReplaced, UsageHeld
 from lockgate.core.model.task import Role, Status, Task
 from tests.given import a_session, a_task, evidence, refused, taken
@@ -43,6 +43,15 @@ def test_a_limit_that_does_not_say_when_it_ends_is_kept_for_five_minutes() -> No
 
     assert closed is not None
     assert closed.limited_until == seen.now + LIMIT_WAIT
+
+
+def test_a_session_that_was_ended_while_it_waited_for_a_limit_is_limited_whatever_it_said() -> None:
+    end = End(Exit(ending=Ending.LIMITED), Report(failure="no"))
+
+    decision = taken(session_ended(evidence(a_task(), session=a_session()), end))
+
+    assert decision.task.not_before == evidence(a_task()).now + LIMIT_WAIT
+    assert (decision.task.crash_count, decision.task.failed_attempts) == (0, 0)
 
 
 def test_a_session_keeps_what_it_logged_in_with() -> None:

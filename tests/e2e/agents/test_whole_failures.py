@@ -4,16 +4,19 @@ import time
 from collections.abc import Callable
 
 import pytest
+from msgspec.structs import replace
 
 from lockgate.core.model.task import Cause, Status
-from tests.e2e.agents.test_agents import CASES, LIMITED, REFUSED
-from tests.e2e.agents.whole import Whole, at_work, by_agent
+from tests.e2e.agents.test_agents import LIMITED, REFUSED
+from tests.e2e.agents.whole import CASES, Whole, at_work, by_agent, works
 
 pytestmark = [pytest.mark.agents, pytest.mark.usefixtures("no_way_out")]
 
 WALL_SECONDS = 20.0
 LONGEST = 2 * (WALL_SECONDS + 25)  # for both of the sessions that a task gets before it is stuck
 OUR_CLOCK = "ended as wall-clock"
+NOTICED = 60.0
+FALLS_BACK = '[agents.claude]\nfallback = "codex"\n'
 
 
 @by_agent
@@ -45,27 +48,31 @@ def test_an_agent_that_is_not_logged_in_is_told_before_it_starts(case, tmp_path)
         assert it.orchestra.app.store.named("say-hello") == (it.id,)
 
 
+ENDLESS = LIMITED | {"headers": {"retry-after": "3600"}}  # codex and opencode wait for that
+
+
 @by_agent
-def test_a_limit_parks_the_task_and_counts_nothing(case, tmp_path) -> None:
-    """opencode tries again without a word; then it is our clock that ends it, as a crash."""
-    with at_work(case, tmp_path, [LIMITED], wall=WALL_SECONDS) as it:
+@pytest.mark.parametrize("answer", [LIMITED, ENDLESS], ids=["soon", "in an hour"])
+def test_a_limit_is_noticed_within_a_minute_parks_the_task_and_counts_nothing(
+    case, tmp_path, answer
+) -> None:
+    with at_work(case, tmp_path, [answer], wall=6 * WALL_SECONDS) as it:
+        first = _first_answer(it)
         _wait(it)
 
-        if it.task.status is Status.STUCK:
-            _must_be_stuck(it, lambda why: OUR_CLOCK in why)
-            return
-        assert case.agent != "opencode"
-        assert it.task.status is Status.WORKING
+        noticed = time.monotonic() - first
+        assert it.task.status is Status.WORKING, it.orchestra.story()
         assert it.task.not_before > time.time()
+        assert noticed < NOTICED, it.orchestra.story()
         assert (it.task.crash_count, it.task.failed_attempts) == (0, 0)
         assert len(it.sessions()) == 1
         assert "usage.limited" in it.orchestra.lockgate("task", "log", it.id).stdout
         assert it.orchestra.left_over() == []
 
 
-@pytest.mark.parametrize("case", [it for it in CASES if it.agent in {"claude", "codex"}], ids=str)
+@by_agent
 def test_the_first_of_three_tasks_that_hits_a_limit_parks_them_all(case, tmp_path) -> None:
-    with at_work(case, tmp_path, [LIMITED], wall=3 * WALL_SECONDS) as it:
+    with at_work(case, tmp_path, [LIMITED], wall=6 * WALL_SECONDS) as it:
         _wait(it)
         others = [it.orchestra.create(name, context="Say hello.") for name in ("two", "three")]
         it.orchestra.wake()
@@ -78,6 +85,23 @@ def test_the_first_of_three_tasks_that_hits_a_limit_parks_them_all(case, tmp_pat
         assert [store.sessions(id) for id in others] == [(), ()]
         tasks = [it.task, *(it.orchestra.task(id) for id in others)]
         assert [(task.crash_count, task.failed_attempts) for task in tasks] == [(0, 0)] * 3
+
+
+@pytest.mark.parametrize("case", [it for it in CASES if it.agent == "claude"], ids=str)
+def test_another_agent_goes_on_where_the_first_is_limited(case, tmp_path) -> None:
+    """codex speaks to the same server, which has answered claude once by then."""
+    codex = next(it for it in CASES if it.agent == "codex")
+    both = replace(case, environ=case.environ | codex.environ)
+    refused = LIMITED | {"headers": {"retry-after": "3600"}}
+    answers = [refused, *works(codex, "hello")]
+    with at_work(both, tmp_path, answers, gates=FALLS_BACK) as it:
+        it.settle()
+
+        assert it.task.status is Status.REVIEWING, it.orchestra.story()
+        assert [session.agent for session in it.sessions()] == ["claude", "codex"]
+        assert (it.task.agent, it.task.instead_of) == ("codex", "claude")
+        assert it.types().count("agent.replaced") == 1
+        assert "claude: limited until " in it.orchestra.lockgate("status").stdout
 
 
 @by_agent
@@ -100,6 +124,12 @@ def _must_be_stuck(it: Whole, told: Callable[[str], bool]) -> None:
     log = it.orchestra.lockgate("task", "log", it.id).stdout
     assert all(why in log for why in reasons)
     assert it.orchestra.left_over() == []
+
+
+def _first_answer(it: Whole) -> float:
+    """When its model was first asked for work."""
+    it.orchestra.until(lambda: bool(it.requests()), LONGEST)
+    return time.monotonic()
 
 
 def _wait(it: Whole) -> None:

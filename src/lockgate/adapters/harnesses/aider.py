@@ -47,6 +47,7 @@ RepoMap.TAGS_CACHE_DIR = os.path.expanduser("~/.aider/tags")
 sys.exit(main())
 """
 
+LIMITED = r"litellm\.RateLimitError|The API provider has rate limited you|Retrying in \d"
 _COUNT = re.compile(r"^Tokens: ([\d.,]+[kM]?) sent,.*? ([\d.,]+[kM]?) received\.", re.MULTILINE)
 _COST = re.compile(r"\$([\d.]+) session\.")
 _ERROR = re.compile(r"^litellm\.\w+Error: .*$|^Model .* has hit a token limit!$", re.MULTILINE)
@@ -71,6 +72,7 @@ def launch(found: Found, job: Job) -> Launch:
         files={programs.PROMPT_FILE: job.prompt},
         kept={".aider/input": ""},
         native=begin,
+        limited=LIMITED,
     )
 
 

@@ -19,7 +19,7 @@ from lockgate.adapters.harnesses.programs import (
     unexplained,
     whole,
 )
-from lockgate.core.model.agents import Exit, Job, Launch, Report, Usage
+from lockgate.core.model.agents import Ending, Exit, Job, Launch, Report, Usage
 
 KEYS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN")
 VARIABLES = (*KEYS, "ANTHROPIC_BASE_URL", "ANTHROPIC_MODEL")
@@ -35,6 +35,7 @@ SWITCHES = {
     "CLAUDE_CODE_ADDITIONAL_DIRECTORIES_CLAUDE_MD": "1",  # see --add-dir below
 }
 HOOK_SECONDS = 120
+LIMITED = r'\{"type":"system","subtype":"api_retry".*"error_status":(429|503|529)\b'
 WAIT_STATUSES = (429, 503, 529)
 REFUSED_STATUSES = (401, 403)
 
@@ -59,6 +60,7 @@ def launch(found: Found, job: Job) -> Launch:
         stdin=None if job.interactive else job.prompt,
         files=programs.prompt_file(job) if job.interactive else {},
         kept={".claude.json": json.dumps(_first_state(job))},
+        limited=LIMITED,
     )
 
 
@@ -70,12 +72,13 @@ def read(output: str, exit: Exit, now: float) -> Report:
     words = text(result, "result") or text(result, "subtype")
     usage = _total(result) if result else _spent(seen)
     why = words if failed else unexplained(exit, output, finished=bool(result))
+    limit = _limit(seen, result, now) if failed or not result else None
     return Report(
         native=text(result or last.get("system", {}), "session_id"),
         usage=usage,
         cumulative=bool(result),
         exhausted=_exhausted(result),
-        limited_until=_limit(seen, result, now) if failed or not result else None,
+        limited_until=_next_try(seen, now) if exit.ending is Ending.LIMITED else limit,
         refused=failed and _is_refused(result),
         failure=shortened(why),
         said="" if failed else shortened(words if result else _last_words(seen)),
@@ -135,6 +138,12 @@ def _limit(seen: list[Event], result: Event, now: float) -> float | None:
     if number(result, "api_error_status") in WAIT_STATUSES or "limit reached" in words:
         return limited_until(words, now)
     return None
+
+
+def _next_try(seen: list[Event], now: float) -> float:
+    """When it would have tried again, where we ended its waiting."""
+    waits = [number(it, "retry_delay_ms") for it in seen if text(it, "subtype") == "api_retry"]
+    return now + waits[-1] / 1000 if waits and waits[-1] else UNKNOWN
 
 
 def _is_refused(result: Event) -> bool:

@@ -26,6 +26,8 @@ URL = "https://api.openai.com/v1"
 FOLDER = ".codex"  # in the HOME: under the temporary directory its own sandbox would not start
 RETRIES = 3
 HOOK_SECONDS = 120
+# A server that says when to come back is waited for, however long that is, without another word.
+LIMITED = r'\{"type":"error","message":"Reconnecting.*(429|503|rate limit|usage limit)'
 
 
 def find(search: str | None) -> Found | None:
@@ -61,6 +63,7 @@ def launch(found: Found, job: Job) -> Launch:
             f"{FOLDER}/AGENTS.md": programs.guide(job),
             **(programs.prompt_file(job) if job.interactive else {}),
         },
+        limited=LIMITED,
     )
 
 

@@ -18,7 +18,7 @@ from lockgate.adapters.harnesses.programs import (
     unexplained,
 )
 from lockgate.adapters.harnesses.programs import whole as total
-from lockgate.core.model.agents import Exit, Job, Launch, Report, Usage
+from lockgate.core.model.agents import Ending, Exit, Job, Launch, Report, Usage
 
 VARIABLES = ("GEMINI_API_KEY", "GOOGLE_GEMINI_BASE_URL", "GEMINI_MODEL")
 SETTINGS = ".gemini/settings.json"
@@ -28,6 +28,7 @@ REFUSED_CODES = (41, 401 % 256, 403 % 256)  # of a failed login, and of an HTTP 
 REFUSED_STATUSES, LIMITED_STATUSES = ("401", "403"), ("429", "503")
 # In the report of a failed request, on stderr. The exit code has this too, but beyond 128 a
 # sandbox's exit code is a signal's.
+LIMITED = r"Attempt \d+ failed with status (429|503)\b"
 _STATUS = re.compile(r"^ +status: (\d{3}),?$", re.MULTILINE)
 
 
@@ -56,6 +57,7 @@ def launch(found: Found, job: Job) -> Launch:
             SETTINGS: json.dumps({**_settings(), "hooks": _hooks(job)}),
             **(programs.prompt_file(job) if job.interactive else {}),
         },
+        limited=LIMITED,
     )
 
 
@@ -69,11 +71,12 @@ def read(output: str, exit: Exit, now: float) -> Report:
     silent = unexplained(exit, output, finished=finished)
     why = "" if finished else failure or silent
     status = "" if finished else _status(output)
+    limited = exit.ending is Ending.LIMITED or _limited(why, status)
     return Report(
         native=text(last.get("init", {}), "session_id") if _answered(seen) else "",
         usage=Usage(tokens=total(inner(result, "stats"), "total_tokens")),
         exhausted="exceeds the maximum number of tokens" in why,
-        limited_until=limited_until(why, now) if _limited(why, status) else None,
+        limited_until=limited_until(why, now) if limited else None,
         refused=exit.code in REFUSED_CODES or status in REFUSED_STATUSES or is_refused(why),
         failure=shortened(why),
         said=shortened(_said(seen)),

@@ -1,6 +1,7 @@
 """opencode: `opencode run` with JSON events, resumed by its session id. No hook of it blocks."""
 
 import json
+import re
 from collections.abc import Mapping
 from functools import partial
 
@@ -18,7 +19,7 @@ from lockgate.adapters.harnesses.programs import (
     unexplained,
     whole,
 )
-from lockgate.core.model.agents import Exit, Job, Launch, Report, Usage
+from lockgate.core.model.agents import Ending, Exit, Job, Launch, Report, Usage
 
 # With OPENAI_BASE_URL the model is that server's; without it, any of those that it knows by itself.
 KEYS = (
@@ -35,6 +36,7 @@ VARIABLES = (
     "ANTHROPIC_BASE_URL",  # as Claude Code has it, without the version
     *KEYS,
 )
+LOGS = ("--print-logs", "--log-level", "ERROR")  # on stderr
 PROVIDERS = {  # by how the name of a model begins
     "openai": ("OPENAI_API_KEY", "OPENAI_BASE_URL"),
     "anthropic": ("ANTHROPIC_API_KEY",),
@@ -42,6 +44,14 @@ PROVIDERS = {  # by how the name of a model begins
     "openrouter": ("OPENROUTER_API_KEY",),
     "opencode": ("OPENCODE_API_KEY",),
 }
+# It tries again for a minute, or for as long as a server says, and tells nobody but its log. That
+# has no status; what it tries again is a limit, or a server that cannot be reached.
+LOG = r'timestamp=\S+ level=ERROR .*message="stream error" .*small=false .*error\.error="'
+LIMITED = rf"{LOG}(?!.*(?i:connect|ECONN|fetch failed|socket|network|Internal Server Error))"
+_SESSION = re.compile(
+    r'^timestamp=.* message="stream error" .*session\.id=(\w+) .*small=false', re.MULTILINE
+)
+_LOGGED = re.compile(rf'^{LOG}((?:[^"\\]|\\.)*)"', re.MULTILINE)
 SWITCHES = {
     "OPENCODE_DISABLE_AUTOUPDATE": "1",
     "OPENCODE_DISABLE_MODELS_FETCH": "1",
@@ -60,7 +70,7 @@ def launch(found: Found, job: Job) -> Launch:
             *(
                 (*session, *_prompt(job))
                 if job.interactive
-                else ("run", "--format", "json", *session)
+                else ("run", "--format", "json", *LOGS, *session)
             ),
         ),
         env={
@@ -74,6 +84,7 @@ def launch(found: Found, job: Job) -> Launch:
             ".npmrc": "offline=true\n",
             **(programs.prompt_file(job) if job.interactive else {}),
         },
+        limited=LIMITED,
     )
 
 
@@ -89,13 +100,15 @@ def read(output: str, exit: Exit, now: float) -> Report:
     steps = [inner(it, "part") for it in seen if text(it, "type") == "step_finish"]
     said = [text(inner(it, "part"), "text") for it in seen if text(it, "type") == "text"]
     finished = bool(steps) and text(steps[-1], "reason") != "tool-calls"
-    failure = _failure(seen)
+    failure = _failure(seen) or (_logged(output) if exit.ending is Ending.LIMITED else "")
     why = failure or unexplained(exit, output, finished=finished)
+    limited = exit.ending is Ending.LIMITED or _limited(why)
     return Report(
-        native=next((text(it, "sessionID") for it in seen if text(it, "sessionID")), ""),
+        native=next((text(it, "sessionID") for it in seen if text(it, "sessionID")), "")
+        or "".join(_SESSION.findall(output)[-1:]),
         usage=Usage(sum(number(it, "cost") for it in steps), sum(map(_tokens, steps))),
         exhausted="ContextOverflow" in why or "context window" in why,
-        limited_until=limited_until(why, now) if _limited(why) else None,
+        limited_until=limited_until(why, now) if limited else None,
         refused=is_refused(why),
         failure=shortened(why),
         said=shortened(said[-1]) if said else "",
@@ -152,6 +165,12 @@ def _failure(seen: list[Event]) -> str:
     name = text(errors[-1], "name") or "it reported an error"
     about = f"{name}, status {status}" if status else name
     return f"{about}: {message}" if message else about
+
+
+def _logged(output: str) -> str:
+    """The last failure of a request in its log."""
+    told: list[str] = _LOGGED.findall(output)
+    return told[-1].replace('\\"', '"') if told else ""
 
 
 def _limited(why: str) -> bool:

@@ -192,6 +192,8 @@ def _spec(start: Start, directory: Path, state: Path) -> Spec:
         "stdin": start.launch.stdin,
         "wall_seconds": start.wall_seconds,
         "silent_seconds": start.silent_seconds,
+        "limited": start.launch.limited,
+        "limited_seconds": start.limited_seconds,
         "memory_mb": start.memory_mb,
         "disk_mb": start.disk_mb,
         "places": [str(start.desk.directory), str(start.home)],

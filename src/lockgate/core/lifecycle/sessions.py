@@ -341,8 +341,9 @@ def _prevented(exit: Exit) -> Arrival:
 def _limit(end: End, now: float) -> float:
     """When the usage limit ends that the session hit; 0 where it hit none."""
     until = end.report.limited_until
-    if until is None:
+    if until is None and end.exit.ending is not Ending.LIMITED:
         return 0.0
+    until = until or 0.0
     return until if until > now else now + LIMIT_WAIT
 
 

@@ -71,6 +71,7 @@ class Launch(Struct, frozen=True, kw_only=True):
     kept: Mapping[str, str] = field(default_factory=dict[str, str])  # in its HOME, unless there
     programs: Mapping[str, str] = field(default_factory=dict[str, str])  # as `files`, to be run
     native: str = ""  # the id its program was told to go by, where its output will not say one
+    limited: str = ""  # a pattern: lines with which it says that it waits for a usage limit to end
 
 
 class Usage(Struct, frozen=True):
@@ -98,6 +99,7 @@ class Ending(StrEnum):
     ENDED = "ended"  # by us, on somebody's word
     WALL_CLOCK = "wall-clock"
     SILENT = "silent"
+    LIMITED = "limited"  # its model told it to wait, and it only tried again and again
     MEMORY = "memory"  # it used more than it may
     DISK = "disk"  # as above
     SERVICE = "service"  # what it needs beside it was not ready, so it never began

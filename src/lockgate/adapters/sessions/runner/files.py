@@ -6,7 +6,7 @@ NAME.2, … follow, of which the last two are kept.
 
 import contextlib
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TypedDict
 
 from lockgate.core.model.secrets import Secret, forms_of, held_back, hiding_bytes
@@ -38,6 +38,8 @@ class Spec(TypedDict):
     stdin: str | None
     wall_seconds: float
     silent_seconds: float
+    limited: str  # a pattern of the lines that say that it hit a usage limit; empty: there are none
+    limited_seconds: float  # how long it may try again by itself then
     memory_mb: int  # 0 is no limit; also in the next one
     disk_mb: int
     places: list[str]  # what it may fill
@@ -56,7 +58,15 @@ class Log:
     What may be the beginning of a secret is held back until the rest of it is there.
     """
 
-    def __init__(self, path: str, longest: int, secrets: Iterable[Secret] = ()) -> None:
+    def __init__(
+        self,
+        path: str,
+        longest: int,
+        secrets: Iterable[Secret] = (),
+        heard: Callable[[bytes], None] = lambda _: None,
+    ) -> None:
+        """`heard` gets each chunk as well."""
+        self._heard = heard
         known = tuple(secrets)
         self._hide, self._held = hiding_bytes(known), b""
         self._forms = tuple(form for it in known for form in forms_of(it))
@@ -66,6 +76,7 @@ class Log:
         self._file = self._opened(path)
 
     def write(self, chunk: bytes) -> None:
+        self._heard(chunk)
         shown = self._hide(self._held + chunk)
         keep = len(shown) - held_back(shown, self._forms)
         self._held = shown[keep:]

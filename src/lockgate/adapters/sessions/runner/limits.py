@@ -3,6 +3,7 @@
 import contextlib
 import errno
 import os
+import re
 import stat
 import time
 from collections.abc import Callable, Generator, Iterator
@@ -16,6 +17,7 @@ AT_MOST = 20  # looking takes no more than one part in so many of the time
 AT_ONCE = 2000  # entries of a directory
 BLOCK = 512  # bytes, whatever the file system's are
 TOO_DEEP = 1 << 62  # bytes that a tree counts as which is too deep to be looked into
+LONGEST_LINE = 1 << 16  # bytes of a line that are looked at
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 First = Callable[[], int | None]
@@ -24,10 +26,11 @@ First = Callable[[], int | None]
 class Limits:
     """Time is counted by a clock that stops in sleep."""
 
-    def __init__(self, spec: Spec, first: First) -> None:
+    def __init__(self, spec: Spec, first: First, retries: "Retries") -> None:
         """`first` is the pid of the first process in the box, where there is a box."""
         self._until = time.monotonic() + spec["wall_seconds"]
         self._silence = float("inf") if spec["interactive"] else spec["silent_seconds"]
+        self._retries = retries
         self._memory = Memory(spec["memory_mb"], first)
         self._disk = Disk(spec["disk_mb"], spec["places"], first)
         self.out_of_memory = (
@@ -45,9 +48,40 @@ class Limits:
             return "wall-clock", ""
         if now - last_output > self._silence:
             return "silent", ""
+        if self._retries.go_on():
+            return "limited", ""
         if self._memory.is_used_up():
             return "memory", self.out_of_memory
         return ("disk", self._out_of_disk) if self._disk.is_used_up() else None
+
+
+class Retries:
+    """Notices a program that hit a usage limit and tries again by itself, perhaps for hours.
+
+    Lines that match say so; any other line on stdout shows that it goes on with its work.
+    """
+
+    def __init__(self, spec: Spec) -> None:
+        """Without a pattern nothing is noticed, nor where a person sits at the terminal."""
+        pattern = "" if spec["interactive"] else spec["limited"]
+        self._pattern = re.compile(pattern.encode()) if pattern else None
+        self._seconds, self._since = spec["limited_seconds"], 0.0
+        self._rests = {"stdout": b"", "stderr": b""}
+
+    def hear(self, stream: str, chunk: bytes) -> None:
+        if self._pattern is None:
+            return
+        *lines, rest = (self._rests[stream] + chunk).split(b"\n")
+        self._rests[stream] = rest[:LONGEST_LINE]
+        for line in lines:
+            if self._pattern.match(line):
+                self._since = self._since or time.monotonic()
+            elif stream == "stdout" and line.strip():
+                self._since = 0.0
+
+    def go_on(self) -> bool:
+        """Whether it has only tried again for longer than it may."""
+        return bool(self._since) and time.monotonic() - self._since > self._seconds
 
 
 class Memory:

@@ -13,6 +13,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Generator
+from functools import partial
 
 # Run by path and without site-packages; ours come last, so that they hide nothing.
 sys.path.append(os.path.abspath(os.path.join(os.path.dirname(__file__), *[os.pardir] * 4)))  # noqa: PTH100, PTH118, PTH120 - pathlib is slow to load
@@ -20,7 +21,7 @@ sys.path.append(os.path.abspath(os.path.join(os.path.dirname(__file__), *[os.par
 from lockgate.adapters.sessions.runner import proc
 from lockgate.adapters.sessions.runner.command_socket import Door
 from lockgate.adapters.sessions.runner.files import Log, Spec
-from lockgate.adapters.sessions.runner.limits import LOOK_EVERY, Limits
+from lockgate.adapters.sessions.runner.limits import LOOK_EVERY, Limits, Retries
 from lockgate.adapters.sessions.runner.relay import Relay
 from lockgate.adapters.sessions.runner.supervise import GRACE, Child
 from lockgate.core.model.secrets import Secret
@@ -111,15 +112,16 @@ def _run(directory: str, spec: Spec, signals: "Signals") -> dict[str, object]:
     """How it ended."""
     longest = spec["log_bytes"]
     known = [Secret(name, value) for name, value in spec.get("secrets", ())]
+    retries = Retries(spec)
     logs = (
-        Log(f"{directory}/stdout.log", longest, known),
-        Log(f"{directory}/stderr.log", longest, known),
+        Log(f"{directory}/stdout.log", longest, known, partial(retries.hear, "stdout")),
+        Log(f"{directory}/stderr.log", longest, known, partial(retries.hear, "stderr")),
     )
     relay = Relay(home=spec["home"], token=spec["token"], python=spec["python"])
     door = Door(f"{directory}/door/socket", relay.answer, at_once=AT_ONCE, mode=0o666)
     with _grouped(spec) as (group, was_full):
         child = Child(spec, logs, lambda: _helpers(relay), group)
-        limits = Limits(spec, child.first_inside)
+        limits = Limits(spec, child.first_inside, retries)
         _forget_secrets(directory, spec)
         ending, why = "", ""
         try:
