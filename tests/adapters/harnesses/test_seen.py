@@ -8,7 +8,7 @@ from importlib import import_module
 import pytest
 
 from lockgate.adapters.harnesses import Registry, gemini, opencode
-from lockgate.adapters.harnesses.harness import Found
+from lockgate.adapters.harnesses.harness import Found, Harness
 from lockgate.adapters.harnesses.registry import MODULES
 from lockgate.core.config.settings import Settings
 from lockgate.core.model.agents import Ending, Exit, Job, Report
@@ -134,5 +134,5 @@ def test_an_opencode_that_we_ended_while_it_waited_can_be_resumed() -> None:
 def _pattern(agent: str) -> str:
     job = Job(prompt="Go.", role=Role.WORKER, task="t", session="s")
     found = Found(("program",), ())
-    module = import_module(f"lockgate.adapters.harnesses.{MODULES[agent]}")
-    return module.HARNESS.launch(found, job).limited
+    harness: Harness = import_module(f"lockgate.adapters.harnesses.{MODULES[agent]}").HARNESS
+    return harness.launch(found, job).limited

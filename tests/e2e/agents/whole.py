@@ -13,9 +13,10 @@ from msgspec.structs import replace
 
 from lockgate.adapters.harnesses import Registry
 from lockgate.core.model.task import Role, Session, Task, TaskId
+from tests.e2e.agents import test_agents
 from tests.e2e.agents.fake_model import serve
 from tests.e2e.agents.stage import AGENTS, PATH, SETTINGS, URL, Answers
-from tests.e2e.agents.test_agents import CASES, SHELL, Case
+from tests.e2e.agents.test_agents import SHELL, Case
 from tests.e2e.orchestra import Orchestra
 
 PATIENCE = 180.0
@@ -42,7 +43,10 @@ PRICED = {
     "OPENCODE_MODEL": "anthropic/claude-sonnet-4-5",
 }
 # opencode knows what a model costs only where it knows the model.
-CASES = [replace(it, environ=PRICED, costs=True) if it.agent == "opencode" else it for it in CASES]
+CASES = [
+    replace(it, environ=PRICED, costs=True) if it.agent == "opencode" else it
+    for it in test_agents.CASES
+]
 by_agent = pytest.mark.parametrize("case", CASES, ids=str)
 with_hooks = pytest.mark.parametrize("case", [it for it in CASES if it.hooks], ids=str)
 resuming = [it for it in CASES if not it.hooks and it.agent != "aider"]
