@@ -390,34 +390,28 @@ TalkEvent = QuestionAsked | QuestionAnswered | ContextChanged | WordSaid | WordC
 SessionEvent = SessionStarted | SessionEnded | SessionInterrupted | UsageEvent
 LandingEvent = LandingApproved | LandingHeld | ChangeLanded | LandedUnjudged | RevertMade
 ChangeEvent = TaskCompletionSignaled | ChangeTaken | PublishSkipped | ChangeMended
+GateEvent = (
+    GateEvaluationStarted | GateCompleted | ReviewSubmitted | AllGatesPassed | TaskGatesPassed
+)
+PersonEvent = AgentRespawned | TaskTakenOver | TaskHandedBack | TaskRepinned
+ChangedEvent = SummaryChanged | GoalChanged | StatusChanged | MoveForced | AutoAdvanced
 HumanEvent = HumanReviewRequested | HumanReviewCompleted | HumanCommented
 FailureEvent = GateFailedRetrying | GateFailedMaxIterations | AttemptFailed | Escalation
 Event = (
     TaskCreated
     | TaskImported
-    | SummaryChanged
-    | GoalChanged
-    | StatusChanged
-    | MoveForced
-    | AutoAdvanced
+    | ChangedEvent
     | AgentCrashed
     | AgentAsked
     | TalkEvent
     | SessionEvent
     | ChangeEvent
-    | AgentRespawned
-    | TaskTakenOver
-    | TaskHandedBack
-    | TaskRepinned
+    | PersonEvent
     | ArtifactTampered
     | TaskTroubled
     | TaskRecovered
-    | GateEvaluationStarted
-    | GateCompleted
-    | ReviewSubmitted
+    | GateEvent
     | HumanEvent
-    | AllGatesPassed
-    | TaskGatesPassed
     | FailureEvent
     | Resumed
     | TaskDeleted

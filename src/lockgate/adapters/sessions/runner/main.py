@@ -110,13 +110,8 @@ def _keep(directory: str, spec: Spec, tell: Tell) -> int:
 
 def _run(directory: str, spec: Spec, signals: "Signals") -> dict[str, object]:
     """How it ended."""
-    longest = spec["log_bytes"]
-    known = [Secret(name, value) for name, value in spec.get("secrets", ())]
     retries = Retries(spec)
-    logs = (
-        Log(f"{directory}/stdout.log", longest, known, partial(retries.hear, "stdout")),
-        Log(f"{directory}/stderr.log", longest, known, partial(retries.hear, "stderr")),
-    )
+    logs = _log(directory, spec, retries, "stdout"), _log(directory, spec, retries, "stderr")
     relay = Relay(home=spec["home"], token=spec["token"], python=spec["python"])
     door = Door(f"{directory}/door/socket", relay.answer, at_once=AT_ONCE, mode=0o666)
     with _grouped(spec) as (group, was_full):
@@ -150,6 +145,12 @@ def _service_failed(directory: str, child: Child, ending: str) -> tuple[str, str
         with open(descriptor, "rb") as file:  # noqa: PTH123 - a descriptor
             return "service", file.read(SAID).decode("utf-8", errors="replace").strip()
     return None
+
+
+def _log(directory: str, spec: Spec, retries: Retries, stream: str) -> Log:
+    known = [Secret(name, value) for name, value in spec.get("secrets", ())]
+    heard = partial(retries.hear, stream)
+    return Log(f"{directory}/{stream}.log", spec["log_bytes"], known, heard)
 
 
 def _close(logs: tuple[Log, Log], complaint: str) -> None:
