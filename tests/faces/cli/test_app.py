@@ -62,7 +62,8 @@ def test_help_names_every_option(path, capsys):
 # These tell a story as it happens, give the terminal away, or print a shell's script.
 GROUPS = {("task",), ("gate",), ("queue",), ("review",), ("step",)}
 WITHOUT_FACTS = GROUPS | {
-    *(("demo",), ("up",), ("open",), ("takeover",), ("task", "attach"), ("completion",)),
+    *(("demo",), ("up",), ("open",), ("shell",), ("takeover",), ("task", "attach")),
+    ("completion",),
 }
 
 
