@@ -90,6 +90,7 @@ def test_a_set_up_that_asks_a_question(tmp_path: Path) -> None:
     assert answer.out.splitlines()[-1].startswith("not ready: gate tests could not be run.")
 
 
+@pytest.mark.slow
 def test_a_set_up_that_asks_at_a_terminal(tmp_path: Path) -> None:
     shell = project(tmp_path, TESTED)
 
@@ -173,7 +174,9 @@ def test_files_of_git_lfs_are_remarked_upon(tmp_path: Path) -> None:
     assert answer.out.splitlines()[-1] == READY
 
 
-@pytest.mark.parametrize("how", ["shallow", "sparse", "partial"])
+@pytest.mark.parametrize(
+    "how", ["partial", *(pytest.param(it, marks=pytest.mark.slow) for it in ("shallow", "sparse"))]
+)
 def test_a_clone_that_is_not_whole(tmp_path: Path, how: str) -> None:
     whole = project(tmp_path / "whole", {**TESTED, "extra/file": "x\n"})
     (whole.repo / "more").write_text("more\n", encoding="utf-8")

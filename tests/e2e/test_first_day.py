@@ -71,9 +71,9 @@ def test_a_javascript_project_is_green_after_init_alone_and_red_on_a_fault(tmp_p
     assert made["ready"] is True, made
     assert made["next"] == 'next: lockgate run "what to do"'
     assert (made["baseline"][0]["tests"], made["baseline"][0]["broke"]) == (2, "src/numbers.mjs")
-    assert shell.program("gate", "run").code == 0
+    assert shell.run("gate", "run").code == 0
     broken(shell, "src/numbers.mjs", "a + b", "a - b")
-    assert shell.program("gate", "run").code == 1
+    assert shell.run("gate", "run").code == 1
 
 
 def test_a_monorepo_with_a_red_package_is_held_to_the_others(tmp_path: Path) -> None:
@@ -90,13 +90,13 @@ def test_a_monorepo_with_a_red_package_is_held_to_the_others(tmp_path: Path) -> 
     }
     shell = project(tmp_path, files)
 
-    said = shell.program("init")
+    said = shell.run("init")
 
     assert said.out.splitlines()[-1] == 'next: lockgate run "what to do"', said
     config = shell.git("show", "main:.lockgate/config.toml")
     assert 'name = "tests-api"' in config
     assert 'paths = ["api/**"]' in config
     assert "# Left out: tests-web, `make test`: " in config
-    assert shell.program("gate", "run").code == 0
+    assert shell.run("gate", "run").code == 0
     broken(shell, "api/greet.sh", "hello", "hey")
-    assert shell.program("gate", "run").code == 1
+    assert shell.run("gate", "run").code == 1
