@@ -41,7 +41,7 @@ SAYS = {
     "run": "Create a task, start it, and follow it until it is ready to land.",
     "doctor": "Check this machine: what is missing, and how to install it.",
     "demo": "Watch three agents at work in a throw-away repository.",
-    "trust": "Show what this repository asks for beyond the sandbox; agree to it.",
+    "trust": "Show what this repository asks for beyond the sandbox; agree.",
     "status": "Show what needs you, in all projects, and who is at work.",
     "diff": "Show the change of a task.",
     "open": "Open the change of a task in your editor.",
@@ -100,7 +100,5 @@ def help_text() -> str:
         parts.append("\n".join((f"{title}:", *lines, "")))
     options = (f"  {name:<10}  {says}" for name, says in OPTIONS.items())
     parts.append("\n".join(("Options:", *options, "")))
-    parts.append(
-        "lockgate COMMAND --help says more. Any unique start of a task's id names it."
-    )
+    parts.append("lockgate COMMAND --help says more. Any unique start of a task's id names it.")
     return "\n".join(parts)

@@ -181,6 +181,10 @@ def question_text(task: Task) -> str:
     return "\n".join((f"{task.id} asks:", *asked, answer))
 
 
+def question_facts(task: Task) -> dict[str, object]:
+    return {"task": task.id, "status": task.status, "question": asks(task)}
+
+
 def yours_text(task: Task) -> str:
     """What a human who takes a task over must know to leave it, and to give it back."""
     return f"""\

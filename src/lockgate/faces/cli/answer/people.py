@@ -14,7 +14,6 @@ from typing import Any, NoReturn
 import click
 
 from lockgate.bootstrap import App
-from lockgate.core.lifecycle.advice import asks
 from lockgate.core.model.findings import Finding, Location, Priority
 from lockgate.core.model.task import Session, Task, TaskId
 from lockgate.errors import Refused, Unavailable
@@ -97,8 +96,7 @@ def answer(*, name: str, message: str | None, as_json: bool) -> None:
     if message is None:
         must_be_human(it.caller, f"no question of task {id} was shown")
         task = it.views.load(id)
-        facts = {"task": id, "status": task.status, "question": asks(task)}
-        show(facts, words.question_text(task), as_json=as_json)
+        show(words.question_facts(task), words.question_text(task), as_json=as_json)
         return
     show_moved(it, it.people.answer(id, message, it.caller), words.state_text, as_json=as_json)
 

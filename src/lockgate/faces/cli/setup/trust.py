@@ -26,7 +26,7 @@ WHAT = "nothing was agreed to"
 def trust(
     *, only_show: bool, yes: str | None, forget: bool, base: str | None, as_json: bool
 ) -> None:
-    """Show what this repository asks for beyond the sandbox; agree to it.
+    """Show what this repository asks for beyond the sandbox; agree.
 
     Nothing of a repository runs before you have agreed to what its .lockgate/config.toml asks for:
     no gate, no set-up, no agent, no landing. You are asked again only when it asks for more.
