@@ -285,3 +285,24 @@ def test_a_task_pins_whether_it_goes_on_by_itself_after_a_limit() -> None:
 
     assert pin(PLAIN, "c", "h").resume
     assert not pin(manual, "c", "h").resume
+
+
+@pytest.mark.parametrize(
+    ("agent", "words"),
+    [
+        (AgentSettings(name="claude", fallback="codex"), ""),
+        (AgentSettings(name="mine", command=("x",), fallback="codex"), ""),
+        (AgentSettings(name="theirs", fallback="codex"), ""),
+        (AgentSettings(name="mine", fallback="codex"), "agent mine has no command"),
+        (AgentSettings(name="claude", env=("KEY",)), "the name claude is taken"),
+        (AgentSettings(name="claude", fallback="claude"), "claude cannot stand in for itself"),
+        (AgentSettings(name="claude", fallback="hal"), "no agent is called 'hal'"),
+    ],
+)
+def test_a_known_agent_has_a_fallback_and_no_command_and_another_has_a_command(
+    agent, words
+) -> None:
+    found = says(replace(PLAIN, agents=(agent,), installed=("theirs",)))
+
+    assert words in found
+    assert bool(found) is bool(words)

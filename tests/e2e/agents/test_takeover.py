@@ -52,7 +52,7 @@ def test_a_human_takes_over_talks_to_the_agent_and_hands_back(case, tmp_path) ->
         it.settle()
 
         assert said_at_once == 0, "nothing is said before the human says it"
-        assert "[yours since 20" in listed
+        assert f"{it.id}  yours  " in listed, listed
         assert (mine.interactive, mine.native) == (True, first.native or mine.native)
         assert "You implement a task." in _heard(it)[0], "the same conversation"
         assert back.returncode == 0, back.stderr
