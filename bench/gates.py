@@ -65,7 +65,9 @@ class Prepared(GitWorkspaces):
             self._tree = super().checkout(it, directory)
         return self._tree
 
-    def set_up(self, it: Candidate, settings: Settings, directory: Path) -> None:
+    def set_up(
+        self, it: Candidate, settings: Settings, directory: Path, *, own: bool = False
+    ) -> None:
         """There is nothing to set up."""
 
     def discard(self, directory: Path) -> None:

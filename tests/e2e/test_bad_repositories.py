@@ -111,7 +111,7 @@ def test_a_set_up_knows_how_this_machine_reaches_the_network(tmp_path: Path) -> 
 
 
 def test_a_set_up_that_never_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lockgate.adapters.workspaces.setup.SECONDS", 2.0)  # not half an hour
+    monkeypatch.setattr("lockgate.adapters.workspaces.layers.SECONDS", 2.0)  # not half an hour
     files = {
         "package.json": '{"scripts": {"test": "sh check.sh", "preinstall": "sleep 3600"}}',
         "check.sh": GREET_TEST,

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from lockgate.adapters.store.train_log import SqlTrainLog
 from lockgate.bootstrap import open_app
 from lockgate.core.config.settings import Settings
+from lockgate.core.layers.brought import Brought, SetUpFailed
 from lockgate.core.model import gates
 from lockgate.core.model.agents import Ending, Exit, Job, Launch, Report, Source, Usage
 from lockgate.core.model.gates import CommandGate, DifferentialGate
@@ -169,6 +170,7 @@ class FakeWorkspaces:
     in_the_way: str = ""
     not_prepared: str = ""
     unfit: Unfit | None = None
+    brings: Brought | SetUpFailed | None = None
     work: Change = field(default_factory=lambda: Change("c" * 40, ("a.txt",), "p" * 64))
 
     def prepare(self, project: Project, task: Task) -> Path:
@@ -235,7 +237,14 @@ class FakeWorkspaces:
     def release(self, project: Project, task: Task) -> None:
         self.released.append(task.id)
 
-    def set_up(self, it: Candidate, settings: Settings, directory: Path) -> None: ...
+    def set_up(
+        self, it: Candidate, settings: Settings, directory: Path, *, own: bool = False
+    ) -> None: ...
+
+    def brought(self, it: Candidate, settings: Settings) -> Brought | SetUpFailed | None:
+        if self.broken:
+            raise Unavailable("the set-up did not finish", why=self.broken, fix="mend it")
+        return self.brings
 
     def service_data(self, it: Candidate, settings: Settings, commit: str) -> Path | None:
         if commit and self.not_prepared:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 from threading import Lock
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct, field
 
@@ -17,6 +17,9 @@ from lockgate.core.model.results import ReportRead, Unreadable
 from lockgate.core.model.secrets import Secret
 from lockgate.core.model.task import Pinned, SessionId, Size, Task, TaskId
 from lockgate.ports.store import Project
+
+if TYPE_CHECKING:
+    from lockgate.core.layers.brought import Brought, SetUpFailed
 
 
 class Desk(Struct, frozen=True, kw_only=True):
@@ -142,8 +145,17 @@ class Workspaces(Protocol):
         """Remove the clone, once all work in it is kept by a ref; one with unfit work stays."""
         ...
 
-    def set_up(self, it: Candidate, settings: Settings, directory: Path) -> None:
-        """Give a task's clone, or a checkout of ours, what `[env]` says; safe to repeat."""
+    def set_up(
+        self, it: Candidate, settings: Settings, directory: Path, *, own: bool = False
+    ) -> None:
+        """Give a task's clone, or a checkout of ours, what `[env]` says; safe to repeat.
+
+        `own`: with what the candidate's own set-up brought, where it has one.
+        """
+        ...
+
+    def brought(self, it: Candidate, settings: Settings) -> "Brought | SetUpFailed | None":
+        """What the set-up of this very commit brings, beside base's; None where base's fits."""
         ...
 
     def service_data(self, it: Candidate, settings: Settings, commit: str) -> Path | None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from lockgate.core.config.settings import Service, ServiceKind
+from lockgate.core.config.settings import EnvSettings, Service, ServiceKind
 from lockgate.core.lifecycle.decision import SpawnAgent
 from lockgate.core.lifecycle.evaluation import dropped_from_train
 from lockgate.core.model.limits import Limits
@@ -17,7 +17,13 @@ from lockgate.core.model.task import (
     Working,
 )
 from lockgate.core.prompts.reviewer import first_words
-from lockgate.core.prompts.worker import Before, opening, prompt_for, running_beside
+from lockgate.core.prompts.worker import (
+    Before,
+    dependencies,
+    opening,
+    prompt_for,
+    running_beside,
+)
 from lockgate.core.text.feedback import same_agent_message
 from tests.given import FEEDBACK, a_task, evidence
 
@@ -386,3 +392,12 @@ def test_a_worker_is_told_which_services_run_beside_it_and_how_their_data_is_mad
 
 def test_a_worker_without_services_is_told_of_none() -> None:
     assert running_beside(()) == ""
+
+
+def test_a_worker_is_told_how_to_add_a_dependency_where_the_project_is_set_up() -> None:
+    told = dependencies(EnvSettings(setup="uv sync", inputs=("uv.lock",)))
+
+    assert "edit the files that list them (uv.lock)" in told
+    assert "run the set-up yourself, here: uv sync" in told
+    assert "list them with the project's own tool" in dependencies(EnvSettings(setup="make deps"))
+    assert dependencies(EnvSettings()) == ""

@@ -11,6 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from lockgate.core.config.settings import Settings
+from lockgate.core.layers.brought import Brought, SetUpFailed
 from lockgate.core.model import gates
 from lockgate.core.model.findings import Finding, Priority
 from lockgate.core.model.gates import (
@@ -487,3 +488,60 @@ def test_a_human_reads_what_gates_run_that_the_change_edits(bench) -> None:
     assert result == Waiting(
         "approval", "Look (protected: a.sh); the change edits what gate a runs: a.sh"
     )
+
+
+# --- a change with its own set-up ---------------------------------------------------------------
+
+
+def test_what_a_change_brings_is_told_with_the_pass_and_asks_nobody(bench) -> None:
+    bench.runner.workspaces.brings = Brought(("a.lock",), (), ("adds x 1",))
+
+    result, other = bench.judge(command("a"), command("b"))
+
+    assert isinstance(result, Passed)
+    assert result.asks == ()
+    assert "adds x 1; what judges is as on base" in result.findings[0].issue
+    assert isinstance(other, Passed)
+    assert other.findings == ()
+
+
+def test_a_change_that_brings_what_judges_is_one_question_with_the_list(bench) -> None:
+    bench.runner.workspaces.brings = Brought(("a.lock",), ("it adds pytest-x 1",), ())
+
+    (result,) = bench.judge(command("a"))
+    waits = bench.judge(
+        HumanGate(name="approval", place=ALONE, prompt="Look"), protected=("a.lock",)
+    )
+
+    assert isinstance(result, Passed)
+    assert result.asks == ("a.lock",)
+    assert waits == (
+        Waiting(
+            "approval",
+            "Look (protected: a.lock); the change's own set-up differs in what judges it:"
+            " it adds pytest-x 1",
+        ),
+    )
+
+
+def test_a_set_up_that_fails_on_the_change_fails_the_gate_and_runs_nothing(bench) -> None:
+    bench.runner.workspaces.brings = SetUpFailed(("a.lock",), "`x` exited 1: no such package")
+
+    (result,) = bench.judge(command("a"), command("b"))
+
+    assert isinstance(result, Failed)
+    assert "no such package" in result.findings[0].issue
+    assert bench.house.asked == []
+
+
+def test_a_set_up_that_fails_on_base_breaks_the_gate(bench) -> None:
+    bench.runner.workspaces.broken = "no index"
+
+    (result,) = bench.judge(command("a"))
+    (asked,) = bench.judge(
+        HumanGate(name="approval", place=ALONE, prompt="Look"), protected=("a.lock",)
+    )
+
+    assert isinstance(result, Broken)
+    assert "no index" in result.why
+    assert asked == Waiting("approval", "Look (protected: a.lock)")

@@ -28,6 +28,7 @@ from lockgate.adapters.workspaces.git import (
     words_of,
 )
 from lockgate.adapters.workspaces.repositories import Repositories, keep, rules_of, writing
+from lockgate.core.layers.inputs import LOCKS
 from lockgate.core.model.task import Task
 from lockgate.errors import Unavailable
 from lockgate.ports import Candidate, Change, Project
@@ -48,10 +49,6 @@ DEPENDENCIES = (
     *(".pytest_cache/", ".mypy_cache/", ".ruff_cache/", ".hypothesis/"),
     *("node_modules/", "bower_components/", ".next/", ".nuxt/", ".svelte-kit/", ".turbo/"),
     *(".parcel-cache/", ".gradle/", ".terraform/"),
-)
-LOCKS = (
-    *("*.lock", "*.lockb", "*.lockfile", "package-lock.json", "npm-shrinkwrap.json"),
-    *("pnpm-lock.yaml", "packages.lock.json", "go.sum"),
 )
 MOST_SHOWN = 2000  # patterns that git compares with every file of a clone
 _NAMES = "|".join(re.escape(it[:-1]).replace(r"\*", "[^/]*") for it in DEPENDENCIES)

@@ -1,15 +1,15 @@
-"""What a clone needs that git does not have: the set-up layer and the files of `[env] copy`."""
+"""What a clone needs that git does not have: its set-up layer and the files of `[env] copy`."""
 
 import hashlib
 import os
 import secrets
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from glob import escape
 from pathlib import Path, PurePosixPath
 
-from lockgate.adapters.run import Cut, Finished, run
-from lockgate.adapters.sandbox import Box, Mount, boxed, run_boxed, trouble
+from lockgate.adapters.run import Finished, run
+from lockgate.adapters.sandbox import Box, Mount, boxed, run_boxed
 from lockgate.adapters.workspaces.changes import (
     MOST_SHOWN,
     Entry,
@@ -19,137 +19,23 @@ from lockgate.adapters.workspaces.changes import (
     path_of,
     patterns_of,
 )
-from lockgate.adapters.workspaces.clones import BASE, Order, clone_of_commit
+from lockgate.adapters.workspaces.clones import Order
 from lockgate.adapters.workspaces.files import hand_over, locked, made_mark, ready_mark, remove
 from lockgate.adapters.workspaces.git import told
+from lockgate.adapters.workspaces.layers import (
+    SECONDS,
+    check,
+    files_of,
+    layer_key,
+    layer_of,
+    need_sandbox,
+    own_layer,
+)
 from lockgate.adapters.workspaces.reading import files_in
-from lockgate.core.config.settings import EnvSettings
-from lockgate.core.model.agents import AGENT_HOME, NETWORK, WORKSPACE
+from lockgate.core.config.settings import EnvSettings, Settings
+from lockgate.core.layers.brought import SetUpFailed
+from lockgate.core.model.agents import WORKSPACE
 from lockgate.errors import BadConfig, Unavailable
-
-# The set-up layer: what `[env] setup` leaves beside the tracked files, once for its inputs.
-
-
-SECONDS = 1800.0
-TAIL = 2000  # characters of its output that are shown
-# Nothing here may stop it: a path that the set-up made into something else is left as it is.
-_STRIP = """
-cd "$1" || exit 2
-rm -rf .git
-xargs -0 rm -f -- <"$2/files"
-xargs -0 rmdir --ignore-fail-on-non-empty -- <"$2/folders"
-exit 0
-"""
-
-
-def layer_key(order: Order, env: EnvSettings) -> str:
-    """The command and its inputs as the base commit has them; all of it where none are named."""
-    commit = order.base_commit
-    asked = ("ls-tree", "-r", "-z", commit, "--", *env.inputs)
-    inputs = told("the set-up's inputs were not read", order.repos.base, *asked)
-    known = "\0".join((env.setup, *env.inputs, "", inputs))
-    return hashlib.sha256(os.fsencode(known)).hexdigest()[:32]
-
-
-def layer_of(order: Order, env: EnvSettings) -> tuple[Path, frozenset[Entry]]:
-    """With a list of its files. Unavailable, with the end of its output, where that fails.
-
-    Made now, unless it is there.
-    """
-    key = layer_key(order, env)
-    place = order.home / "layers" / order.project.id / key
-    with locked(order.home / "locks" / f"layer-{order.project.id}-{key}"):
-        if not (place.is_dir() and made_mark(place).exists()):
-            place.parent.mkdir(parents=True, exist_ok=True)
-            for half in (place, *place.parent.glob(f".new-{key}-*")):
-                remove(half)
-            _make(order, env, place)
-        return place, entries_in(made_mark(place).read_bytes())
-
-
-def files_of(order: Order) -> frozenset[Entry]:
-    """Those of the base commit."""
-    asked = ("ls-tree", "-r", "-z", "--format=%(objectmode) %(objectname) 0%x09%(path)")
-    listed = told("the files of base were not listed", order.repos.base, *asked, order.base_commit)
-    return entries_in(os.fsencode(listed))
-
-
-def check(done: Finished, command: str) -> None:
-    if done.code == 0 and done.cut is None:
-        return
-    ended = f"was cut ({done.cut})" if done.cut else f"exited {done.code}"
-    if done.cut is Cut.DEADLINE:
-        ended = f"did not end within {SECONDS:.0f} s (nobody answers what it asks)"
-    tail = (done.out + done.err).strip()[-TAIL:]
-    raise Unavailable(
-        "the set-up did not finish",
-        why=f"`{command}` {ended}: {tail}",
-        fix="mend [env] setup in .lockgate/config.toml, or what it needs, then try again",
-    )
-
-
-def need_sandbox(what: str) -> None:
-    if why := trouble():
-        raise Unavailable(what, why=why, fix='mend that, or set [sandbox] level = "none"')
-
-
-def _make(order: Order, env: EnvSettings, place: Path) -> None:
-    need_sandbox("the set-up was not run")
-    new = place.with_name(f".new-{place.name}-{secrets.token_hex(4)}")
-    try:
-        for part in ("home", "lists"):
-            (new / part).mkdir(parents=True)
-        hand_over(new / "home", *order.agent)
-        clone_of_commit(order, new / "tree", order.base_commit)
-        check(_run(order, new, env.setup), env.setup)
-        tracked = files_of(order)
-        made = made_by_set_up(tracked, files_in(order, new / "tree", SECONDS), env.inputs)
-        made_mark(place).write_bytes(as_list(made))
-        _strip(order, new)
-        (new / "tree").rename(place)
-    finally:
-        remove(new)
-
-
-def _run(order: Order, new: Path, command: str) -> Finished:
-    box = Box(
-        mounts=(
-            Mount(source=new / "tree", target=WORKSPACE, writable=True),
-            Mount(source=order.repos.base, target=BASE),
-            Mount(source=new / "home", target=AGENT_HOME, writable=True),
-        ),
-        directory=WORKSPACE,
-        env={**_network(), "HOME": AGENT_HOME, "CI": "1"},
-        network=True,
-        hidden=(str(order.home),),
-    )
-    return run_boxed(boxed(box, ("sh", "-c", command)), deadline=SECONDS)
-
-
-def _network() -> dict[str, str]:
-    return {name: os.environ[name] for name in NETWORK if name in os.environ}
-
-
-def _strip(order: Order, new: Path) -> None:
-    """Take out what every clone has anyway; inside a sandbox, for the set-up may plant links."""
-    asked = ("ls-tree", "-r", "-z", "--name-only", order.base_commit)
-    files = told("the set-up's output was not kept", order.repos.base, *asked).split("\0")[:-1]
-    _list(new / "lists" / "files", files)
-    folders = {str(it) for name in files for it in PurePosixPath(name).parents[:-1]}
-    _list(new / "lists" / "folders", sorted(folders, key=lambda it: -it.count("/")))
-    mounts = (
-        Mount(source=new / "tree", target=WORKSPACE, writable=True),
-        Mount(source=new / "lists", target="/lists"),
-    )
-    box = Box(mounts=mounts, directory="/", env={})
-    check(run_boxed(boxed(box, ("sh", "-c", _STRIP, "strip", WORKSPACE, "/lists"))), "strip")
-
-
-def _list(file: Path, names: Iterable[str]) -> None:
-    file.write_bytes(b"".join(os.fsencode(it) + b"\0" for it in names))
-    file.chmod(0o644)
-    file.parent.chmod(0o755)
-
 
 _HALF = "copying"
 # A copy, not a second name: what one agent writes must not reach another. Links that an agent has
@@ -164,10 +50,13 @@ shift 2
 """
 
 
-def furnish(order: Order, place: Path, env: EnvSettings) -> None:
-    """Lay the layer and the copied files into it; the same ones are not laid twice."""
+def furnish(order: Order, place: Path, settings: Settings, *, own: bool = False) -> None:
+    """Lay the layer and the copied files into it; the same ones are not laid twice.
+
+    `own`: the change's own layer, where it edits what base's was made from.
+    """
     with locked(order.home / "locks" / f"set-up-{order.name}"):
-        _furnish(order, place, env)
+        _furnish(order, place, settings, own=own)
 
 
 def copied_into(place: Path) -> tuple[str, ...]:
@@ -175,16 +64,21 @@ def copied_into(place: Path) -> tuple[str, ...]:
     return _said(place)[1:]
 
 
-def _furnish(order: Order, place: Path, env: EnvSettings) -> None:
+def _furnish(order: Order, place: Path, settings: Settings, *, own: bool) -> None:
+    env = settings.env
     names = tuple(_copied(order, env))
     if not (env.setup or names):
         return
-    key = _key(order, env, names)
+    brought = own_layer(order, settings) if own else None
+    if isinstance(brought, SetUpFailed):
+        fix = "mend that in the change, then hand it in again"
+        raise Unavailable("the change's own set-up did not finish", why=brought.why, fix=fix)
+    key = _key((brought.key if brought else layer_key(order, env), *names))
     if _said(place)[:1] == (key,):
         return
     _say(place, _HALF, names)
     if env.setup and order.sandboxed:
-        layer, made = layer_of(order, env)
+        layer, made = (brought.place, brought.made) if brought else layer_of(order, env)
         _note_made(place, made)
         _lay(order, layer, place, tuple(_shown(made)))
     if names:
@@ -194,9 +88,8 @@ def _furnish(order: Order, place: Path, env: EnvSettings) -> None:
     _say(place, key, names)
 
 
-def _key(order: Order, env: EnvSettings, names: tuple[str, ...]) -> str:
-    known = "\0".join((layer_key(order, env), *names))
-    return hashlib.sha256(os.fsencode(known)).hexdigest()
+def _key(known: tuple[str, ...]) -> str:
+    return hashlib.sha256(os.fsencode("\0".join(known))).hexdigest()
 
 
 def _copied(order: Order, env: EnvSettings) -> Iterator[str]:
@@ -250,7 +143,7 @@ def _lay(order: Order, source: Path, place: Path, patterns: tuple[str, ...]) -> 
 
 def _set_up_bare(order: Order, place: Path, env: EnvSettings) -> None:
     """In the clone itself: what it made is what was not there before."""
-    before = files_of(order) | files_in(order, place, SECONDS)
+    before = files_of(order, order.base_commit) | files_in(order, place, SECONDS)
     check(_run_bare(place, env.setup), env.setup)
     made = made_by_set_up(before, files_in(order, place, SECONDS), env.inputs)
     _note_made(place, made)

@@ -25,6 +25,7 @@ from lockgate.adapters.workspaces.files import (
     write_files,
 )
 from lockgate.adapters.workspaces.git import user_of
+from lockgate.adapters.workspaces.layers import Own, own_layer
 from lockgate.adapters.workspaces.reading import opened
 from lockgate.adapters.workspaces.repositories import (
     repositories_of,
@@ -36,6 +37,7 @@ from lockgate.adapters.workspaces.service_data import Wanted, data_of
 from lockgate.adapters.workspaces.setup import furnish
 from lockgate.adapters.workspaces.snapshot import take_work
 from lockgate.core.config.settings import Settings
+from lockgate.core.layers.brought import Brought, SetUpFailed
 from lockgate.core.model.commits import byline
 from lockgate.core.model.secrets import Secret
 from lockgate.core.model.task import Task, TaskId
@@ -163,11 +165,17 @@ class GitWorkspaces:
             for rest in self._rests(task.id):
                 remove(rest)
 
-    def set_up(self, it: Candidate, settings: Settings, directory: Path) -> None:
+    def set_up(
+        self, it: Candidate, settings: Settings, directory: Path, *, own: bool = False
+    ) -> None:
         """Give a clone, or a checkout of ours, what `[env]` says; once for the same of it."""
         if not (settings.env.setup or settings.env.copy):
             return
-        furnish(self._order(it), directory, settings.env)
+        furnish(self._order(it), directory, settings, own=own)
+
+    def brought(self, it: Candidate, settings: Settings) -> Brought | SetUpFailed | None:
+        found = own_layer(self._order(it), settings) if settings.env.setup else None
+        return found.brought if isinstance(found, Own) else found
 
     def service_data(self, it: Candidate, settings: Settings, commit: str) -> Path | None:
         if not settings.services:

@@ -5,7 +5,7 @@ from typing import cast
 
 from msgspec import Struct
 
-from lockgate.core.config.settings import Service, ServiceKind
+from lockgate.core.config.settings import EnvSettings, Service, ServiceKind
 from lockgate.core.lifecycle.map import last_round, steps_left
 from lockgate.core.model.findings import GateFeedback
 from lockgate.core.model.limits import Limits
@@ -67,6 +67,22 @@ Nobody judges your work before you hand it in. Do one of these now:
 - You need a human to decide something: write it into ## Questions in TASK.md, run:
   {_update(Status.CLARIFICATION)}, and stop.
 - The work is not done: go on with it, and hand it in when it is."""
+
+
+def dependencies(env: EnvSettings) -> str:
+    """How to add a library, for a worker that has not been told; empty where nothing is set up."""
+    if not env.setup:
+        return ""
+    inputs = f" ({', '.join(env.inputs)})" if env.inputs else ""
+    return f"""
+Dependencies: the project's set-up has been run in this workspace.
+- To add or upgrade one, edit the files that list them{inputs} with the project's own tool, and
+  commit them. Then run the set-up yourself, here: {env.setup}
+- Your change is judged with what its own set-up installs, on a clean checkout. What is installed by
+  hand alone is not there.
+- A test plug-in, or another version of the test runner, is a question to a human: say in ## Handoff
+  why it is needed.
+"""
 
 
 def spoken(words: Sequence[Word]) -> str:

@@ -17,7 +17,7 @@ from lockgate.core.lifecycle.transition import session_id
 from lockgate.core.model.agents import DOOR, End, Ending, Exit, Job, Report, Usage
 from lockgate.core.model.task import Role, Session, SessionId, Task
 from lockgate.core.prompts.reviewer import first_words, sees_no_story
-from lockgate.core.prompts.worker import running_beside
+from lockgate.core.prompts.worker import dependencies, running_beside
 from lockgate.core.text.task_file import Readable, frontmatter, only_sections, shown_to
 from lockgate.errors import LockgateError, NotPrepared, Refused, TurnDeclined
 from lockgate.ports import (
@@ -255,6 +255,8 @@ class Spawner(Struct, frozen=True, kw_only=True):
         limits = task.pinned.limits if task.pinned else settings.limits
         left = self.files.last_checkpoint(task.id) or {}
         told = first_words(task, spawn, limits, left, resumed=resumed)
+        if spawn.role is Role.WORKER and not resumed:
+            told += dependencies(settings.env)
         return told + running_beside(_services(spawn, settings))
 
     def _home(self, task: Task, spawn: SpawnAgent) -> Path:

@@ -187,7 +187,8 @@ class Bench(Struct, frozen=True, kw_only=True):
         )
         self.workspaces.discard(place)
         self.trees.blend(self.it.candidate, blend, place)
-        self.workspaces.set_up(self.it.candidate, self.it.settings, place)
+        of = (self.it.candidate, self.it.settings)
+        self.workspaces.set_up(*of, place, own=tree.of_change)
 
     def _command(self) -> CommandGate:
         told = (f"{name}={shlex.quote(it)}" for name, it in self.plan.environment)

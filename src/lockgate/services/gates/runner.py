@@ -5,7 +5,7 @@ An evaluation goes from its change to its results, which the wheel then decides 
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
 from threading import Lock
@@ -14,6 +14,8 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from lockgate.core.config.settings import Settings
+from lockgate.core.layers.brought import Brought, SetUpFailed, judged_with, unprepared
+from lockgate.core.layers.brought import question as own_question
 from lockgate.core.lifecycle import approvals, evaluation, moves
 from lockgate.core.lifecycle.decision import Decision, Declined, Evidence
 from lockgate.core.model.facts import redacted
@@ -151,6 +153,18 @@ class Clean(Struct):
     _lock: Lock = field(default_factory=Lock)
     _made: GateRun | None = None
     _edited: Edited | None = None
+    _noted: bool = False
+    _brought: list[Brought | SetUpFailed | None] = field(
+        default_factory=list[Brought | SetUpFailed | None]
+    )
+
+    @property
+    def brought(self) -> Brought | SetUpFailed | None:
+        """What the change's own set-up brings; made for the first gate that runs something."""
+        with self._lock:
+            if not self._brought:
+                self._brought.append(self.workspaces.brought(self.it.candidate, self.it.settings))
+            return self._brought[0]
 
     @property
     def edited(self) -> Edited:
@@ -159,6 +173,21 @@ class Clean(Struct):
             if self._edited is None:
                 self._edited = self.wrapping.edited(self.it) if self.wrapping else {}
             return self._edited
+
+    def noting(self, brought: Brought | None, result: SingleGateResult) -> SingleGateResult:
+        """The first gate that passes tells what the change brought."""
+        with self._lock:
+            told = judged_with(None if self._noted else brought, result)
+            self._noted = self._noted or told is not result
+            return told
+
+    @property
+    def question(self) -> str:
+        """What a human is asked of, besides protected files."""
+        with suppress(Unavailable):
+            said = (question(self.edited), own_question(self.brought))
+            return "; ".join(filter(None, said))
+        return ""
 
     def edits_for(self, gate: Gate) -> tuple[Edit, ...]:
         """Its own, and those of gates that judge no change: their question has no other place."""
@@ -241,16 +270,32 @@ class GateRunner(Struct, frozen=True, kw_only=True):
             return Passed(gate.name, proof_of(candidate.commit, candidate.rules, why))
         match gate:
             case HumanGate():
-                said = question(clean.edited) if it.protected else ""
-                return approvals.heard(it.task, gate, said)
-            case CommandGate():
-                return self._commanded(clean, gate, cancelled)
-            case DifferentialGate():
-                with self._alone(gate):
-                    result = approvals.consented(it.task, self.differential(it, gate, cancelled))
-                    return asking(result, clean.edits_for(gate))
+                return approvals.heard(it.task, gate, clean.question if it.protected else "")
+            case CommandGate() | DifferentialGate():
+                return self._with_own_set_up(clean, gate, cancelled)
             case ParallelReviewGate() | MultipassReviewGate():
                 return Broken(gate.name, "a review is its reviewers' to judge")
+
+    def _with_own_set_up(
+        self, clean: Clean, gate: CommandGate | DifferentialGate, cancelled: Cancelled
+    ) -> SingleGateResult:
+        try:
+            brought = clean.brought
+        except Unavailable as error:
+            return Broken(gate.name, str(error))
+        if isinstance(brought, SetUpFailed):
+            return unprepared(gate.name, brought)
+        return clean.noting(brought, self._ran(clean, gate, cancelled))
+
+    def _ran(
+        self, clean: Clean, gate: CommandGate | DifferentialGate, cancelled: Cancelled
+    ) -> SingleGateResult:
+        if isinstance(gate, CommandGate):
+            return self._commanded(clean, gate, cancelled)
+        it = clean.it
+        with self._alone(gate):
+            result = approvals.consented(it.task, self.differential(it, gate, cancelled))
+            return asking(result, clean.edits_for(gate))
 
     def _applies(self, it: Evaluation, gate: Gate) -> bool:
         if not touched(gate, it.settings.gates, it.files):
@@ -335,7 +380,7 @@ def checked_out(
     if not kept:
         workspaces.discard(place)
     tree = workspaces.checkout(candidate, place)
-    workspaces.set_up(candidate, it.settings, place)
+    workspaces.set_up(candidate, it.settings, place, own=True)
     return GateRun(
         checkout=place,
         base=workspaces.base(it.project),

@@ -119,7 +119,7 @@ class WrappedCommands(Struct, frozen=True, kw_only=True):
         )
         self.workspaces.discard(place)
         self.trees.blend(candidate, blend, place)
-        self.workspaces.set_up(candidate, it.settings, place)
+        self.workspaces.set_up(candidate, it.settings, place, own=True)
         return GateRun(
             checkout=place,
             base=self.workspaces.base(it.project),
