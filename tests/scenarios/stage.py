@@ -12,9 +12,9 @@ from msgspec.structs import replace
 from lockgate.adapters.store.train_log import SqlTrainLog
 from lockgate.bootstrap import open_app
 from lockgate.core.config.settings import Settings
-from lockgate.core.layers.brought import Brought, SetUpFailed
 from lockgate.core.model import gates
 from lockgate.core.model.agents import Ending, Exit, Job, Launch, Report, Source, Usage
+from lockgate.core.model.brought import Brought, SetUpFailed
 from lockgate.core.model.gates import CommandGate, DifferentialGate
 from lockgate.core.model.results import ReportRead, SingleGateResult, Unreadable
 from lockgate.core.model.secrets import Secret

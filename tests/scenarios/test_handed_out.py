@@ -20,6 +20,7 @@ CONFIG = (
     REVIEW_ONLY.replace('agent = "scripted"', 'agent = "mine"')
     + 'reviewer = "claude"\n'
     + '[agents.mine]\ncommand = ["sh"]\nenv = ["MY_WORD"]\n[env]\ncopy = [".env", "absent"]\n'
+    + 'pass = ["PIP_INDEX_URL", "UV_INDEX_CORP_PASSWORD"]\n'
 )
 GIVEN = {
     "MY_WORD": "a word of my own, long",
@@ -27,6 +28,8 @@ GIVEN = {
     "ANTHROPIC_MODEL": "a-model-with-a-long-name",
     "ANTHROPIC_AUTH_TOKEN": "too short",
     "UNRELATED_TOKEN": "not-handed-to-anybody",
+    "PIP_INDEX_URL": "https://me:index-password@pypi.corp/simple",
+    "UV_INDEX_CORP_PASSWORD": "the-word-of-the-index",
     "HTTPS_PROXY": "http://me:proxy-password@proxy:1",
 }
 
@@ -64,6 +67,8 @@ def test_what_its_agents_log_in_with_what_they_are_passed_and_what_is_copied(wor
         Secret("ANTHROPIC_API_KEY", GIVEN["ANTHROPIC_API_KEY"]),
         Secret("CLAUDE_CODE_OAUTH_TOKEN", "oauth-0123456789"),
         Secret("HTTPS_PROXY", "me:proxy-password"),
+        Secret("PIP_INDEX_URL", "me:index-password"),
+        Secret("UV_INDEX_CORP_PASSWORD", GIVEN["UV_INDEX_CORP_PASSWORD"]),
         Secret("DATABASE_URL", "postgres://user:word@host/db"),
     }
 

@@ -19,7 +19,7 @@ from lockgate.core.model.task import Pinned, SessionId, Size, Task, TaskId
 from lockgate.ports.store import Project
 
 if TYPE_CHECKING:
-    from lockgate.core.layers.brought import Brought, SetUpFailed
+    from lockgate.core.model.brought import Brought, SetUpFailed
 
 
 class Desk(Struct, frozen=True, kw_only=True):

@@ -56,6 +56,7 @@ typecheck = "mypy src"
 setup = "uv sync"
 inputs = ["uv.lock", "pyproject.toml"]
 copy = [".env"]
+pass = ["PIP_INDEX_URL"]
 
 [tests]
 paths = ["tests/**"]
@@ -188,7 +189,8 @@ def test_every_key_of_the_interface_page_arrives() -> None:
     assert review.blocking == (Dimension.CORRECTNESS, Dimension.SECURITY)
     assert (review.advisory, review.reviewer) == ((Dimension.STYLE,), "codex")
     assert isinstance(human, HumanGate)
-    assert settings.env == EnvSettings("uv sync", ("uv.lock", "pyproject.toml"), (".env",))
+    inputs = ("uv.lock", "pyproject.toml")
+    assert settings.env == EnvSettings("uv sync", inputs, (".env",), ("PIP_INDEX_URL",))
     assert settings.steps[0].expect is Expect.FAIL
     assert settings.services[0] == Service(
         "db", "postgres -D $SCRATCH/pg -p 5432", "pg_isready -p 5432"

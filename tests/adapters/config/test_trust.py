@@ -14,6 +14,7 @@ from lockgate.errors import BadConfig
 
 ASKING = {
     "env.copy": '[env]\ncopy = [".env"]',
+    "env.pass": '[env]\npass = ["PIP_INDEX_URL"]',
     "sandbox.level": '[sandbox]\nlevel = "none"',
     "sandbox.network": "[sandbox]\nnetwork = true",
     "sandbox.allow": '[sandbox]\nallow = ["127.0.0.1:5432"]',

@@ -8,7 +8,7 @@ import pytest
 
 from lockgate.adapters.workspaces.files import remove
 from lockgate.core.config.settings import EnvSettings, Settings
-from lockgate.core.layers.brought import Brought, SetUpFailed
+from lockgate.core.model.brought import Brought, SetUpFailed
 from lockgate.core.model.gates import CommandGate, Placement, Where
 from lockgate.core.model.task import Task
 from lockgate.ports import candidate_of

@@ -63,6 +63,10 @@ SENTENCES = (
         ["give its agents and gates a copy of your .env"],
     ),
     (
+        replace(PLAIN, env=EnvSettings(passed=("PIP_INDEX_URL",))),
+        ["pass PIP_INDEX_URL to its set-up"],
+    ),
+    (
         replace(PLAIN, agents=agent("tool", env=("AWS_SECRET_ACCESS_KEY",))),
         ["pass AWS_SECRET_ACCESS_KEY to its agent mine"],
     ),

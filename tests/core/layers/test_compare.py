@@ -2,9 +2,9 @@
 
 import pytest
 
-from lockgate.core.layers.brought import Brought, SetUpFailed, judged_with, question, unprepared
 from lockgate.core.layers.compare import Surroundings, compared
 from lockgate.core.layers.files import Layer, invoked
+from lockgate.core.model.brought import Brought, SetUpFailed, judged_with, question, unprepared
 from lockgate.core.model.results import Failed, Passed, proof_of
 
 SITE = ".venv/lib/python3.12/site-packages/"

@@ -11,8 +11,8 @@ import pytest
 from msgspec.structs import replace
 
 from lockgate.core.config.settings import Settings
-from lockgate.core.layers.brought import Brought, SetUpFailed
 from lockgate.core.model import gates
+from lockgate.core.model.brought import Brought, SetUpFailed
 from lockgate.core.model.findings import Finding, Priority
 from lockgate.core.model.gates import (
     CommandGate,

@@ -117,6 +117,7 @@ class Env(Table):
     setup: Text = ""
     inputs: Strings = ()
     copy_: Strings = Field(default=(), alias="copy")
+    pass_: Strings = Field(default=(), alias="pass")
 
 
 class Tests(Table):
@@ -293,7 +294,7 @@ def settings_from(config: Config) -> Settings:
         gates=tuple(_gates(config)),
         project=ProjectSettings(**dict(config.project)),
         commands=CommandLines(**dict(config.commands)),
-        env=EnvSettings(config.env.setup, config.env.inputs, config.env.copy_),
+        env=EnvSettings(config.env.setup, config.env.inputs, config.env.copy_, config.env.pass_),
         test_paths=config.tests.paths,
         steps=tuple(_step(it, config.commands.test) for it in config.steps),
         services=tuple(map(_service, config.services)),

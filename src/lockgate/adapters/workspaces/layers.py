@@ -7,30 +7,40 @@ own, made from its own commit; it lies among the task's runs and goes with them.
 import hashlib
 import os
 import secrets
-from collections.abc import Iterable, Mapping
+import time
+from collections.abc import Generator, Iterable, Mapping
+from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 
 from msgspec import Struct, ValidationError, json
+from msgspec.structs import replace
 
 from lockgate.adapters.run import Cut, Finished
 from lockgate.adapters.sandbox import Box, Mount, boxed, run_boxed, trouble
+from lockgate.adapters.sandbox.probe import can_overlay
+from lockgate.adapters.sandbox.scratch import Room, room_for, size_of_memory
 from lockgate.adapters.workspaces import changes
 from lockgate.adapters.workspaces.changes import Entry, as_list, entries_in, made_by_set_up
 from lockgate.adapters.workspaces.clones import BASE, Order, clone_of_commit
-from lockgate.adapters.workspaces.files import hand_over, locked, made_mark, remove
+from lockgate.adapters.workspaces.files import hand_over, locked, made_mark, remove, size_of
 from lockgate.adapters.workspaces.git import git, told
 from lockgate.adapters.workspaces.layer_facts import facts_of, programs_here, settings_in
 from lockgate.adapters.workspaces.reading import files_in
 from lockgate.core.config.settings import EnvSettings, Settings
-from lockgate.core.layers.brought import Brought, SetUpFailed
 from lockgate.core.layers.compare import Surroundings, compared
-from lockgate.core.layers.inputs import edited_inputs
-from lockgate.core.model.agents import AGENT_HOME, NETWORK, WORKSPACE
+from lockgate.core.layers.inputs import CERTIFICATES, caching, edited_inputs, for_base, for_change
+from lockgate.core.model.agents import AGENT_HOME, WORKSPACE
+from lockgate.core.model.brought import Brought, SetUpFailed
 from lockgate.core.model.gates import CommandGate, DifferentialGate
 from lockgate.errors import Unavailable
 
 SECONDS = 1800.0
 TAIL = 2000  # characters of its output that are shown
+LINE = 300  # and of its last line, where that is all
+AGAIN_AFTER = 60.0  # seconds
+MOST_BYTES = 20 << 30  # that a set-up may leave, with its HOME
+CACHE = "/cache"  # where it finds what package managers keep
+CACHE_MB = 8192  # that a change's set-up may write there, of memory
 # Nothing here may stop it: a path that the set-up made into something else is left as it is.
 _STRIP = """
 cd "$1" || exit 2
@@ -65,9 +75,13 @@ def layer_of(order: Order, env: EnvSettings) -> tuple[Path, frozenset[Entry]]:
     """
     key = layer_key(order, env)
     place = order.home / "layers" / order.project.id / key
+    failed = order.home / "layers" / f".failed-{order.project.id}-{key}"
     with locked(order.home / "locks" / f"layer-{order.project.id}-{key}"):
         if not _is_made(place):
+            _not_again(failed, env.setup)
             done = _make(order, env, place, order.base_commit)
+            if done.cut is not Cut.BOX and done.code != 0:
+                failed.write_text(_last_line(done), encoding="utf-8", errors="replace")
             check(done, env.setup)
         return place, entries_in(made_mark(place).read_bytes())
 
@@ -117,6 +131,24 @@ def check(done: Finished, command: str) -> None:
         why=_how(done, command),
         fix="mend [env] setup in .lockgate/config.toml, or what it needs, then try again",
     )
+
+
+def _not_again(failed: Path, command: str) -> None:
+    """One that has just failed is not run for each command that needs it."""
+    try:
+        seconds = time.time() - failed.stat().st_mtime
+        said = failed.read_text(encoding="utf-8")
+    except OSError:
+        return
+    if 0 <= seconds < AGAIN_AFTER:
+        why = f"`{command}` failed {seconds:.0f} s ago and was not run again: {said}"
+        fix = f"mend that, then try again {AGAIN_AFTER:.0f} s after it failed"
+        raise Unavailable("the set-up did not finish", why=why, fix=fix)
+    failed.unlink(missing_ok=True)
+
+
+def _last_line(done: Finished) -> str:
+    return (done.out + done.err).strip().rpartition("\n")[2][-LINE:]
 
 
 def need_sandbox(what: str) -> None:
@@ -216,7 +248,7 @@ def _make(order: Order, env: EnvSettings, place: Path, commit: str) -> Finished:
             (new / part).mkdir(parents=True)
         hand_over(new / "home", *order.agent)
         clone_of_commit(order, new / "tree", commit)
-        done = _run(order, new, env.setup)
+        done = _run(order, new, env, own=commit != order.base_commit)
         if done.code == 0 and done.cut is None:
             tracked = files_of(order, commit)
             made = made_by_set_up(tracked, files_in(order, new / "tree", SECONDS), env.inputs)
@@ -228,23 +260,63 @@ def _make(order: Order, env: EnvSettings, place: Path, commit: str) -> Finished:
         remove(new)
 
 
-def _run(order: Order, new: Path, command: str) -> Finished:
-    box = Box(
-        mounts=(
-            Mount(source=new / "tree", target=WORKSPACE, writable=True),
-            Mount(source=order.repos.base, target=BASE),
-            Mount(source=new / "home", target=AGENT_HOME, writable=True),
-        ),
-        directory=WORKSPACE,
-        env={**_network(), "HOME": AGENT_HOME, "CI": "1"},
-        network=True,
-        hidden=(str(order.home),),
-    )
-    return run_boxed(boxed(box, ("sh", "-c", command)), deadline=SECONDS)
+def _run(order: Order, new: Path, env: EnvSettings, *, own: bool) -> Finished:
+    given = for_change(os.environ) if own else for_base(os.environ, env.passed)
+    with _cache(order, own=own) as (room, mounts):
+        box = Box(
+            mounts=(
+                Mount(source=new / "tree", target=WORKSPACE, writable=True),
+                Mount(source=order.repos.base, target=BASE),
+                Mount(source=new / "home", target=AGENT_HOME, writable=True),
+                *mounts,
+            ),
+            directory=WORKSPACE,
+            env=given | (caching(CACHE) if mounts else {}) | {"HOME": AGENT_HOME, "CI": "1"},
+            network=True,
+            read=tuple(it for it in map(given.get, CERTIFICATES) if it and Path(it).is_file()),
+            hidden=(str(order.home),),
+        )
+        made = boxed(box, ("sh", "-c", env.setup))
+        if room:
+            made = replace(made, direct=room.entered_by(made.direct, None, box.processes))
+        return run_boxed(made, deadline=SECONDS, warden=Bounded(new))
 
 
-def _network() -> dict[str, str]:
-    return {name: os.environ[name] for name in NETWORK if name in os.environ}
+@contextmanager
+def _cache(order: Order, *, own: bool) -> Generator[tuple[Room | None, tuple[Mount, ...]]]:
+    """Base's set-up writes it; a change's has it under what is thrown away, or not at all."""
+    place = order.home / "caches" / order.project.id / "files"
+    if not own:
+        place.mkdir(parents=True, exist_ok=True)
+        os.chown(place, *order.agent)
+        yield None, (Mount(source=place, target=CACHE, writable=True),)
+    elif place.is_dir() and can_overlay(place.parent):
+        with room_for(place, size_of_memory(CACHE_MB)) as room:
+            yield room, (Mount(source=room.place / "tree", target=CACHE, writable=True),)
+    else:
+        yield None, ()
+
+
+class Bounded:
+    """The Warden of a set-up: it ends one that fills the disk."""
+
+    def __init__(self, place: Path) -> None:
+        self.place, self.next = place, 0.0
+
+    def enters(self, outer: int, first: int) -> None:
+        """Nothing is known of it before it runs."""
+
+    def look(self) -> Cut | None:
+        begun = time.monotonic()
+        if begun < self.next:
+            return None
+        full = size_of(self.place) > MOST_BYTES
+        now = time.monotonic()
+        self.next = now + max(1.0, 20 * (now - begun))
+        return Cut.SCRATCH if full else None
+
+    def leaves(self, code: int) -> Cut | None:
+        """Its exit code stands."""
 
 
 def _strip(order: Order, new: Path, commit: str) -> None:

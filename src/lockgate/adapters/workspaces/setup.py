@@ -33,8 +33,8 @@ from lockgate.adapters.workspaces.layers import (
 )
 from lockgate.adapters.workspaces.reading import files_in
 from lockgate.core.config.settings import EnvSettings, Settings
-from lockgate.core.layers.brought import SetUpFailed
 from lockgate.core.model.agents import WORKSPACE
+from lockgate.core.model.brought import SetUpFailed
 from lockgate.errors import BadConfig, Unavailable
 
 _HALF = "copying"

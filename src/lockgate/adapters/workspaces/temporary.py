@@ -32,6 +32,7 @@ from lockgate.ports import Project
 PREFIX = ".lockgate-throw-away-"
 KEPT = (
     "layers",
+    "caches",
     "locks",
     "measurements",
     "services",

@@ -37,7 +37,7 @@ from lockgate.adapters.workspaces.service_data import Wanted, data_of
 from lockgate.adapters.workspaces.setup import furnish
 from lockgate.adapters.workspaces.snapshot import take_work
 from lockgate.core.config.settings import Settings
-from lockgate.core.layers.brought import Brought, SetUpFailed
+from lockgate.core.model.brought import Brought, SetUpFailed
 from lockgate.core.model.commits import byline
 from lockgate.core.model.secrets import Secret
 from lockgate.core.model.task import Task, TaskId
@@ -54,6 +54,7 @@ _PLACES = {
     "sessions": "sessions",
     "layers": "layers",
     "services": "services",
+    "caches": "caches",
 }
 
 

@@ -93,6 +93,7 @@ class EnvSettings(Struct, frozen=True):
     setup: str = ""
     inputs: tuple[str, ...] = ()
     copy: tuple[str, ...] = ()
+    passed: tuple[str, ...] = ()  # variables that base's set-up is given as they are
 
 
 class Step(Struct, frozen=True, kw_only=True):

@@ -38,7 +38,7 @@ KEYS: Mapping[str, Mark] = {
     **{f"project.{it}": H for it in ("base", "agent", "slots", "respawn", "resume")},
     **{f"commands.{it}": H for it in ("test", "typecheck")},
     **{f"env.{it}": H for it in ("setup", "inputs")},
-    "env.copy": A,
+    **{f"env.{it}": A for it in ("copy", "pass")},
     "tests.paths": H,
     **{f"gates.{it}": H for it in ("formula", "skip")},
     **{f"gates.list.{it}": H for it in ("name", "type", "command", "serial", "fail_fast")},
@@ -100,7 +100,12 @@ class Question(Struct, frozen=True, kw_only=True):
 
 def requests(settings: Settings, around: Surroundings) -> tuple[Request, ...]:
     """What goes beyond the sandboxed default; each once."""
-    found = (*_of_sandbox(settings, around), *_of_agents(settings, around), *_of_merge(settings))
+    found = (
+        *_of_sandbox(settings, around),
+        *_of_env(settings, around),
+        *_of_agents(settings, around),
+        *_of_merge(settings),
+    )
     return tuple(dict.fromkeys(found))
 
 
@@ -142,11 +147,16 @@ def _of_sandbox(settings: Settings, around: Surroundings) -> Iterator[Request]:
         for name, value in service.env:
             says = f"set the variable {name} of its agents and gates to {_plain(value)}"
             yield Request(f"services.env {name} {value}", says)
+
+
+def _of_env(settings: Settings, around: Surroundings) -> Iterator[Request]:
     for path in settings.env.copy:
         real = around.copy.get(path, path)
         leads = "" if real == path else f", which is {_path(real, around)}"
         says = f"give its agents and gates a copy of your {_plain(path)}{leads}"
         yield Request(f"env.copy {path} {real}", says)
+    for name in settings.env.passed:
+        yield Request(f"env.pass {name}", f"pass {_plain(name)} to its set-up")
 
 
 def _of_agents(settings: Settings, around: Surroundings) -> Iterator[Request]:

@@ -10,9 +10,9 @@ from fnmatch import fnmatchcase
 from msgspec import Struct
 
 from lockgate.core.layers import node, python
-from lockgate.core.layers.brought import Brought
 from lockgate.core.layers.files import Layer, differing
 from lockgate.core.layers.inputs import LOCKS
+from lockgate.core.model.brought import Brought
 
 _GO_MODULES, _CARGO = "cache/download/", "registry/"
 # What Go tests say what they expect with, and the toolchain that runs them.

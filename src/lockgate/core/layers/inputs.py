@@ -1,9 +1,9 @@
-"""Whether a change edits what `[env] setup` reads, so that base's set-up layer does not fit it."""
+"""What `[env] setup` reads: whether a change edits it, and which variables of the user it gets."""
 
 import json
 import re
 import tomllib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import cast
 
 from lockgate.core.text.steering import matching
@@ -109,3 +109,62 @@ def _of_package(found: object) -> object:
 def _table(found: object) -> dict[str, object]:
     """Empty where it is none."""
     return cast("dict[str, object]", found) if isinstance(found, dict) else {}
+
+
+# The user's variables that a set-up is given: proxies, certificates, package indexes.
+
+_PLAIN = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
+PROXIES = (*_PLAIN, *(it.upper() for it in _PLAIN))
+# Their values are files, which the sandbox then shows.
+CERTIFICATES = (
+    *("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "NODE_EXTRA_CA_CERTS"),
+    *("SSL_CERT_DIR", "PIP_CERT", "GIT_SSL_CAINFO", "CARGO_HTTP_CAINFO", "npm_config_cafile"),
+)
+_INDEXES = re.compile(
+    r"PIP_(?:INDEX_URL|EXTRA_INDEX_URL|TRUSTED_HOST|NO_INDEX|FIND_LINKS|TIMEOUT|RETRIES)"
+    r"|UV_(?:DEFAULT_INDEX|INDEX|INDEX_URL|EXTRA_INDEX_URL|INDEX_STRATEGY|INSECURE_HOST"
+    r"|FIND_LINKS|NO_INDEX|NATIVE_TLS|SYSTEM_CERTS|HTTP_TIMEOUT|PYTHON_INSTALL_MIRROR)"
+    r"|npm_config_(?:registry|@.+:registry|strict_ssl|noproxy|proxy|https_proxy)"
+    r"|GO(?:PROXY|PRIVATE|NOPROXY|NOSUMDB|SUMDB|INSECURE)"
+    r"|CARGO_(?:REGISTRIES_\w+_INDEX|SOURCE_\w+|HTTP_\w+|NET_\w+)",
+    re.IGNORECASE,
+)
+_LOGIN = re.compile(r"(?<=://)[^/@\s]*@")
+
+# Where package managers keep what they have downloaded, in the folder that a set-up is given.
+CACHES = {
+    "PIP_CACHE_DIR": "pip",
+    "UV_CACHE_DIR": "uv",
+    "npm_config_cache": "npm",
+    "npm_config_store_dir": "pnpm",
+    "YARN_CACHE_FOLDER": "yarn",
+    "GOMODCACHE": "go-modules",
+    "GOCACHE": "go-build",
+    "CARGO_HOME": "cargo",
+}
+# What is installed is a copy of what is kept: one file by two names would be one for both.
+COPYING = {"UV_LINK_MODE": "copy", "npm_config_package_import_method": "copy"}
+
+
+def for_base(environ: Mapping[str, str], passed: Iterable[str]) -> dict[str, str]:
+    """Proxies as they are, as agents have them, and all that the user has agreed to.
+
+    The address of an index has no login.
+    """
+    found = {name: _without_login(it) for name, it in environ.items() if _INDEXES.fullmatch(name)}
+    named = (*PROXIES, *CERTIFICATES, *passed)
+    return found | {name: environ[name] for name in named if environ.get(name)}
+
+
+def for_change(environ: Mapping[str, str]) -> dict[str, str]:
+    """An address has no user and no password."""
+    known = (*PROXIES, *CERTIFICATES)
+    return {name: _without_login(environ[name]) for name in known if environ.get(name)}
+
+
+def caching(folder: str) -> dict[str, str]:
+    return {name: f"{folder}/{it}" for name, it in CACHES.items()} | COPYING
+
+
+def _without_login(value: str) -> str:
+    return _LOGIN.sub("", value)

@@ -14,10 +14,10 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from lockgate.core.config.settings import Settings
-from lockgate.core.layers.brought import Brought, SetUpFailed, judged_with, unprepared
-from lockgate.core.layers.brought import question as own_question
 from lockgate.core.lifecycle import approvals, evaluation, moves
 from lockgate.core.lifecycle.decision import Decision, Declined, Evidence
+from lockgate.core.model.brought import Brought, SetUpFailed, judged_with, unprepared
+from lockgate.core.model.brought import question as own_question
 from lockgate.core.model.facts import redacted
 from lockgate.core.model.findings import Finding, Priority
 from lockgate.core.model.gates import (

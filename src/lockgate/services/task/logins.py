@@ -109,6 +109,8 @@ class HandedOut(Struct, frozen=True):
         reviewers = (gate.agent for gate in it.rules.gates if gate.agent)
         agents = dict.fromkeys((agent, *reviewers, *stand_ins(settings)))
         found = [secret for name in agents for secret in self._of_agent(name, settings)]
+        given = self.credentials.of(agent, settings.env.passed)
+        found += secrets_in({name: given[name] for name in settings.env.passed if name in given})
         found += self.credentials.in_files(Path(it.project.root), settings.env.copy)
         return tuple({it.value: it for it in found}.values())
 
