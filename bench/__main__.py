@@ -4,6 +4,7 @@ from bench import (
     cold_start,
     gates,
     landing,
+    layers,
     listing,
     parsing,
     services,
@@ -13,7 +14,7 @@ from bench import (
 from bench.harness import Measure, arguments, place, say, table
 
 # The peers of the last one are big programs: they are loaded when nothing else is measured.
-BENCHES = (cold_start, parsing, listing, gates, services, landing, sessions, transition)
+BENCHES = (cold_start, parsing, listing, gates, layers, services, landing, sessions, transition)
 
 if __name__ == "__main__":
     measures: list[Measure] = []

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from lockgate.adapters.repository import GitRepository
 from lockgate.adapters.run import Finished, run
 from lockgate.adapters.sandbox import Box, Mount, boxed, run_boxed, trouble
+from lockgate.adapters.sandbox.scratch import layer_under, room_for
 from lockgate.adapters.workspaces import GitWorkspaces
 from lockgate.core.model.secrets import Secret
 from lockgate.core.model.task import Pinned, Status, Task, TaskId
@@ -76,16 +77,22 @@ class Workshop:
     def inside(self, place: Path, command: str) -> Finished:
         if not self.sandboxed:
             return run(("sh", "-c", command), cwd=place)
-        base = self.workspaces.base(self.project)
-        box = Box(
+        if layer_under(place) is None:
+            return run_boxed(boxed(self._box(place), ("sh", "-c", command)))
+        with room_for(place, 256) as room:
+            made = boxed(self._box(room.place / "tree"), ("sh", "-c", command))
+            entered = room.entered_by(made.direct, None, 4096)
+            return run_boxed(replace(made, direct=entered))
+
+    def _box(self, place: Path) -> Box:
+        return Box(
             mounts=(
                 Mount(source=place, target="/workspace", writable=True),
-                Mount(source=base, target="/base.git"),
+                Mount(source=self.workspaces.base(self.project), target="/base.git"),
             ),
             directory="/workspace",
             env={"GIT_CONFIG_NOSYSTEM": "1"},
         )
-        return run_boxed(boxed(box, ("sh", "-c", command)))
 
     def taken(self, task: Task) -> Change:
         """All work in the task's clone, which is fit to be one."""

@@ -539,8 +539,9 @@ def test_a_checkout_is_furnished_in_the_same_way(shop) -> None:
     settings = _settings(setup="echo 1 > made", copy=(".env",))
     shop.workspaces.set_up(candidate_of(shop.project, task), settings, desk)
 
-    assert (desk / "made").read_text() == "1\n"
-    assert (desk / ".env").read_text() == "SECRET=1\n"
+    seen = shop.inside(desk, "cat made .env")
+    assert seen.out == "1\nSECRET=1\n", seen.err
+    assert not shop.sandboxed or shop.inside(desk, "git status --porcelain").out == ""
 
 
 @NEEDS_BOX

@@ -112,8 +112,8 @@ def checkout(shop: Workshop, task: Task, *, own: bool) -> Path:
     return desk
 
 
-def has(desk: Path, module: str) -> bool:
-    return bool(list(desk.glob(f".venv/lib/python*/site-packages/{module}")))
+def has(shop: Workshop, desk: Path, module: str) -> bool:
+    return shop.inside(desk, f"ls .venv/lib/python*/site-packages/{module}").code == 0
 
 
 def everything_below(place: Path) -> bytes:
@@ -140,7 +140,7 @@ def test_a_dependency_that_is_added_is_there_for_the_change_and_told(shop: Works
     assert (found.judging, found.libraries) == ((), ("adds extra 1.0",))
     assert found.inputs == ("requirements.txt",)
     assert shop.inside(desk, ".venv/bin/python -c 'import extra, pytest'").code == 0
-    assert not has(checkout(shop, task, own=False), "extra.py")
+    assert not has(shop, checkout(shop, task, own=False), "extra.py")
 
 
 def test_an_upgrade_of_a_library_is_no_question(shop: Workshop) -> None:
@@ -189,7 +189,7 @@ def test_after_landing_base_s_layer_is_made_from_base_s_commit(shop: Workshop) -
     later = changed(shop, {"a.txt": "three\n"}, id="later-1", branch="later")
 
     assert brought(shop, later) is None
-    assert has(checkout(shop, later, own=True), "extra.py")
+    assert has(shop, checkout(shop, later, own=True), "extra.py")
 
 
 def test_two_tasks_with_other_lock_files_have_each_its_own(shop: Workshop) -> None:
@@ -200,7 +200,7 @@ def test_two_tasks_with_other_lock_files_have_each_its_own(shop: Workshop) -> No
         ("adds extra 1.0",),
         ("lib 1.0 → 2.0",),
     )
-    assert not has(checkout(shop, two, own=True), "extra.py")
+    assert not has(shop, checkout(shop, two, own=True), "extra.py")
 
 
 def test_a_set_up_that_fails_is_the_change_s_and_is_not_run_again(shop: Workshop) -> None:
@@ -223,7 +223,7 @@ def test_a_layer_that_was_removed_by_hand_is_made_again(shop: Workshop) -> None:
         remove(layer)
 
     assert told(shop, task) == first
-    assert has(checkout(shop, task, own=True), "extra.py")
+    assert has(shop, checkout(shop, task, own=True), "extra.py")
 
 
 # --- cheats by install --------------------------------------------------------------------------
@@ -391,11 +391,15 @@ for place in (SITE, pathlib.Path("."), pathlib.Path.home(), pathlib.Path("/tmp")
     work = shop.workspaces.prepare(shop.project, other)
     shop.workspaces.set_up(candidate_of(shop.project, other), settings(), work)
 
-    seen = [*desks, work, shop.home / "layers", shop.home / "runs" / other.id]
+    seen = [work, shop.home / "layers", shop.home / "runs" / other.id]
     assert EVIL.encode() in everything_below(shop.home / "runs" / task.id)
     assert not any(EVIL.encode() in everything_below(it) for it in seen)
-    names = [name for it in seen for _, _, files in os.walk(it) for name in files]
-    assert not {"sitecustomize.py", "evil.pth", f"{EVIL}.py"} & set(names)
+    names = {name for it in seen for _, _, files in os.walk(it) for name in files}
+    for desk in desks:
+        assert shop.inside(desk, f"grep -r {EVIL} .").out == ""
+        names |= {Path(it).name for it in shop.inside(desk, "find .").out.splitlines()}
+    assert "extra.py" in names
+    assert not {"sitecustomize.py", "evil.pth", f"{EVIL}.py"} & names
 
 
 # --- scripts ------------------------------------------------------------------------------------

@@ -5,7 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from lockgate.adapters.workspaces import layers
+from lockgate.adapters.sandbox.scratch import room_for
+from lockgate.adapters.workspaces import layers, setup
+from lockgate.adapters.workspaces.files import remove
 from lockgate.core.config.settings import EnvSettings, Settings
 from lockgate.core.model.brought import SetUpFailed
 from lockgate.core.model.task import Task
@@ -77,10 +79,10 @@ def test_base_s_set_up_has_the_company_s_variables_and_a_change_s_no_index(
     assert "HTTPS_PROXY=http://me:secret@proxy.corp:3128" in seen
     assert "PIP_INDEX_URL=https://pypi.corp/simple" in seen
     assert "UV_INDEX_CORP_PASSWORD=secret-of-mine" in seen
-    seen = (change / "seen.txt").read_text().splitlines()
+    seen = shop.inside(change, "cat seen.txt").out.splitlines()
     assert "HTTPS_PROXY=http://proxy.corp:3128" in seen
     assert not any("secret" in it or it.startswith(("PIP_INDEX", "UV_INDEX")) for it in seen)
-    assert (change / "bundle.txt").read_text() == "CERTIFICATE\n"
+    assert shop.inside(change, "cat bundle.txt").out == "CERTIFICATE\n"
 
 
 def test_a_cache_is_written_by_base_s_set_up_alone_and_a_change_s_sees_it(shop: Workshop) -> None:
@@ -92,7 +94,7 @@ def test_a_cache_is_written_by_base_s_set_up_alone_and_a_change_s_sees_it(shop: 
     base, change = set_up(shop, told), own(shop, task, told)
 
     assert (base / "out").read_text() == "1\n"
-    assert (change / "out").read_text() == "1\n2\n"
+    assert shop.inside(change, "cat out").out == "1\n2\n"
     (kept,) = (shop.home / "caches").glob("*/files/pip/kept")
     assert kept.read_text() == "1\n"
     assert [it.name for it in kept.parents[2].iterdir()] == ["files"]
@@ -169,3 +171,89 @@ def test_a_change_s_set_up_that_wants_a_terminal_or_ends_half_way_fails_and_leav
 
     assert isinstance(found, SetUpFailed)
     assert not list((shop.home / "runs").glob("*/layer-*"))
+
+
+# --- how a layer is seen ------------------------------------------------------------------------
+
+
+def checked_out(shop: Workshop, told: Settings) -> Path:
+    """A gate's checkout of base."""
+    task = shop.task()
+    assert task.pinned is not None
+    desk = shop.home / "runs" / task.id / "1"
+    it = candidate_of(shop.project, task, task.pinned.base_commit)
+    shop.workspaces.checkout(it, desk)
+    shop.workspaces.set_up(it, told, desk)
+    return desk
+
+
+def test_a_gate_s_checkout_is_seen_over_the_layer_which_nothing_changes(shop: Workshop) -> None:
+    told = settings(
+        "mkdir -p .venv src && echo 1 > .venv/made && echo 1 > src/made; echo x > a.txt"
+    )
+    shop.commit("src/code", "1\n")
+    shop.commit(".gitignore", ".venv\n")
+    desk = checked_out(shop, told)
+
+    first = shop.inside(
+        desk,
+        "cat .venv/made src/made src/code a.txt; git status --porcelain;"
+        " chmod 777 .venv .venv/made; echo evil > .venv/made; rm src/made; echo new > .venv/new",
+    )
+    again = shop.inside(desk, "cat .venv/made src/made; ls .venv")
+
+    assert first.out == "1\n1\n1\none\n", first.err
+    assert again.out == "1\n1\nmade\n", again.err
+    assert not (desk / ".venv").exists()
+
+
+def test_a_tracked_file_is_seen_in_place_of_one_that_the_set_up_made(shop: Workshop) -> None:
+    told = settings("echo made > note; echo made > other")
+    task = shop.task("other-1", branch="change")
+    git(shop.root, "checkout", "--quiet", "-b", "change", "main")
+    shop.commit("note", "tracked\n", branch="change")
+    git(shop.root, "checkout", "--quiet", "main")
+    change = shop.workspaces.adopt(shop.project, task)
+    assert change is not None
+    desk = shop.home / "runs" / task.id / "1"
+    it = candidate_of(shop.project, task, change.commit)
+    shop.workspaces.checkout(it, desk)
+
+    shop.workspaces.set_up(it, told, desk)
+
+    assert shop.inside(desk, "cat note other").out == "tracked\nmade\n"
+
+
+def test_a_layer_that_is_gone_is_told_and_made_again(shop: Workshop) -> None:
+    told = settings("echo 1 > made")
+    desk = checked_out(shop, told)
+    remove(shop.home / "layers")
+
+    with pytest.raises(Unavailable, match="the set-up layer under it is gone"):
+        shop.inside(desk, "cat made")
+    shop.workspaces.discard(desk)
+
+    assert shop.inside(checked_out(shop, told), "cat made").out == "1\n"
+
+
+def test_where_no_overlay_can_be_had_a_checkout_has_a_copy(
+    shop: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(setup, "can_overlay", lambda _: False)
+
+    desk = checked_out(shop, settings("echo 1 > made"))
+
+    assert (desk / "made").read_text() == "1\n"
+    (layer,) = (it for it in (shop.home / "layers").glob("*/*") if it.is_dir())
+    assert not (desk / "made").samefile(layer / "made")
+
+
+def test_a_room_without_an_overlay_has_both_the_checkout_winning(shop: Workshop) -> None:
+    desk = checked_out(shop, settings("mkdir d; echo 1 > d/made"))
+    (desk / "d").mkdir()
+    (desk / "d" / "mine").write_text("2\n")
+
+    with room_for(desk, 0) as room:
+        found = {it.name: it.read_text() for it in (room.place / "tree" / "d").iterdir()}
+
+    assert found == {"made": "1\n", "mine": "2\n"}

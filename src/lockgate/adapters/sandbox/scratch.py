@@ -51,15 +51,15 @@ COPIED = ("tree", *BESIDE)  # and where another one is at the checkout itself
 # Relative names, because a path may hold what separates the options of a mount; the room lies
 # beside the checkout. Few programs, because each of them takes a millisecond.
 MOUNTING = """set -e
-room=$1 size=$2 owner=$3 how=$4 group=$5 starter=$6 processes=$7
-shift 7
+room=$1 size=$2 owner=$3 how=$4 group=$5 starter=$6 processes=$7 under=$8
+shift 8
 [ "$PPID" = "$starter" ]
 umask 022
 [ -z "$group" ] || echo 0 >"$group/cgroup.procs"
 cd "$0"
 mount -n -t tmpfs -o "$size" lockgate "../$room"
 (cd "../$room" && exec install -d $owner work upper PLACES)
-mount -n -t overlay -o "lowerdir=.,upperdir=../$room/upper,workdir=../$room/work$how" \\
+mount -n -t overlay -o "lowerdir=.$under,upperdir=../$room/upper,workdir=../$room/work$how" \\
   lockgate "../$room/tree"
 cd /
 ulimit -c 0
@@ -83,6 +83,7 @@ class Room(Struct, frozen=True, kw_only=True):
     checkout: Path
     size_mb: int  # of memory; 0: on disk, where nothing bounds it
     tree: Path | None = None  # where nothing is mounted: the copy, or the checkout itself
+    under: Path | None = None  # what is seen where the checkout has nothing
 
     def mounts(self, places: Mapping[str, str]) -> tuple[Mount, ...]:
         return tuple(
@@ -107,7 +108,8 @@ class Room(Struct, frozen=True, kw_only=True):
         shell = ("/bin/sh", "-c", MOUNTING, str(self.checkout))
         told = (self.place.name, size, whose, how, str(group or ""), str(os.getpid()))
         unshare = (trusted("unshare"), *private, "--propagation", "private")
-        return (*unshare, "--", *shell, *told, str(processes), *program[-1:])
+        under = f":{os.path.relpath(self.under, self.checkout)}" if self.under else ""
+        return (*unshare, "--", *shell, *told, str(processes), under, *program[-1:])
 
 
 @contextmanager
@@ -118,9 +120,10 @@ def room_for(
     checkout = checkout.resolve()
     made = Path(tempfile.mkdtemp(prefix=".room-", dir=checkout.parent))
     try:
+        under = layer_under(checkout)
         if not size_mb:
-            _fill(made, checkout, places)
-        yield Room(place=made, checkout=checkout, size_mb=size_mb, tree=made / "tree")
+            _fill(made, checkout, places, under)
+        yield Room(place=made, checkout=checkout, size_mb=size_mb, tree=made / "tree", under=under)
     finally:
         _remove(made)
 
@@ -150,16 +153,32 @@ def size_of_memory(asked_mb: int) -> int:
     return min(asked_mb, half)
 
 
-def _fill(room: Path, checkout: Path, places: Iterable[str]) -> None:
+def under_mark(checkout: Path) -> Path:
+    """Where it is noted which set-up layer a checkout is seen over."""
+    return checkout.with_name(f".under-{checkout.name}")
+
+
+def layer_under(checkout: Path) -> Path | None:
+    try:
+        return Path(os.fsdecode(under_mark(checkout).read_bytes())).resolve(strict=True)
+    except FileNotFoundError:
+        if not under_mark(checkout).exists():
+            return None
+    what, why = "the checkout cannot be used", "the set-up layer under it is gone"
+    raise Unavailable(what, why=why, fix="try again: it is made again")
+
+
+def _fill(room: Path, checkout: Path, places: Iterable[str], under: Path | None) -> None:
     for name in places:
         (room / name).mkdir()
         (room / name).chmod(0o755)
         os.chown(room / name, *owner())
-    copying = ("cp", "-a", "--reflink=auto", "--", f"{checkout}/.", str(room / "tree"))
-    done = run(copying, deadline=COPYING)
-    if done.code != 0:
-        what, fix = "the checkout was not copied", "see that the disk has room, then try again"
-        raise Unavailable(what, why=done.err.strip(), fix=fix)
+    for source in (*((under,) if under else ()), checkout):
+        options = ("cp", "-a", "--reflink=auto", "--remove-destination", "--")
+        done = run((*options, f"{source}/.", str(room / "tree")), deadline=COPYING)
+        if done.code != 0:
+            what, fix = "the checkout was not copied", "see that the disk has room, then try again"
+            raise Unavailable(what, why=done.err.strip(), fix=fix)
 
 
 def _remove(room: Path) -> None:

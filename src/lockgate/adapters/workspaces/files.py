@@ -10,6 +10,7 @@ from pathlib import Path
 
 from lockgate.adapters.run import run
 from lockgate.adapters.sandbox import owner
+from lockgate.adapters.sandbox.scratch import under_mark
 from lockgate.errors import Unavailable
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -73,7 +74,7 @@ def remove(path: Path) -> None:
 
 def discard(directory: Path) -> None:
     """With our marks beside it: what comes into its place has not been set up."""
-    for mark in (ready_mark(directory), made_mark(directory)):
+    for mark in (ready_mark(directory), made_mark(directory), under_mark(directory)):
         mark.unlink(missing_ok=True)
     remove(directory)
 

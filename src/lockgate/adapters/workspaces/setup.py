@@ -10,6 +10,8 @@ from pathlib import Path, PurePosixPath
 
 from lockgate.adapters.run import Finished, run
 from lockgate.adapters.sandbox import Box, Mount, boxed, run_boxed
+from lockgate.adapters.sandbox.probe import can_overlay
+from lockgate.adapters.sandbox.scratch import under_mark
 from lockgate.adapters.workspaces.changes import (
     MOST_SHOWN,
     Entry,
@@ -79,8 +81,7 @@ def _furnish(order: Order, place: Path, settings: Settings, *, own: bool) -> Non
     _say(place, _HALF, names)
     if env.setup and order.sandboxed:
         layer, made = (brought.place, brought.made) if brought else layer_of(order, env)
-        _note_made(place, made)
-        _lay(order, layer, place, tuple(_shown(made)))
+        _let_see(order, layer, place, made)
     if names:
         _lay_copies(order, place, names)
     if env.setup and not order.sandboxed:
@@ -123,6 +124,27 @@ def _lay_copies(order: Order, place: Path, names: tuple[str, ...]) -> None:
         _lay(order, stage, place, tuple(patterns_of(names)))
     finally:
         remove(stage)
+
+
+def _let_see(order: Order, layer: Path, place: Path, made: frozenset[Entry]) -> None:
+    """A gate's checkout is only seen over the layer; what an agent works in has a copy of it.
+
+    Of a gate's runs nothing is kept, so one overlay is enough for both. A second name for the same
+    file is never made: one write would change what judges everybody.
+    """
+    patterns = tuple(_shown(made))
+    runs = place.is_relative_to(order.home / "runs")
+    if not runs or not can_overlay(place.parent):
+        _note_made(place, made)
+        _lay(order, layer, place, patterns)
+        return
+    exclude = place / ".git" / "info" / "exclude"
+    exclude.parent.mkdir(exist_ok=True)
+    with exclude.open("ab") as file:
+        file.write(b"".join(os.fsencode(f"{it}\n") for it in patterns))
+    for made_now in (exclude.parent, exclude):
+        os.chown(made_now, *order.agent)
+    under_mark(place).write_bytes(os.fsencode(layer))
 
 
 def _lay(order: Order, source: Path, place: Path, patterns: tuple[str, ...]) -> None:
