@@ -59,7 +59,7 @@ def test_a_person_works_in_a_tasks_workspace_and_hands_it_back(it, enclosed, req
     assert f"the workspace of {id}, branch fails, {where}" in shell.said
     assert ("/work" in shell.said) or str(it.home / "workspaces" / id) in shell.said
     assert "not a tty" not in shell.said
-    assert "yours since" in shown
+    assert f"{id}  yours" in shown
     assert back.returncode == 0
     assert task.passed == ("tests",)
     it.until(lambda: it.settled(id))  # its branch is published

@@ -43,6 +43,8 @@ AUTO = replace(RULES, lands_alone=True)
         (a_task(S.WORKING), ""),
         (a_task(S.WORKING, dead=True), f"lockgate task respawn {ID}"),
         (a_task(S.WORKING, taken_over=True), f"lockgate handback {ID}"),
+        (a_task(S.STUCK, taken_over=True), f"lockgate handback {ID}"),
+        (a_task(S.CLARIFICATION, taken_over=True), f"lockgate handback {ID}"),
         (a_task(S.WORKING, not_before=NOW + 1000), ""),
         (a_task(S.WORKING, dead=True, not_before=1.0), f"lockgate task respawn {ID}"),
         (a_task(S.WORKING, instead_of="claude"), ""),
@@ -157,6 +159,7 @@ def test_who_stands_in_for_whom_is_told() -> None:
         (a_task(S.AGENT_REVIEW, dead=True, not_before=1.0), "dead", ("task",)),
         (a_task(S.WORKING, escalated="two steps failed"), "escalation", ("task", "takeover")),
         (a_task(S.WORKING, taken_over=True), "yours", ("handback",)),
+        (a_task(S.STUCK, taken_over=True), "yours", ("handback",)),
         (a_task(S.PENDING, troubled="no bwrap"), "trouble", ("task",)),
     ],
 )

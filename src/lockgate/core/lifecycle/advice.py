@@ -46,6 +46,8 @@ def advice(seen: Evidence, around: Surroundings) -> Advice:
     if seen.task.troubled:
         why = f"Lockgate cannot go on with it, and tries again: {seen.task.troubled}"
         return Advice(why)
+    if seen.task.taken_over:
+        return Advice("you have taken it over", f"lockgate handback {seen.task.id}")
     return BY_STATUS[seen.task.status](seen, around)
 
 
@@ -69,8 +71,6 @@ def _clarification(seen: Evidence, _around: Surroundings) -> Advice:
 
 def _working(seen: Evidence, around: Surroundings) -> Advice:
     task = seen.task
-    if task.taken_over:
-        return Advice("you have taken it over", f"lockgate handback {task.id}")
     limited = _limited(seen, around)
     if limited:
         return limited
@@ -214,6 +214,9 @@ def need_of(task: Task) -> Need | None:
     if task.troubled:
         why = f"Lockgate cannot go on with it: {task.troubled}"
         return Need(NeedKind.TROUBLE, why, (_why(task),))
+    if task.taken_over:
+        back = Action("give it back", f"lockgate handback {task.id}")
+        return Need(NeedKind.YOURS, "you took it over", (back,))
     return _NEEDS[task.status](task)
 
 
@@ -312,9 +315,6 @@ def _gate(task: Task) -> Need | None:
 
 
 def _worker(task: Task) -> Need | None:
-    if task.taken_over:
-        back = Action("give it back", f"lockgate handback {task.id}")
-        return Need(NeedKind.YOURS, "you took it over", (back,))
     if task.dead:
         return _limit(task) or Need(NeedKind.DEAD, "its agent is not running", (_again(task),))
     if task.escalated:

@@ -71,7 +71,7 @@ def error_text(what: str, why: str, fix: str) -> str:
 
 def word_of(task: Task) -> str:
     """What people call the state of a task."""
-    if task.taken_over and task.status is Status.WORKING:
+    if task.taken_over:
         return "yours"
     if task.status is Status.AGENT_REVIEW and task.waiting:
         return "needs you"
