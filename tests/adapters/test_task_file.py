@@ -276,14 +276,14 @@ BOMB = "a: &a [x,x]\n" + "".join(f"{n}: &{n} [*a,*a]\n" for n in "bcdefghi")
     ],
 )
 def test_all_other_yaml_is_refused_with_its_line_and_soon(text, why, line):
-    began = time.perf_counter()
+    began = time.thread_time()  # a busy machine takes nothing of that
 
     found = parse_frontmatter(text)
 
     assert isinstance(found, BrokenFrontmatter)
     assert why in found.why
     assert found.line == line
-    assert time.perf_counter() - began < 3
+    assert time.thread_time() - began < 3
 
 
 @given(st.text())
