@@ -127,10 +127,10 @@ def test_a_device_is_refused(name):
 def test_a_huge_file_is_refused_unread(tmp_path):
     with (tmp_path / "TASK.md").open("wb") as file:
         file.truncate(50_000_000)
-    began = time.perf_counter()
+    began = time.thread_time()
 
     assert "50000000 bytes" in refused(tmp_path)
-    assert time.perf_counter() - began < 0.5
+    assert time.thread_time() - began < 0.5
 
 
 def test_a_file_of_the_largest_size_is_read(tmp_path):

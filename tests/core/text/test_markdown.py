@@ -163,7 +163,7 @@ def test_what_is_open_at_the_end_can_be_closed(body, line):
 def test_time_grows_with_size_only(unit):
     text = unit * (100_000 // len(unit))
 
-    began = time.perf_counter()
+    began = time.thread_time()
     sections(text)
 
-    assert time.perf_counter() - began < 5
+    assert time.thread_time() - began < 5
