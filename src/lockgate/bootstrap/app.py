@@ -41,12 +41,11 @@ if TYPE_CHECKING:
     from lockgate.adapters.workspaces import GitWorkspaces
     from lockgate.core.discovery.found import Plan, Tree
     from lockgate.ports import Project
-    from lockgate.services.agents.shell import Shells
     from lockgate.services.gates.steps import Steps
     from lockgate.services.setup.doctor import Checkup, Readiness, Trial
     from lockgate.services.setup.init import Initialiser, Wanted
     from lockgate.services.task.coordinator import Coordinator
-    from lockgate.services.task.people import Approvals, People, Repinning, TaskRunner
+    from lockgate.services.task.people import Approvals, People, Repinning, Shells, TaskRunner
     from lockgate.services.task.sessions import AgentSessions, Attendance, Signals
     from lockgate.services.task.tasks import Imports, Tasks
     from lockgate.services.train.control import Queueing
@@ -223,7 +222,7 @@ class App(Struct, frozen=True, kw_only=True):
     @property
     def shells(self) -> "Shells":
         from lockgate.adapters.sessions.prepare import shell_at
-        from lockgate.services.agents.shell import Shells
+        from lockgate.services.task.people import Shells
 
         return Shells(
             home=self.home,

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from lockgate.core.config.settings import SandboxLevel
 from lockgate.core.lifecycle import approvals, records
 from lockgate.core.lifecycle.decision import Decision, Declined, Evidence
 from lockgate.core.lifecycle.moves import Move
@@ -25,12 +26,14 @@ from lockgate.errors import Refused
 from lockgate.ports import (
     Change,
     Configuration,
+    Harnesses,
     Project,
     Store,
     TaskFiles,
     Workspaces,
     candidate_of,
 )
+from lockgate.ports.work import Becomes, Shell
 from lockgate.services.task.callers import HUMAN, Caller, must_be_human
 from lockgate.services.task.coordinator import Coordinator, refused
 from lockgate.services.task.sessions import Attendance
@@ -187,6 +190,53 @@ class People(Struct, frozen=True):
     def diff(self, id: TaskId) -> str:
         task, change = self.change(id)
         return self.workspaces.diff(self.store.project(task.project), task, change.commit)
+
+
+# `shell`: a human's own program in a task's workspace, as the task's agent would see it.
+
+
+class Shells(Struct, frozen=True, kw_only=True):
+    home: Path
+    store: Store
+    attendance: Attendance
+    workspaces: Workspaces
+    configuration: Configuration
+    harnesses: Harnesses
+    enclose: Callable[[Shell], Becomes]
+
+    def open(
+        self, id: TaskId, caller: Caller, argv: tuple[str, ...], *, read_only: bool, terminal: bool
+    ) -> tuple[Task, Becomes]:
+        """The task, which is the human's from now on unless they only look, and what to run.
+
+        Without a command it is a shell.
+        """
+        what = f"no shell was opened in the workspace of task {id}"
+        must_be_human(caller, what)
+        task = self.store.load(id)
+        place = self.workspaces.place(id)
+        if not place.is_dir():
+            why, fix = f"it is {task.status} and has no workspace", f"lockgate task why {id}"
+            raise Refused(what, why=why, fix=fix)
+        project = self.store.project(task.project)
+        settings = self.configuration.allowed_for(task, project)
+        sandboxed = settings.sandbox.level is SandboxLevel.AUTO
+        if read_only and not sandboxed:
+            why = "without a sandbox nothing can be mounted read-only"
+            raise Refused(what, why=why, fix=f"look at a copy: lockgate open {id}")
+        shell = Shell(
+            argv=argv,
+            workspace=place,
+            home=self.home / "homes" / id,
+            base=self.workspaces.base(project),
+            read=(*self.harnesses.paths(task.agent, settings), *settings.sandbox.read),
+            sandboxed=sandboxed,
+            read_only=read_only,
+            terminal=terminal,
+        )
+        if not read_only:
+            task = self.attendance.sit_down(id, caller)
+        return task, self.enclose(shell)
 
 
 # `task repin`: the rules of the base branch as it is now, for a task that has others.

@@ -29,7 +29,6 @@ from lockgate.faces.cli.output import (
     wake,
 )
 from lockgate.faces.words import task as words
-from lockgate.services.agents.shell import Wanted
 from lockgate.services.task.callers import must_be_human
 from lockgate.services.task.views import files_in_order, task_facts
 
@@ -156,8 +155,9 @@ def shell(*, name: str, read_only: bool, command: tuple[str, ...]) -> None:
         what = f"no shell was opened in the workspace of task {id}"
         fix = f"name a command: lockgate shell {id} -- git status"
         raise Refused(what, why="this is no terminal", fix=fix)
-    wanted = Wanted(argv=command, read_only=read_only, terminal=at_terminal)
-    task, becomes = it.shells.open(id, it.caller, wanted)
+    task, becomes = it.shells.open(
+        id, it.caller, command, read_only=read_only, terminal=at_terminal
+    )
     if not command:
         echo(words.shell_text(task, read_only=read_only), err=True)
     os.chdir(becomes.directory)
