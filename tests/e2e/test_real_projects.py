@@ -78,7 +78,7 @@ def test_the_first_task_changes_one_file_and_lands_by_one_approval(
     try:
         made = shell.program("init", "--agent", "scripted", "--json", seconds=LONG)
         ran = shell.program("run", GOAL, "--json", env=env, seconds=LONG)
-        shell.program("queue", "approve", ran.facts["id"])
+        shell.program("approve", ran.facts["id"])
         landed = _landed(shell, ran.facts["id"])
     finally:
         shell.program("down")
