@@ -171,6 +171,7 @@ class FakeWorkspaces:
     not_prepared: str = ""
     unfit: Unfit | None = None
     brings: Brought | SetUpFailed | None = None
+    set_ups_within: int | None = None
     work: Change = field(default_factory=lambda: Change("c" * 40, ("a.txt",), "p" * 64))
 
     def prepare(self, project: Project, task: Task) -> Path:
@@ -255,6 +256,9 @@ class FakeWorkspaces:
         self, limit_bytes: int, idle: Sequence[tuple[Project, Task]]
     ) -> tuple[TaskId, ...]:
         return tuple(task.id for _, task in idle)
+
+    def keep_set_ups_within(self, limit_bytes: int) -> None:
+        self.set_ups_within = limit_bytes
 
     def sizes(self) -> Mapping[str, int]:
         return {}
@@ -422,7 +426,7 @@ class Stage:
             monitor=Monitor(
                 app.store, app.attendance, self.sessions, self.harnesses, app.configuration
             ),
-            housekeeper=Housekeeper(app.store, self.workspaces, 0),
+            housekeeper=Housekeeper(app.store, self.workspaces, 0, 7),
             trains=self._trains(runner),
             sessions=self.sessions,
             watch=self.watch,

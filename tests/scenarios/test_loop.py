@@ -396,6 +396,7 @@ def test_clones_that_nobody_works_in_are_given_back(stage) -> None:
     stage.turn(700)
 
     assert any("released" in it for it in stage.reports)
+    assert stage.workspaces.set_ups_within == 7
     assert stage.world.task(id).status is S.STUCK
 
 

@@ -140,7 +140,7 @@ def _loop(it: App, watch: Watch, pool: ThreadPoolExecutor, report: Callable[[str
         judge=judge,
         monitor=Monitor(it.store, it.attendance, it.sessions, it.harnesses, it.configuration),
         housekeeper=Housekeeper(
-            it.store, it.workspaces, int(number_said(os.environ, "LOCKGATE_POOL_GB", 20) * 10**9)
+            it.store, it.workspaces, _bytes_in("LOCKGATE_POOL_GB"), _bytes_in("LOCKGATE_SET_UPS_GB")
         ),
         trains=merge_queue(it, runner, stopping.is_set, it.troubles),
         stopping=stopping,
@@ -193,3 +193,7 @@ def start_orchestrator(home: Path, idle_seconds: float | None) -> None:
     idle = () if idle_seconds is None else ("--idle", str(idle_seconds))
     argv = (sys.executable, "-m", "lockgate", "up", *idle)
     start_detached(argv, home / "logs" / "orchestrator.log")
+
+
+def _bytes_in(variable: str) -> int:
+    return int(number_said(os.environ, variable, 20) * 10**9)

@@ -171,6 +171,13 @@ class Workspaces(Protocol):
         """Release clones of these tasks, the longest untouched first, until all fit in there."""
         ...
 
+    def keep_set_ups_within(self, limit_bytes: int) -> None:
+        """Remove what set-ups of base left and downloaded, the longest unused first, until it fits.
+
+        What was used lately stays.
+        """
+        ...
+
     def sizes(self) -> Mapping[str, int]:
         """Bytes by what they are for: workspaces, repositories, homes, sessions."""
         ...

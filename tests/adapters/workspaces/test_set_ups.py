@@ -1,5 +1,6 @@
 """What a set-up is given, what it may keep, and what becomes of one that goes wrong."""
 
+import os
 import time
 from pathlib import Path
 
@@ -257,3 +258,45 @@ def test_a_room_without_an_overlay_has_both_the_checkout_winning(shop: Workshop)
         found = {it.name: it.read_text() for it in (room.place / "tree" / "d").iterdir()}
 
     assert found == {"made": "1\n", "mine": "2\n"}
+
+
+# --- how much of it is kept ---------------------------------------------------------------------
+
+
+def old(place: Path, hours: float) -> None:
+    """As if it had been used then."""
+    when = time.time() - hours * 3600
+    os.utime(place, (when, when))
+
+
+def test_layers_go_the_longest_unused_first_and_none_that_was_used_lately(shop: Workshop) -> None:
+    told = [settings(f"head -c 300000 /dev/urandom > big{n}") for n in range(3)]
+    for it in told:
+        set_up(shop, it)
+    marks = sorted((shop.home / "layers").glob("*/.made-*"), key=lambda it: it.stat().st_mtime)
+    for mark, hours in zip(marks, (4, 5, 0), strict=True):
+        old(mark, hours)
+    whole = shop.workspaces.sizes()["layers"] + shop.workspaces.sizes()["caches"]
+
+    def left() -> list[bool]:
+        return [mark.with_name(mark.name.removeprefix(".made-")).is_dir() for mark in marks]
+
+    shop.workspaces.keep_set_ups_within(whole)
+    assert left() == [True, True, True]
+    shop.workspaces.keep_set_ups_within(whole - 1)
+    assert left() == [True, False, True]
+    shop.workspaces.keep_set_ups_within(0)
+    assert left() == [False, False, True]
+    assert (set_up(shop, told[1]) / "big1").exists()
+
+
+def test_caches_go_after_layers_where_nobody_has_used_them_lately(shop: Workshop) -> None:
+    set_up(shop, settings('head -c 300000 /dev/urandom > "$PIP_CACHE_DIR-big"; echo 1 > out'))
+    (cache,) = (shop.home / "caches").iterdir()
+    shop.workspaces.keep_set_ups_within(0)
+    assert cache.is_dir()
+    old(cache, 4)
+
+    shop.workspaces.keep_set_ups_within(0)
+
+    assert not cache.exists()

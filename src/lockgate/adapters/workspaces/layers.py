@@ -8,7 +8,7 @@ import hashlib
 import os
 import secrets
 import time
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 
@@ -39,6 +39,7 @@ TAIL = 2000  # characters of its output that are shown
 LINE = 300  # and of its last line, where that is all
 AGAIN_AFTER = 60.0  # seconds
 MOST_BYTES = 20 << 30  # that a set-up may leave, with its HOME
+UNUSED = 2 * 3600.0  # seconds after which nobody can still be using a layer
 CACHE = "/cache"  # where it finds what package managers keep
 CACHE_MB = 8192  # that a change's set-up may write there, of memory
 # Nothing here may stop it: a path that the set-up made into something else is left as it is.
@@ -83,7 +84,38 @@ def layer_of(order: Order, env: EnvSettings) -> tuple[Path, frozenset[Entry]]:
             if done.cut is not Cut.BOX and done.code != 0:
                 failed.write_text(_last_line(done), encoding="utf-8", errors="replace")
             check(done, env.setup)
+        made_mark(place).touch()  # when it was used last
         return place, entries_in(made_mark(place).read_bytes())
+
+
+def keep_within(home: Path, limit_bytes: int) -> None:
+    """Remove base's layers, then caches, the longest unused first, until all of them fit in there.
+
+    What was used lately stays: a gate may see it. What is removed is made again when it is needed.
+    """
+    left = size_of(home / "layers") + size_of(home / "caches")
+    for used, place, lock in (*sorted(_layers(home)), *sorted(_caches(home))):
+        if left <= limit_bytes:
+            break
+        if time.time() - used > UNUSED:
+            size = size_of(place)
+            with locked(home / "locks" / lock):
+                made_mark(place).unlink(missing_ok=True)
+                remove(place)
+            left -= size
+
+
+def _layers(home: Path) -> Iterator[tuple[float, Path, str]]:
+    """When each was used last, and the lock under which it is made."""
+    for mark in (home / "layers").glob("*/.made-*"):
+        key = mark.name.removeprefix(".made-")
+        lock = f"layer-{mark.parent.name}-{key}"
+        yield mark.stat().st_mtime, mark.with_name(key), lock
+
+
+def _caches(home: Path) -> Iterator[tuple[float, Path, str]]:
+    for place in (home / "caches").glob("*"):
+        yield place.stat().st_mtime, place, f"cache-{place.name}"
 
 
 class Own(Struct, frozen=True):
@@ -289,6 +321,7 @@ def _cache(order: Order, *, own: bool) -> Generator[tuple[Room | None, tuple[Mou
     if not own:
         place.mkdir(parents=True, exist_ok=True)
         os.chown(place, *order.agent)
+        os.utime(place.parent)  # when it was used last
         yield None, (Mount(source=place, target=CACHE, writable=True),)
     elif place.is_dir() and can_overlay(place.parent):
         with room_for(place, size_of_memory(CACHE_MB)) as room:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from lockgate.adapters.workspaces import changes
+from lockgate.adapters.workspaces import changes, layers
 from lockgate.adapters.workspaces.clones import (
     Order,
     clone_for_review,
@@ -209,6 +209,9 @@ class GitWorkspaces:
                 left -= size
                 released.append(task.id)
         return tuple(released)
+
+    def keep_set_ups_within(self, limit_bytes: int) -> None:
+        layers.keep_within(self.home, limit_bytes)
 
     def _could_release(self, project: Project, task: Task) -> bool:
         try:

@@ -150,8 +150,10 @@ class Housekeeper(Struct, frozen=True):
     store: Store
     workspaces: Workspaces
     pool_bytes: int
+    set_ups_bytes: int
 
     def tidy(self) -> tuple[TaskId, ...]:
+        self.workspaces.keep_set_ups_within(self.set_ups_bytes)
         tasks = self.store.page(TaskFilter(None, IDLE), None, SWEPT_AT_ONCE).tasks
         idle = [(self.store.project(it.project), it) for it in tasks if self._is_free(it)]
         return self.workspaces.keep_within(self.pool_bytes, idle)
