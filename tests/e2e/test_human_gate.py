@@ -7,12 +7,14 @@ from typing import Any
 
 import pytest
 
+from lockgate.adapters.sandbox import trouble
 from lockgate.core.model.gates import PROTECTED
 from lockgate.core.model.task import Status, TaskId
 from tests.e2e.orchestra import COMPLETE, Orchestra, hands_off, worker, writes
 from tests.scenarios.world import git
 
 S = Status
+WHY_NOT = trouble()
 TESTS = """\
 [project]
 agent = "scripted"
@@ -59,9 +61,21 @@ SCRIPTS |= {
 }
 
 
+SET_UP = (
+    '[env]\nsetup = "test -f lock && mkdir -p tools && cp lock tools/lock"\ninputs = ["lock"]\n'
+)
+SCRIPTS |= {
+    "tools": worker(
+        writes("good"), '{ write = "lock", text = "2\\n" }', hands_off("good"), COMPLETE
+    ),
+    "no-tools": worker(writes("good"), '{ shell = "rm lock" }', hands_off("good"), COMPLETE),
+}
+
+
 def made(place: Path, config: str) -> Iterator[Orchestra]:
     orchestra = Orchestra(place, config=config, scripts=SCRIPTS)
     (orchestra.root / "test.sh").write_text("grep -q good answer.txt\n")
+    (orchestra.root / "lock").write_text("1\n")
     git(orchestra.root, "add", "--all")
     git(orchestra.root, "commit", "--quiet", "--message", "two")
     yield orchestra
@@ -224,3 +238,47 @@ def test_a_change_that_writes_its_gates_script_goes_back_to_its_agent(wrapped) -
     assert failed[0]["result"] == "failed"
     assert CHEATED in str(told(it, id, "GateFailedRetrying"))
     assert (it.root / "answer.txt").read_text() == "nothing\n"
+
+
+@pytest.fixture
+def equipped(tmp_path: Path) -> Iterator[Orchestra]:
+    """Its gate needs what the set-up makes, and what passes lands by itself."""
+    config = TESTS.replace("grep", "cat tools/lock && grep") + SET_UP
+    yield from made(tmp_path, f'{config}[merge]\nmode = "auto"\n')
+
+
+@pytest.mark.skipif(WHY_NOT is not None, reason=f"needs a sandbox: {WHY_NOT}")
+def test_a_change_whose_set_up_replaces_what_judges_lands_only_with_a_humans_yes(equipped) -> None:
+    it = equipped
+    id = it.create("tools")
+    it.up()
+    waits(it, id)
+
+    [asked] = told(it, id, "HumanReviewRequested")
+    assert "set-up differs in what judges it: it leaves tools/lock" in asked["prompt"]
+    assert len(list((it.home / "runs" / id).glob("layer-*"))) == 1
+    assert _kept(it) == ["1\n"]
+    did(it, "approve", id)
+    it.until_status(id, S.DONE)
+    it.until(lambda: it.settled(id))
+
+    assert not list((it.home / "runs").glob("*/layer-*"))
+    assert _kept(it) == ["1\n"]
+    assert len(told(it, id, "HumanReviewRequested")) == 1
+
+
+@pytest.mark.skipif(WHY_NOT is not None, reason=f"needs a sandbox: {WHY_NOT}")
+def test_a_set_up_that_fails_on_the_change_goes_back_to_its_agent(equipped) -> None:
+    it = equipped
+    id = it.create("no-tools")
+    it.up()
+    it.until(lambda: it.task(id).iteration == 2)
+
+    feedback = it.task(id).history[0].feedback
+
+    assert "the set-up failed with the change's own lock" in feedback.findings[0].issue
+
+
+def _kept(it: Orchestra) -> list[str]:
+    """What base's layers hold."""
+    return [found.read_text() for found in (it.home / "layers").glob("*/*/tools/lock")]
