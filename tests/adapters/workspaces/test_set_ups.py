@@ -249,6 +249,20 @@ def test_where_no_overlay_can_be_had_a_checkout_has_a_copy(
     assert not (desk / "made").samefile(layer / "made")
 
 
+def test_what_services_are_prepared_in_has_a_copy_of_the_change_s_own_layer(
+    shop: Workshop,
+) -> None:
+    """It is mounted as it is, not as a gate's checkout."""
+    told, task = settings("cp lock made"), changed(shop)
+    it = candidate_of(shop.project, task)
+    tree = shop.home / "runs" / task.id / "services" / ".new-data-tree"
+    shop.workspaces.checkout(it, tree)
+
+    shop.workspaces.set_up(it, told, tree, own=True)
+
+    assert (tree / "made").read_text() == "2\n"
+
+
 def test_a_room_without_an_overlay_has_both_the_checkout_winning(shop: Workshop) -> None:
     desk = checked_out(shop, settings("mkdir d; echo 1 > d/made"))
     (desk / "d").mkdir()

@@ -133,7 +133,7 @@ def _let_see(order: Order, layer: Path, place: Path, made: frozenset[Entry]) -> 
     file is never made: one write would change what judges everybody.
     """
     patterns = tuple(_shown(made))
-    runs = place.is_relative_to(order.home / "runs")
+    runs = place.parent == order.home / "runs" / order.name
     if not runs or not can_overlay(place.parent):
         _note_made(place, made)
         _lay(order, layer, place, patterns)

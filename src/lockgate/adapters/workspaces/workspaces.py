@@ -185,7 +185,7 @@ class GitWorkspaces:
         def lay_out(wanted: str, directory: Path) -> None:
             of_commit = replace(it, commit=wanted)
             clone_of_commit(self._order(of_commit), directory, wanted)
-            self.set_up(of_commit, settings, directory)
+            self.set_up(of_commit, settings, directory, own=True)
 
         order = self._order(it)
         wanted = commit or order.base_commit
