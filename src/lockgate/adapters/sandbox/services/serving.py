@@ -31,6 +31,9 @@ TRIES = 3  # of a free port, which another program may take before the server do
 LONGEST_SOCKET = 90  # characters of the path of a socket's directory
 PR_SET_PDEATHSIG = 1
 IN_USE = "in use"  # what servers say of a port, in whatever words around it
+# PostgreSQL has shared memory to give back, whatever becomes of its data.
+KEEPING = {"postgres": signal.SIGINT, "redis": signal.SIGTERM, "": signal.SIGTERM}
+LEAVING = {"postgres": signal.SIGQUIT}
 THROW_AWAY = (  # nobody needs the data after a crash
     "fsync=off",
     "synchronous_commit=off",
@@ -177,7 +180,7 @@ class Keeper:
         except (Failed, OSError) as error:
             _tell(self._order, "failed", str(error))
         finally:
-            self.stop(signal.SIGQUIT)
+            self.stop(kept=False)
             shutil.rmtree(self._order["place"], ignore_errors=True)
 
     def started(self, *, making: bool = False) -> dict[str, str]:
@@ -198,16 +201,16 @@ class Keeper:
                 _prepare(instance, self._order, variables)
         return variables
 
-    def stop(self, how: signal.Signals) -> None:
-        """The last first, as others may need it; what does not hear is killed."""
+    def stop(self, *, kept: bool) -> None:
+        """The last first, as others may need it; gently where what they wrote is kept."""
         for it in reversed(self._instances):
             if it.process is None or it.process.poll() is not None:
                 continue
-            it.process.send_signal(how if it.kind == "postgres" else signal.SIGTERM)
+            _signal(it, (KEEPING if kept else LEAVING).get(it.kind, signal.SIGKILL))
             try:
                 it.process.wait(ENDS_WITHIN)
             except subprocess.TimeoutExpired:
-                it.process.kill()
+                _signal(it, signal.SIGKILL)
                 it.process.wait()
 
     def _watch(self) -> None:
@@ -234,9 +237,9 @@ def _made(order: Order) -> int:
     except (Failed, OSError) as error:
         _tell(order, "failed", str(error))
         sys.stderr.write(f"{error}\n")
-        keeper.stop(signal.SIGQUIT)
+        keeper.stop(kept=False)
         return NOT_READY
-    keeper.stop(signal.SIGINT)
+    keeper.stop(kept=True)
     return 0
 
 
@@ -282,8 +285,9 @@ def _run(it: Instance, order: Order, variables: Mapping[str, str]) -> None:
 
 
 def _surroundings(it: Instance, variables: Mapping[str, str]) -> dict[str, str]:
+    """A gate has scratch of its own, and a session none."""
     own = {} if it.kind else {"PORT": str(it.port), "DATA": it.data}
-    return {**os.environ, **variables, **own}
+    return {"SCRATCH": it.place, **os.environ, **variables, **own}
 
 
 def _command_line(it: Instance) -> Sequence[str]:
@@ -426,6 +430,13 @@ def _wants_port(it: Instance) -> str:
     )
 
 
+def _signal(it: Instance, how: signal.Signals) -> None:
+    """A command's shell has what it started in its own group."""
+    if it.process:
+        with contextlib.suppress(ProcessLookupError):
+            (os.kill if it.kind else os.killpg)(it.process.pid, how)
+
+
 def _tail_of(path: str) -> str:
     with contextlib.suppress(OSError), open(path, "rb") as file:  # noqa: PTH123 - no pathlib
         file.seek(max(0, os.fstat(file.fileno()).st_size - TAIL))
@@ -463,12 +474,9 @@ def _leave_terminal() -> None:
 
 
 def _dying_with_us(kind: str) -> Callable[[], None]:
-    """PostgreSQL is asked to end at once, for it has shared memory to give back."""
-    how = signal.SIGQUIT if kind == "postgres" else signal.SIGKILL
-
     def before() -> None:
         os.setsid()
-        _die_with_parent(how)
+        _die_with_parent(LEAVING.get(kind, signal.SIGKILL))
 
     return before
 
@@ -481,6 +489,8 @@ _LIBC = ctypes.CDLL(None)
 
 
 def _ends(*_: object) -> None:
+    """Once: what is tidied up then is not to be interrupted."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
     raise SystemExit(0)
 
 

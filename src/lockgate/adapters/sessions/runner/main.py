@@ -104,6 +104,7 @@ def _keep(directory: str, spec: Spec, tell: Tell) -> int:
     except OSError as error:
         traceback.print_exc()
         _complain(directory, f"{error}\n")
+    _remove_services(directory)
     _put_down(directory, reserved, exit | {"seconds": time.monotonic() - begin})
     return 0
 
@@ -151,6 +152,15 @@ def _log(directory: str, spec: Spec, retries: Retries, stream: str) -> Log:
     known = [Secret(name, value) for name, value in spec.get("secrets", ())]
     heard = partial(retries.hear, stream)
     return Log(f"{directory}/{stream}.log", spec["log_bytes"], known, heard)
+
+
+def _remove_services(directory: str) -> None:
+    """What services without a sandbox wrote, where what kept them was killed before it could."""
+    place = f"{directory}/services"
+    if os.path.lexists(place):
+        import shutil  # noqa: PLC0415 - slow to load, and seldom needed
+
+        shutil.rmtree(place, ignore_errors=True)
 
 
 def _close(logs: tuple[Log, Log], complaint: str) -> None:
