@@ -91,7 +91,23 @@ def test_a_prepare_that_fails_is_told_in_its_last_words_and_leaves_nothing(shop)
     said = str(refused.value)
     assert "the data of the service store was not prepared" in said
     assert "prepare of store exited 3; it said: no such column" in said
-    assert [it for it in shop.home.glob("services/*/*") if it.name.startswith(".")] == []
+    assert list(shop.home.glob("services/*/.new-*")) == []
+
+
+def test_a_prepare_that_failed_is_not_run_again_for_each_who_asks(shop, monkeypatch) -> None:
+    place = shop.root.parent / "runs"
+    broken = replace(STORE, prepare=f"echo ran >> '{place}'; exit 3")
+    settings = replace(SETTINGS, services=(broken,))
+
+    said = []
+    for again in (30.0, 30.0, 0.0):
+        monkeypatch.setattr(service_data, "AGAIN", again)
+        with pytest.raises(Unavailable) as refused:
+            data(shop, shop.task(), settings=settings)
+        said.append((str(refused.value), refused.value.fix))
+
+    assert said[0] == said[1] == said[2]
+    assert place.read_text().count("ran") == 2
 
 
 def test_data_that_was_not_used_for_long_goes_when_there_is_much_of_it(shop, monkeypatch) -> None:

@@ -6,9 +6,11 @@ no other task and no base ever starts from what a change's code has written.
 """
 
 import hashlib
+import json
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from msgspec import Struct
@@ -25,6 +27,7 @@ from lockgate.errors import NotPrepared, Unavailable
 
 KEPT = 8  # of a project, besides those that were used of late
 LATELY = 3600.0  # seconds
+AGAIN = 30.0  # seconds after which what failed is tried again
 
 
 class Wanted(Struct, frozen=True, kw_only=True):
@@ -84,10 +87,30 @@ def _kept(it: Wanted, place: Path, making: Making, commit: str = "") -> Path:
             place.parent.mkdir(parents=True, exist_ok=True)
             for half in place.parent.glob(f".new-{place.name}-*"):
                 remove(half)
-            _make(it, replace(making, target=place), commit)
+            _raise_again(place)
+            try:
+                _make(it, replace(making, target=place), commit)
+            except Unavailable as error:
+                told = json.dumps([error.what, error.why, error.fix])
+                _failure(place).write_text(told, encoding="utf-8")
+                raise
+            _failure(place).unlink(missing_ok=True)
             _remove_oldest(place)
         os.utime(place)
     return place
+
+
+def _failure(place: Path) -> Path:
+    return place.with_name(f".failed-{place.name}")
+
+
+def _raise_again(place: Path) -> None:
+    """What failed a moment ago is not run again for each who asks: it is told again."""
+    with suppress(OSError):
+        known = _failure(place)
+        if time.time() - known.stat().st_mtime < AGAIN:
+            what, why, fix = json.loads(known.read_text(encoding="utf-8"))
+            raise Unavailable(what, why=why, fix=fix)
 
 
 def _make(it: Wanted, making: Making, commit: str) -> None:
@@ -105,13 +128,13 @@ def _make(it: Wanted, making: Making, commit: str) -> None:
 
 
 def _remove_oldest(newest: Path) -> None:
-    """Those that were used least of late; one that was used within the hour may be in use."""
-    for place in sorted(_others(newest), key=lambda it: -it.stat().st_mtime)[KEPT - 1 :]:
+    """Those that were used least of late, and what a kill has left half made.
+
+    One that was used within the hour may be in use.
+    """
+    others = [it for it in newest.parent.iterdir() if it != newest]
+    whole = [it for it in others if not it.name.startswith(".")]
+    whole.sort(key=lambda it: -it.stat().st_mtime)
+    for place in (*whole[KEPT - 1 :], *(it for it in others if it.name.startswith("."))):
         if time.time() - place.stat().st_mtime > LATELY:
             remove(place)
-
-
-def _others(newest: Path) -> Iterator[Path]:
-    for place in newest.parent.iterdir():
-        if place != newest and not place.name.startswith("."):
-            yield place
