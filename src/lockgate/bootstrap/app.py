@@ -96,9 +96,10 @@ path_outside_of, orchestrator_pid = path_outside, holder
 def checkup() -> "Checkup":
     """What `doctor` looks at, also where no database can be opened."""
     from lockgate.adapters.sandbox import sockets_closed_by, trouble
+    from lockgate.adapters.sandbox.services.serving import missing
     from lockgate.services.setup.doctor import Checkup
 
-    return Checkup(version_of, trouble, sockets_closed_by)
+    return Checkup(version_of, trouble, sockets_closed_by, missing)
 
 
 class App(Struct, frozen=True, kw_only=True):

@@ -8,6 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from lockgate.core.config.baseline import Baseline, Colour
+from lockgate.core.config.settings import ServiceKind
 from lockgate.core.discovery.faults import (
     WORD,
     choice,
@@ -17,7 +18,7 @@ from lockgate.core.discovery.faults import (
     sources,
     to_break,
 )
-from lockgate.core.discovery.found import Package, Plan, Seen, Tree
+from lockgate.core.discovery.found import Needed, Package, Plan, Seen, Tree
 from lockgate.core.discovery.repairs import (
     Ran,
     Tried,
@@ -445,6 +446,16 @@ def test_what_was_found_is_told_with_its_file() -> None:
     assert found["a: setup"] == f"{VENV} -e . (seen by x)"
     assert found["a: typecheck"] == "not found"
     assert found["setup"] == "add x (seen by what is missing)"
+
+
+def test_a_service_that_is_proposed_is_told_with_its_file() -> None:
+    here = Needed(ServiceKind.POSTGRES, "ci.yml")
+    absent = Needed(ServiceKind.REDIS, "compose.yml", installed=False)
+
+    found = told(Plan((Package(),), (here, absent)))
+
+    assert found["service postgres"] == "one for each session and gate (seen by ci.yml)"
+    assert found["service redis"].endswith("(seen by compose.yml, not installed here)")
 
 
 def test_only_what_was_seen_to_pass_and_to_fail_is_ready() -> None:

@@ -12,7 +12,9 @@ from lockgate.adapters.sandbox.bubblewrap import uplink
 from lockgate.adapters.sandbox.launch import scoping
 from lockgate.adapters.system import version_of
 from lockgate.adapters.user_files import StoredCredentials
+from lockgate.core.config.settings import Service, ServiceKind, Settings
 from lockgate.core.model.task import Role, Status
+from lockgate.services.setup.doctor import Checkup
 from tests.faces.cli.test_agents import Seat
 from tests.faces.cli.test_run import without
 from tests.faces.shell import CONFIG, Answer, Shell, commit_config
@@ -73,6 +75,33 @@ def test_it_says_what_keeps_sessions_from_the_users_abstract_sockets(shell):
         assert found["found"] == "open to sessions"
         assert "X11" in found["costs"]
         assert "apt install passt" in found["fix"]
+
+
+def test_a_service_whose_program_is_missing_is_needed_and_said_how_to_install():
+    check = Checkup(
+        version=lambda _: "2.40",
+        trouble=lambda: None,
+        sockets_closed_by=lambda: "a test",
+        absent=lambda kind: "initdb" if kind == ServiceKind.POSTGRES else "",
+    )
+    services = (
+        Service("db", kind=ServiceKind.POSTGRES),
+        Service("redis", kind=ServiceKind.REDIS),
+        Service("own", "x"),
+    )
+    settings = Settings(formula="none", gates=(), services=services)
+
+    found = {it.name: it for it in check.machine(settings) if it.name.startswith("service ")}
+
+    assert list(found) == ["service db", "service redis"]
+    assert (found["service redis"].found, found["service redis"].costs) == (
+        "redis is installed",
+        "",
+    )
+    missing = found["service db"]
+    assert (missing.found, missing.needed) == ("initdb is not installed", True)
+    assert missing.costs
+    assert "apt install postgresql" in missing.fix
 
 
 NEEDED = {"git": "nothing works without it", "bwrap": "no agent and no gate runs"}

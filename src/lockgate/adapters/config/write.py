@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from lockgate.adapters.config.schema import GATE_FORMULAS, formula_gates
-from lockgate.core.config.settings import HARNESSES
+from lockgate.core.config.settings import HARNESSES, INSTALLED_BY
 from lockgate.core.discovery.found import (
     Needed,
     Package,
@@ -15,7 +15,6 @@ from lockgate.core.discovery.found import (
     names_tests,
     set_up_of,
 )
-from lockgate.core.discovery.services import INSTALLED_BY
 from lockgate.errors import BadConfig
 
 _NEEDS = {"tests": "test", "typecheck": "typecheck", "differential": "test"}

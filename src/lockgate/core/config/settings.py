@@ -113,6 +113,10 @@ class ServiceKind(StrEnum):
     REDIS = "redis"
 
 
+# What Debian calls the package that has its programs.
+INSTALLED_BY = {ServiceKind.POSTGRES: "postgresql", ServiceKind.REDIS: "redis-server"}
+
+
 class Service(Struct, frozen=True):
     """Beside a command: of a kind that is known, or started by a command of the project's."""
 

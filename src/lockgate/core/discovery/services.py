@@ -5,10 +5,9 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
-from lockgate.core.config.settings import ServiceKind
+from lockgate.core.config.settings import INSTALLED_BY, ServiceKind
 from lockgate.core.discovery.found import Needed, Plan, Tree
 
-INSTALLED_BY = {ServiceKind.POSTGRES: "postgresql", ServiceKind.REDIS: "redis-server"}
 _KINDS = (
     (re.compile(r"postgres|postgis|pgvector|timescale"), ServiceKind.POSTGRES),
     (re.compile(r"^(?:redis|valkey)\b"), ServiceKind.REDIS),

@@ -11,7 +11,13 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from lockgate.core.config.settings import SandboxLevel, Settings, known_agents
+from lockgate.core.config.settings import (
+    INSTALLED_BY,
+    SandboxLevel,
+    ServiceKind,
+    Settings,
+    known_agents,
+)
 from lockgate.core.model import commits
 from lockgate.core.model.agents import Ending, Exit, Job, names_a_file
 from lockgate.core.model.task import Role, SessionId
@@ -69,12 +75,14 @@ def must_be_trusted(rules: BaseConfiguration, directory: Path) -> None:
 class Checkup(Struct, frozen=True):
     """`version` is None where a program is not there; `trouble` says why a sandbox fails.
 
-    `sockets_closed_by` says what keeps agents from the user's abstract sockets, or nothing.
+    `sockets_closed_by` says what keeps agents from the user's abstract sockets, or nothing;
+    `absent` which program of a kind of service is not installed, or nothing.
     """
 
     version: Callable[[str], str | None]
     trouble: Callable[[], str | None]
     sockets_closed_by: Callable[[], str]
+    absent: Callable[[str], str]
 
     def machine(self, settings: Settings) -> Iterator[Part]:
         yield self._git()
@@ -83,6 +91,9 @@ class Checkup(Struct, frozen=True):
         yield sandbox
         if not sandbox.costs:
             yield self._sockets()
+        for service in settings.services:
+            if service.kind:
+                yield self._service(service.name, service.kind)
 
     def agents(self, logins: Logins, settings: Settings) -> Iterator[Part]:
         for agent in known_agents(settings):
@@ -128,6 +139,18 @@ class Checkup(Struct, frozen=True):
         costs = f"no agent and no gate runs: {why}"
         fix = 'install bubblewrap (Debian: apt install bubblewrap), or set [sandbox] level = "none"'
         return Part(name="sandbox", found="does not work", costs=costs, fix=fix, needed=True)
+
+    def _service(self, name: str, kind: ServiceKind) -> Part:
+        part, lacks = f"service {name}", self.absent(kind)
+        if not lacks:
+            return Part(name=part, found=f"{kind} is installed")
+        return Part(
+            name=part,
+            found=f"{lacks} is not installed",
+            costs="no agent of this project is started, and no gate of it can judge",
+            fix=f"install {kind} (Debian: apt install {INSTALLED_BY[kind]})",
+            needed=True,
+        )
 
     def _sockets(self) -> Part:
         name = "abstract sockets"

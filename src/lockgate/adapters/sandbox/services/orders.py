@@ -8,7 +8,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from lockgate.adapters.sandbox.services import serving
-from lockgate.core.config.settings import Service
+from lockgate.core.config.settings import INSTALLED_BY, Service
 from lockgate.errors import Unavailable
 
 PLACE, PREPARED = "/run/services", "/run/prepared"  # in a box: what they write, and start from
@@ -43,12 +43,12 @@ def serving_first(
 
 def must_be_installed(services: Sequence[Service]) -> None:
     for it in services:
-        lacks = serving.missing(it.kind or "")
-        if lacks:
+        lacks = serving.missing(it.kind) if it.kind else ""
+        if it.kind and lacks:
             raise Unavailable(
                 f"the service {it.name} was not started",
                 why=f"its program {lacks} is not installed on this machine",
-                fix=f"install {it.kind} (Debian: apt-get install {_PACKAGES[it.kind or '']}), "
+                fix=f"install {it.kind} (Debian: apt-get install {INSTALLED_BY[it.kind]}), "
                 "or start it by command in [[services]]",
             )
 
@@ -69,6 +69,3 @@ def _asked(it: Service) -> serving.Asked:
         "env": dict(it.env),
         "prepare": it.prepare,
     }
-
-
-_PACKAGES = {"postgres": "postgresql", "redis": "redis-server"}
