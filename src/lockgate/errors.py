@@ -149,7 +149,7 @@ class SandboxRetryExhaustedError(LockgateError):
         super().__init__(
             f"call {tool_call_id} did not succeed in {phase}",
             why=f"it {ended} in each of {attempt_count} attempts",
-            fix="read its output, mend what it reports, then run it again",
+            fix="read its output, fix what it reports, then run it again",
         )
         self.exit_code = exit_code
         self.attempt_count = attempt_count

@@ -150,7 +150,7 @@ def test_what_is_proposed_for_a_hundred_thousand_files(tmp_path: Path) -> None:
 
     answer = shell.run("init", "--dry-run")
 
-    assert "found  test: make test (seen by Makefile)" in answer.out
+    assert "found  test: make test (found in Makefile)" in answer.out
 
 
 @pytest.mark.slow

@@ -138,7 +138,7 @@ def test_a_test_plug_in_is_added_and_is_one_question(shell: Shell) -> None:
 
     assert said.code == 0, said
     assert said.out.count("it adds pytest-seven 1.0 (entry points: pytest11)") == 1
-    assert "a task would ask a human of these: requirements-test.txt\n" in said.out
+    assert "a task would ask you to approve: requirements-test.txt\n" in said.out
 
 
 @pytest.mark.slow

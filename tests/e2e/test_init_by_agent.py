@@ -34,7 +34,7 @@ def test_a_proposal_that_is_green_three_times_and_red_on_faults_is_committed(
 
     assert said.out.splitlines()[-1] == 'next: lockgate run "what to do"', said
     assert "asking scripted to write the set-up" in said.err
-    assert "found  test: test -e ready && sh checks/all.sh (seen by scripted)" in said.out
+    assert "found  test: test -e ready && sh checks/all.sh (found in scripted)" in said.out
     assert "on main, tests: green, 3 of 3 runs passed" in said.out
     config = shell.git("show", "main:.lockgate/config.toml")
     assert 'setup = "touch ready"' in config

@@ -59,7 +59,7 @@ class StoredCredentials(Struct, frozen=True):
                 json.dump(told, file)
             beside.replace(path)
         except OSError as error:
-            what, fix = f"the login of {agent} was not stored", "mend that, then try again"
+            what, fix = f"the login of {agent} was not stored", "fix that, then try again"
             raise Unavailable(what, why=str(error), fix=fix) from error
         return path
 

@@ -13,7 +13,7 @@ from lockgate.core.model.findings import Finding, Priority
 def test_an_agent_is_told_what_was_found_without_it() -> None:
     prompt = asked(Plan((Package(test=Seen("make test", "Makefile")),)))
 
-    assert "- test: make test (seen by Makefile)" in prompt
+    assert "- test: make test (found in Makefile)" in prompt
     assert "- setup: not found" in prompt
 
 

@@ -443,9 +443,9 @@ def test_where_no_test_is_known_what_ci_says_is_to_choose_from() -> None:
 def test_what_was_found_is_told_with_its_file() -> None:
     found = told(Plan((replace(PYTHON, path="a"), Package(adds=("x",), adds_with="add"))))
 
-    assert found["a: setup"] == f"{VENV} -e . (seen by x)"
+    assert found["a: setup"] == f"{VENV} -e . (found in x)"
     assert found["a: typecheck"] == "not found"
-    assert found["setup"] == "add x (seen by what is missing)"
+    assert found["setup"] == "add x (found in what is missing)"
 
 
 def test_a_service_that_is_proposed_is_told_with_its_file() -> None:

@@ -152,7 +152,7 @@ def test_what_landed_is_done_and_its_workspace_is_given_back_only_then() -> None
 def test_a_landing_of_an_older_change_does_not_make_a_task_done() -> None:
     refusal = refused(landed(evidence(replace(LANDING, candidate="c" * 40)), MAIN, COMMIT))
 
-    assert "no more" in refusal.why
+    assert "does not wait to land any more" in refusal.why
 
 
 def test_what_goes_back_is_one_failed_attempt_and_starts_anew() -> None:
@@ -170,7 +170,10 @@ def test_what_goes_back_is_one_failed_attempt_and_starts_anew() -> None:
 def test_only_the_change_that_was_on_the_train_goes_back() -> None:
     task = replace(QUEUED, candidate="c" * 40)
 
-    assert "no more" in refused(sent_back(evidence(task), met(Red("x"), ()), COMMIT, RULES)).why
+    assert (
+        "does not wait to land any more"
+        in refused(sent_back(evidence(task), met(Red("x"), ()), COMMIT, RULES)).why
+    )
 
 
 def test_a_conflict_tells_the_files_and_whose_change_it_is() -> None:

@@ -180,7 +180,7 @@ def test_an_agent_takes_the_arrows_of_its_role_and_no_other(source, target, acto
 def test_a_refusal_off_the_map_names_where_one_may_go() -> None:
     refusal = refused(move(evidence(a_task(S.REVIEWING), "", Actor.HUMAN), Move(S.STUCK)))
 
-    assert "from reviewing you may go to done, cancelled" in refusal.why
+    assert "a task that is reviewing can only become done or cancelled" in refusal.why
 
 
 @pytest.mark.req("R66")
@@ -188,7 +188,7 @@ def test_a_refusal_off_the_map_names_where_one_may_go() -> None:
 def test_an_ended_task_has_no_way_out(status) -> None:
     assert exits(status) == ()
     refusal = refused(move(evidence(a_task(status), "", Actor.HUMAN), Move(S.WORKING)))
-    assert "no move is yours to ask for" in refusal.why
+    assert "cannot be moved" in refusal.why
 
 
 def test_a_move_to_where_the_task_is_says_so() -> None:

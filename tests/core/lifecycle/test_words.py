@@ -114,7 +114,7 @@ def test_words_are_delivered_inside_a_session_once() -> None:
 
     assert decision.task.words == (TWO,)
     assert decision.events == (WordsHeard(a_session().id, ("use blue",)),)
-    assert "nothing" in refused(heard(evidence(a_task(), session=a_session()), 5)).why
+    assert "no message waits" in refused(heard(evidence(a_task(), session=a_session()), 5)).why
 
 
 def test_an_older_session_hears_nothing() -> None:

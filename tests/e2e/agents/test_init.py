@@ -32,6 +32,6 @@ def test_a_real_agent_proposes_the_test_command(case: Case, tmp_path: Path) -> N
         said = repository.program("init", "--with", case.agent, env={**given, "PATH": PATH})
 
     assert said.out.splitlines()[-1] == 'next: lockgate run "what to do"', said
-    assert f"found  test: sh checks/all.sh (seen by {case.agent})" in said.out
+    assert f"found  test: sh checks/all.sh (found in {case.agent})" in said.out
     assert "lockgate-setup.toml at the top of it" in (tmp_path / "log").read_text(encoding="utf-8")
     assert repository.program("gate", "run").code == 0

@@ -329,8 +329,8 @@ def test_a_human_takes_over_leaves_comes_back_and_hands_back(seated):
 
     assert left == 0, seat.seen
     assert seated.facts(id)["taken_over"] is False
-    assert "this is no terminal" in again.why
-    assert "this is no terminal" in piped.why
+    assert "there is no terminal here" in again.why
+    assert "there is no terminal here" in piped.why
     assert "is interactive" in peeked.out
     assert [it in board.out for it in (f"▸  {id}  yours  ", f": lockgate handback {id}\n")] == [
         1,
@@ -360,7 +360,7 @@ def test_what_nobody_has_taken_over_is_not_handed_back(shell):
     shell.bring(id, Status.WORKING)
     shell.write(id, HANDOFF)
 
-    assert "nobody has taken it over" in shell.run("handback", id).why
+    assert "it is not taken over" in shell.run("handback", id).why
 
 
 # --- reading the work ---------------------------------------------------------------------------
@@ -490,7 +490,7 @@ def test_at_the_door_nothing_is_followed(shell):
     told = asked(app, shell.repo, "task", "peek", id, "--follow")
 
     app.store.close()
-    assert (told.code, "it would go on for ever" in told.err) == (1, True)
+    assert (told.code, "it would never end" in told.err) == (1, True)
 
 
 # --- a file as an agent -------------------------------------------------------------------------

@@ -30,7 +30,7 @@ def test_a_command_that_notices_a_broken_source_is_ready(plain: Shell) -> None:
 
     assert "with app.py broken it turned red, as it should" in said
     assert said.splitlines()[-2:] == [
-        "gate check: no change lands past every command gate",
+        "gate check: ok: every change must pass a gate that runs a command",
         'next: lockgate run "what to do"',
     ]
 
@@ -108,7 +108,7 @@ def test_a_command_and_a_set_up_can_be_named(plain: Shell) -> None:
     facts = plain.run("init", "--agent", "scripted", *asked, "--json").facts
 
     assert facts["ready"] is True
-    assert facts["found"]["setup"] == "date >made (seen by --setup)"
+    assert facts["found"]["setup"] == "date >made (found in --setup)"
     assert facts["baseline"][0]["broke"] == "app.py"
 
 
@@ -119,8 +119,8 @@ def test_a_dry_run_prints_the_file_and_where_it_was_seen_and_does_no_more(plain:
 
     said = plain.did("init", "--agent", "scripted", "--dry-run")
 
-    assert "found  test: make test (seen by Makefile)" in said
-    assert 'test = "make test"  # seen by Makefile' in said
+    assert "found  test: make test (found in Makefile)" in said
+    assert 'test = "make test"  # found in Makefile' in said
     assert plain.traces() == before
     facts = plain.run("init", "--agent", "scripted", "--dry-run", "--json").facts
     assert 'formula = "plain"' in facts["text"]

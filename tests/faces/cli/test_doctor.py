@@ -44,7 +44,7 @@ def test_a_machine_that_has_all_is_ready_and_each_part_is_named(shell):
     assert (answer.code, answer.facts["ready"], answer.facts["tried"]) == (0, True, None)
     assert found["git"]["found"] == version_of("git")
     assert "tried and works" in found["sandbox"]["found"]
-    assert found["database"]["found"] == "reachable, and its log holds"
+    assert found["database"]["found"] == "reachable, and its event log is unchanged"
     assert found["orchestrator"]["found"] == "not running"
     assert str(shell.home) in found["home"]["found"]
     assert {f"agent {it}" for it in ("claude", "codex", "gemini", "opencode", "aider")} < set(found)
@@ -165,7 +165,7 @@ def test_a_log_that_somebody_changed_is_told(shell):
 
     answer = doctor(shell)
 
-    assert "event 1 is not what was written" in parts(answer)["database"]["costs"]
+    assert "event 1 was changed after it was written" in parts(answer)["database"]["costs"]
 
 
 @needs_sandbox

@@ -30,7 +30,7 @@ def test_words_are_queued_shown_edited_and_taken_out(shell):
     shell.run("say", id, "--edit", "1", "use red")
     shown = shell.run("say", id)
 
-    assert "the next one hears it as it begins" in first.out
+    assert "the next one reads it when it starts" in first.out
     assert "1. use red" in shown.out
     assert "2. and a test" in shown.out
     assert "word:" in shell.run("task", "show", id).out

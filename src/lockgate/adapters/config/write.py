@@ -71,7 +71,7 @@ def _commands(package: Package) -> Block:
 def _command(key: str, seen: Seen | None) -> str:
     if seen is None or not seen.command.strip():
         return f'# {key} = "…"  # none: set it, and take its gate out of `skip` below'
-    return f"{key} = {quoted(seen.command)}  # seen by {_comment(seen.by)}"
+    return f"{key} = {quoted(seen.command)}  # found in {_comment(seen.by)}"
 
 
 def _env(plan: Plan) -> Block:
@@ -91,7 +91,7 @@ def _service(it: Needed) -> Block:
     pairs = ", ".join(f"{name} = {quoted(value)}" for name, value in it.env)
     lines = (
         "[[services]]",
-        f"service = {quoted(it.kind)}  # seen by {_comment(it.by)}",
+        f"service = {quoted(it.kind)}  # found in {_comment(it.by)}",
         *((f"env = {{ {pairs} }}",) if it.env else ()),
     )
     if it.installed:
@@ -147,7 +147,7 @@ def _listed(package: Package, kind: str, seen: Seen) -> Block:
         "[[gates.list]]",
         f"name = {quoted(gate_name(kind, package))}",
         'type = "command"',
-        f"command = {quoted(at_top(package, seen.command))}  # seen by {_comment(seen.by)}",
+        f"command = {quoted(at_top(package, seen.command))}  # found in {_comment(seen.by)}",
         *paths,
     )
 

@@ -306,7 +306,7 @@ def _text(name: str, data: bytes) -> Readable | Unreadable:
 
 
 def _refused(name: str, why: str) -> Unreadable:
-    return Unreadable(f"{name} was not read", why, f"write {name} anew as a plain UTF-8 text file")
+    return Unreadable(f"{name} was not read", why, f"write {name} again as a plain UTF-8 text file")
 
 
 def _read_up_to(file: int, most: int) -> bytes:
@@ -372,7 +372,7 @@ def _ours(what: str) -> Generator[None]:
     try:
         yield
     except OSError as error:
-        raise Unavailable(what, why=str(error), fix="mend that, then try again") from error
+        raise Unavailable(what, why=str(error), fix="fix that, then try again") from error
 
 
 # The frontmatter: a small part of YAML, read with suspicion and written by hand.

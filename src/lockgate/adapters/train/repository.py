@@ -342,7 +342,7 @@ def refuse_loss(repos: Repositories, target: Target, expected: Commit, commit: C
     if is_ancestor(repos.judge, expected, commit):
         return
     why = f"that does not contain {expected}, whose work would be lost"
-    fix = "build it anew on the target as it is"
+    fix = "build it again on the target as it is now"
     raise Refused(f"{shown(target)} was not moved to {commit}", why=why, fix=fix)
 
 

@@ -161,7 +161,7 @@ def check(done: Finished, command: str) -> None:
     raise Unavailable(
         "the set-up did not finish",
         why=_how(done, command),
-        fix="mend [env] setup in .lockgate/config.toml, or what it needs, then try again",
+        fix="fix [env] setup in .lockgate/config.toml, or what it needs, then try again",
     )
 
 
@@ -174,7 +174,7 @@ def _not_again(failed: Path, command: str) -> None:
         return
     if 0 <= seconds < AGAIN_AFTER:
         why = f"`{command}` failed {seconds:.0f} s ago and was not run again: {said}"
-        fix = f"mend that, then try again {AGAIN_AFTER:.0f} s after it failed"
+        fix = f"fix that, then try again {AGAIN_AFTER:.0f} s after it failed"
         raise Unavailable("the set-up did not finish", why=why, fix=fix)
     failed.unlink(missing_ok=True)
 
@@ -185,7 +185,7 @@ def _last_line(done: Finished) -> str:
 
 def need_sandbox(what: str) -> None:
     if why := trouble():
-        raise Unavailable(what, why=why, fix='mend that, or set [sandbox] level = "none"')
+        raise Unavailable(what, why=why, fix='fix that, or set [sandbox] level = "none"')
 
 
 def _how(done: Finished, command: str) -> str:

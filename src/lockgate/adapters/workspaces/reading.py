@@ -24,7 +24,7 @@ from lockgate.errors import Unavailable
 SCRATCH = "/scratch"
 _HERE = Path(__file__).parent
 _KILLED = (-9, 137)  # by `timeout`, where there is no sandbox
-_FIX = "look at the workspace, mend that, then try again; nothing was removed"
+_FIX = "look at the workspace, fix that, then try again; nothing was removed"
 
 
 def files_in(order: Order, place: Path, deadline: float) -> frozenset[Entry]:

@@ -73,7 +73,7 @@ def _furnish(order: Order, place: Path, settings: Settings, *, own: bool) -> Non
         return
     brought = own_layer(order, settings) if own else None
     if isinstance(brought, SetUpFailed):
-        fix = "mend that in the change, then hand it in again"
+        fix = "fix that in the change, then hand it in again"
         raise Unavailable("the change's own set-up did not finish", why=brought.why, fix=fix)
     key = _key((brought.key if brought else layer_key(order, env), *names))
     if _said(place)[:1] == (key,):

@@ -429,8 +429,8 @@ def told(plan: Plan) -> dict[str, str]:
         parts = {"test": package.test, "typecheck": package.typecheck}
         set_up = Seen(package.set_up, package.setup.by if package.setup else "what is missing")
         for key, seen in (*parts.items(), ("setup", set_up if set_up.command else None)):
-            found[f"{where}{key}"] = f"{seen.command} (seen by {seen.by})" if seen else "not found"
+            found[f"{where}{key}"] = f"{seen.command} (found in {seen.by})" if seen else "not found"
     for it in plan.services:
         absent = "" if it.installed else ", not installed here"
-        found[f"service {it.kind}"] = f"one for each session and gate (seen by {it.by}{absent})"
+        found[f"service {it.kind}"] = f"one for each session and gate (found in {it.by}{absent})"
     return found

@@ -134,7 +134,9 @@ def met(reason: Conflict | Red, others: Sequence[Task], base: str = "main") -> G
 def _another(seen: Evidence, change: str) -> Declined | None:
     if seen.task.status is S.REVIEWING and seen.task.candidate == change:
         return None
-    return Declined("this change of it waits to land no more", "lockgate queue list")
+    return Declined(
+        "this version of its change does not wait to land any more", "lockgate queue list"
+    )
 
 
 def _departing(seen: Evidence) -> Declined | None:

@@ -48,7 +48,7 @@ def configured(seen: Evidence) -> Missing | None:
     configuration can be taken and is agreed to.
     """
     if seen.misconfigured is not None:
-        fix = "mend .lockgate/config.toml on the base branch, and commit it"
+        fix = "fix .lockgate/config.toml on the base branch, and commit it"
         return Missing(seen.misconfigured, fix)
     if seen.untrusted is not None:
         return Missing(seen.untrusted, "lockgate trust, in its repository")
@@ -296,9 +296,9 @@ def _off_the_map(seen: Evidence) -> Missing:
     status, id = seen.task.status, seen.task.id
     there = exits(status, seen.actor)
     if not there:
-        return Missing(f"from {status} no move is yours to ask for", f"lockgate task why {id}")
+        return Missing(f"a task that is {status} cannot be moved", f"lockgate task why {id}")
     return Missing(
-        f"the map has no such arrow: from {status} you may go to {', '.join(there)}",
+        f"a task that is {status} can only become {' or '.join(there)}",
         f"lockgate task update {id} --status {there[0]}",
     )
 
@@ -306,7 +306,7 @@ def _off_the_map(seen: Evidence) -> Missing:
 def _not_theirs(seen: Evidence, rule: Rule) -> Missing:
     asker = f"a {seen.actor}"
     there = exits(rule.source, seen.actor)
-    why = f"{asker} may not ask for it" if rule.by else "only the orchestrator takes this arrow"
+    why = f"{asker} may not ask for it" if rule.by else "only the orchestrator makes this move"
     if there:
         return Missing(f"{why}; from {rule.source} {asker} may go to {', '.join(there)}")
     return Missing(f"{why}; {asker} has no move from {rule.source}", "leave the status as it is")

@@ -111,7 +111,7 @@ def _advisory(gates: Iterable[GateRef], name: str) -> frozenset[str]:
 
 
 LONGEST = 400_000  # characters that one reviewer hands in
-AGAIN = "mend the document, then run again: lockgate review submit --file FILE"
+AGAIN = "fix the document, then run again: lockgate review submit --file FILE"
 
 
 def handed_in(seen: Evidence, text: str) -> Decision | Declined:

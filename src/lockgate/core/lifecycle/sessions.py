@@ -205,7 +205,7 @@ def taken_over(seen: Evidence) -> Decision | Declined:
     if task.taken_over:
         fix = f"lockgate task attach {task.id}, lockgate shell {task.id}, or: "
         fix += f"lockgate handback {task.id}"
-        return Declined("a human has taken it over already", fix)
+        return Declined("it is taken over already", fix)
     mine = replace(task, taken_over=True, taken_at=seen.now, generation=generation)
     mine = replace(mine, not_before=0.0, escalated="")
     asked = SpawnAgent(Role.WORKER, generation, interactive=True)
@@ -231,7 +231,7 @@ def handed_back(seen: Evidence) -> Decision | Refusal | Declined:
     """What the human did is judged like any other work."""
     task = seen.task
     if not task.taken_over:
-        return Declined("nobody has taken it over", f"lockgate takeover {task.id}")
+        return Declined("it is not taken over", f"lockgate takeover {task.id}")
     by_way_of: tuple[Event, ...] = ()
     if task.status is S.CLARIFICATION:  # the human has answered by doing the work
         begun = arrive(seen, task, Arrival(S.WORKING, "a human did the work"))

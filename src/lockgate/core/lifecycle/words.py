@@ -88,7 +88,7 @@ def heard(seen: Evidence, upto: int) -> Decision | Declined:
     if unheard_of:
         return Declined(unheard_of.why, unheard_of.fix)
     if not waiting_words(seen.task):
-        return Declined("nothing waits for its agent to hear", f"lockgate say {seen.task.id}")
+        return Declined("no message waits for its agent", f"lockgate say {seen.task.id}")
     session = seen.session.id if seen.session else ""
     task, told = after_hearing(seen.task, upto)
     return also(stay(seen, task), WordsHeard(session, told))
@@ -114,7 +114,7 @@ def _not_said(task: Task, word: Word) -> Declined | None:
         return Declined(f"it is {task.status}, and no agent works on it any more", fix)
     if task.taken_over:
         fix = f"say it to the agent yourself: lockgate task attach {task.id}"
-        return Declined("you have taken it over, and no agent works by itself", fix)
+        return Declined("you have taken it over, so no agent works on it", fix)
     return None
 
 

@@ -158,7 +158,7 @@ def here() -> Path:
     try:
         return Path.cwd()
     except OSError as error:
-        why, fix = "the directory that we are in is gone", "change into one that is there"
+        why, fix = "the directory that we are in is gone", "change into a directory that exists"
         raise Refused("nothing was done", why=why, fix=fix) from error
 
 

@@ -48,12 +48,12 @@ def run_end(case: Case, found: Sequence[Judged], protected: Sequence[str]) -> It
     for gate in _unreached(case, found):
         yield f"– {gate.name}  not reached"
     if protected:
-        yield f"note: a task would ask a human of these: {one_line(', '.join(protected))}"
+        yield f"note: a task would ask you to approve: {one_line(', '.join(protected))}"
     if case.edited:
-        yield f"note: edits that are not committed were not judged; files: {len(case.edited)}"
+        yield f"note: edits that are not committed were not checked; files: {len(case.edited)}"
     good = sum(it.result in GOOD for it in found)
-    told = f"{good} of {len(case.settings.gates)} gates let it pass"
-    told = told if case.settings.gates else "no gate was judged, which is no pass"
+    told = f"{good} of {len(case.settings.gates)} gates passed"
+    told = told if case.settings.gates else "no gate could be run, so this does not count as a pass"
     yield f"{_short(case)}: {told}, by the rules of {one_line(case.rules)}"
 
 
@@ -158,14 +158,14 @@ DOES = {
     GateKind.DIFFERENTIAL: "runs base's tests and the change's tests on both codes, and compares",
     GateKind.PARALLEL_REVIEW: "has one reviewer for each dimension read the change",
     GateKind.MULTIPASS_REVIEW: "has one reviewer read the change, pass after pass",
-    GateKind.HUMAN: "asks a human for a yes to this very change",
+    GateKind.HUMAN: "asks you to approve this change",
 }
 PASSES = {
     GateKind.COMMAND: "the command exits 0, and its report, where there is one, has no failed test",
     GateKind.DIFFERENTIAL: "what was green on base is green, and new tests test something",
     GateKind.PARALLEL_REVIEW: "every reviewer has spoken, and nothing found is P0 or P1",
     GateKind.MULTIPASS_REVIEW: "the reviewer has converged, and nothing found is P0 or P1",
-    GateKind.HUMAN: "lockgate approve ID; it holds while the change is the same",
+    GateKind.HUMAN: "lockgate approve ID; another change needs another yes",
 }
 FAILS = {
     GateKind.COMMAND: "another exit in every attempt, a failed test in the report, the time-out;"
@@ -173,7 +173,7 @@ FAILS = {
     GateKind.DIFFERENTIAL: "a test that was green on base is red, or a new one passes on old code",
     GateKind.PARALLEL_REVIEW: "a finding that is P0 or P1",
     GateKind.MULTIPASS_REVIEW: "a finding that is P0 or P1",
-    GateKind.HUMAN: "lockgate reject ID -m TEXT; the text is what the agent is told",
+    GateKind.HUMAN: "lockgate reject ID -m TEXT; the agent gets the text",
 }
 WAITS = {
     GateKind.DIFFERENTIAL: "tests were removed or expect something else: a human is asked",
@@ -258,11 +258,11 @@ def check_lines(found: Coverage) -> Iterator[str]:
     for gate in found.sometimes:
         yield f"some changes: {gate.name}, when {one_line(condition(gate))}"
     for gate in found.never:
-        yield f"no change: {gate.name}, which runs in the train only"
+        yield f"no change: {gate.name}, which runs in the merge train only"
     for it in found.masked:
         yield f"warning: gate {it.gate} cannot fail: {one_line(it.why)}"
     if found.hole:
-        yield f"a change could land past every command gate: {one_line(found.hole)}"
-        yield "  give one a command that can fail, for every change: no `when`"
+        yield f"a change could land without passing any command gate: {one_line(found.hole)}"
+        yield "  fix: give .lockgate/config.toml a gate with a command that can fail, and no `when`"
     else:
-        yield "no change lands past every command gate"
+        yield "ok: every change must pass a gate that runs a command"

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 MEANS = {
     Colour.RED: "it fails on base already",
-    Colour.FLAKY: "the same commit passes and fails: mend that, or its gate will cost attempts",
+    Colour.FLAKY: "the same commit passes and fails: fix that, or its gate will fail at random",
     Colour.BROKEN: "it could not be run",
 }
 
@@ -140,7 +140,7 @@ def _failed(it: "Tried", base: str) -> str:
         )
     if it.baseline.why:
         return (
-            f"not ready: gate {it.baseline.name} could not be run. Mend what it says above,"
+            f"not ready: gate {it.baseline.name} could not be run. Fix what it says above,"
             f' or name what installs its needs: {AGAIN} --setup "…"'
         )
     return (

@@ -160,7 +160,7 @@ def counted(number: int, noun: str) -> str:
 def change_text(task: Task, files: Sequence[str]) -> str:
     """What a human says yes or no to: its files, what is protected first, and what was wrong."""
     large = f" ({large_change(task)})" if large_change(task) else ""
-    lines = [f"change {task.patch[:SHORT]} of {task.id}, {len(files)} files{large}:"]
+    lines = [f"change {task.patch[:SHORT]} of {task.id}, {counted(len(files), 'file')}{large}:"]
     mark = {it: f"  ({name})" for name, them in _first(task) for it in them}
     lines += [f"  {one_line(it)}{mark.get(it, '')}" for it in files[:FILES]]
     if len(files) > FILES:
@@ -189,7 +189,7 @@ def yours_text(task: Task) -> str:
     """What a human who takes a task over must know to leave it, and to give it back."""
     return f"""\
 {task.id} is yours: {one_line(task.goal)}
-Its agent's own session opens in its workspace. Nothing is said to the agent before you do.
+Its agent's own session opens in its workspace; the agent waits until you type something.
   leave, and let it run:  Ctrl-b d
   come back:              lockgate task attach {task.id}
   give it back:           lockgate handback {task.id} -m "what was done\""""
@@ -219,20 +219,22 @@ If a gate fails, the agent gets the findings and continues. You can take the tas
 def words_text(task: Task) -> str:
     """The words that its agent has yet to hear, each with its place in the queue."""
     if not task.words:
-        return f"no word waits for the agent of {task.id}"
+        return f"no message waits for the agent of {task.id}"
     lines = [f"{n}. {one_line(it.text)}  ({_when(it.said)})" for n, it in enumerate(task.words, 1)]
-    return "\n".join((f"the agent of {task.id} has yet to hear:", *lines, _hearing(task)))
+    return "\n".join(
+        (f"the agent of {task.id} has not read these messages yet:", *lines, _hearing(task))
+    )
 
 
 def said_text(task: Task, *, at_once: bool) -> str:
     if at_once:
-        return f"the agent of {task.id} is interrupted and goes on with your word"
-    return f"word {len(task.words)} for the agent of {task.id}; {_hearing(task)}"
+        return f"the agent of {task.id} is interrupted and continues with your message"
+    return f"message {len(task.words)} for the agent of {task.id}; {_hearing(task)}"
 
 
 def _hearing(task: Task) -> str:
     if task.status is Status.WORKING and not task.dead:
-        return "it is heard when the agent next stops, or hands in"
+        return "the agent reads it when it next stops or hands in"
     return f"no agent works on it now ({word_of(task)}); the next one reads it when it starts"
 
 
@@ -244,13 +246,14 @@ def why_text(seen: Why) -> str:
     lines.append(
         f"Next: {one_line(next.why)}{f': {one_line(next.command)}' if next.command else ''}"
     )
+    lines += [f"Moves, by lockgate task update {task.id} --status STATUS:"] if seen.moves else []
     for row in seen.moves:
         asked_by = " or ".join(may_ask(row.rule))
-        state = "possible" if row.missing is None else f"not yet: {one_line(row.missing)}"
+        state = "possible now" if row.missing is None else f"not yet: {one_line(row.missing)}"
         lines.append(f"→ {row.rule.target} ({asked_by}): {state}")
-        lines += [f"    asks: {one_line(ask)}" for ask in row.asks]
+        lines += [f"    needs: {one_line(ask)}" for ask in row.asks]
         if row.missing and row.fix:
-            lines.append(f"    to do: {one_line(row.fix)}")
+            lines.append(f"    fix: {one_line(row.fix)}")
     if task.status in {Status.DONE, Status.CANCELLED}:
         lines.append("It has ended, and cannot be moved.")
     lines += [f"Rules: {_rules(task.pinned)}"] if task.pinned else []

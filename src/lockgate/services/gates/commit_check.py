@@ -39,7 +39,7 @@ from lockgate.services.gates.runner import Cancelled, Evaluation, Facts, GateRun
 from lockgate.services.task.projects import CONFIG, BaseConfiguration
 
 HEAD = "head"  # no task has this id
-WHAT = "nothing was judged"
+WHAT = "no gate was run"
 
 
 class Asked(Struct, frozen=True):
@@ -178,7 +178,7 @@ class Rulebook(Struct, frozen=True):
         if not written.there:
             raise BadConfig(
                 WHAT,
-                why=f"there is no {CONFIG} on {said}, so no command is known to judge by",
+                why=f"there is no {CONFIG} on {said}, so there is no gate to run",
                 fix="lockgate init writes and commits one; or name where one is: --base REV",
             )
         return written.settings

@@ -55,7 +55,7 @@ class StepSandbox(Struct, frozen=True, kw_only=True):
         change = self.workspaces.take(project, task)
         if isinstance(change, Unfit):
             found = "; ".join(it.issue for it in change.findings)
-            raise not_run(task.id, found, "mend that, then run it again")
+            raise not_run(task.id, found, "fix that, then run it again")
         judged = replace(task, candidate=change.commit)
         it = evaluation_of(project, judged, change.files, settings)
         made = self._attempts(it, step, called_off)
@@ -63,7 +63,7 @@ class StepSandbox(Struct, frozen=True, kw_only=True):
         why = unjudged(made[-1])
         if why is not None:
             what = f"step {node} could not be judged, and nothing is counted"
-            raise Unavailable(what, why=why, fix="mend that, then run it again")
+            raise Unavailable(what, why=why, fix="fix that, then run it again")
         result = _result(step, made[-1].exit_code, read)
         return Tried(step=step, commit=change.commit, made=made, result=result)
 

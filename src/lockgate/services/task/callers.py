@@ -41,7 +41,7 @@ def identify(store: Store, token: str | None) -> Caller:
 
 def must_be_human(caller: Caller, what: str) -> None:
     if caller.actor is not Actor.HUMAN:
-        raise Refused(what, why=f"a {caller.actor} may not do that", fix="leave it to a human")
+        raise Refused(what, why=f"a {caller.actor} may not do that", fix="ask a human to do it")
 
 
 def must_be_heard(seen: Evidence, what: str) -> None:

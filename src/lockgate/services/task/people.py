@@ -86,7 +86,7 @@ class People(Struct, frozen=True):
         if status is not Status.CLARIFICATION:
             raise Refused(
                 f"task {id} was not answered",
-                why=f"it is {status}, and nobody waits for an answer",
+                why=f"it is {status}, and asks no question",
                 fix=f"lockgate task show {id}",
             )
         return self.attendance.coordinator.move(id, Move(Status.WORKING, "answered", text), caller)
@@ -97,7 +97,7 @@ class People(Struct, frozen=True):
 
     def change_word(self, id: TaskId, place: int, text: str, caller: Caller) -> Task:
         """Another text for a word that its agent has yet to hear; an empty one takes it out."""
-        must_be_human(caller, f"the words for the agent of task {id} stay as they are")
+        must_be_human(caller, f"the messages to the agent of task {id} stay as they are")
         return self.attendance.change_word(id, place, text, caller)
 
     def description(self, id: TaskId) -> tuple[str, str]:

@@ -170,7 +170,7 @@ class Projects(Struct, frozen=True):
         if not isinstance(id, str):
             raise Refused(
                 "no task was found",
-                why="no task is named, and no TASK.md lies in this directory",
+                why="no task is named, and there is no TASK.md in this directory",
                 fix="name one: lockgate task list",
             )
         return TaskId(id)

@@ -115,7 +115,7 @@ class Attendance(Struct, frozen=True):
         )
 
     def change_word(self, id: TaskId, place: int, text: str, caller: Caller) -> Task:
-        what = f"the words for the agent of task {id} stay as they are"
+        what = f"the messages to the agent of task {id} stay as they are"
         return self.coordinator.turn(
             id, lambda seen: words.word_changed(seen, place, text), caller, what
         )

@@ -225,7 +225,7 @@ class Imports(Struct, frozen=True):
             raise Refused(
                 WHAT,
                 why=f"its frontmatter is broken in line {fields.line}: {fields.why}",
-                fix="mend the lines between the two '---'",
+                fix="fix the lines between the two '---'",
             )
         return fields
 

@@ -21,7 +21,7 @@ from lockgate.services.train.view import Train, TrainView, span
 LIVE = frozenset({Status.WORKING, Status.AGENT_REVIEW, Status.REVIEWING, Status.STUCK})
 MOST = 50  # live changes that a forecast looks at
 FIRST = 8  # of the queue, each of which is tried with each
-ANOTHER_WAY = "it did not come through the queue: it has no evidence"
+ANOTHER_WAY = "it did not come through Lockgate's merge queue: it has no evidence note"
 MISSING = "this home's log has its landing, but its note in refs/notes/lockgate is gone"
 UNJUDGED = "no gate judged it: a human had it land at once"
 DAMAGED = "its evidence is another commit's, or damaged"

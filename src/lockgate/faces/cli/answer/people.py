@@ -127,7 +127,10 @@ def takeover(*, name: str) -> None:
     id = named(it, name)
     must_be_human(it.caller, f"task {id} was not taken over")
     if shutil.which("tmux") is None:
-        why, fix = "it needs tmux, which is not installed", "install it (Debian: apt install tmux)"
+        why, fix = (
+            "takeover needs tmux, which is not installed",
+            "install it (Debian: apt install tmux)",
+        )
         raise Refused(f"task {id} was not taken over", why=why, fix=fix)
     must_be_at_terminal(f"run it in one: lockgate takeover {id}")
     task = it.people.take_over(id, it.caller)
@@ -154,7 +157,7 @@ def shell(*, name: str, read_only: bool, command: tuple[str, ...]) -> None:
     if terminal() or not (command or at_terminal):
         what = f"no shell was opened in the workspace of task {id}"
         fix = f"name a command: lockgate shell {id} -- git status"
-        raise Refused(what, why="this is no terminal", fix=fix)
+        raise Refused(what, why="there is no terminal here", fix=fix)
     task, becomes = it.shells.open(
         id, it.caller, command, read_only=read_only, terminal=at_terminal
     )
@@ -208,7 +211,10 @@ def _edit(argv: list[str]) -> None:
     try:
         os.execvp(argv[0], argv)  # noqa: S606 - the user's own editor, no shell
     except OSError as error:
-        why, fix = f"{argv[0]}: {error.strerror}", "set VISUAL or EDITOR to an editor that is there"
+        why, fix = (
+            f"{argv[0]}: {error.strerror}",
+            "set VISUAL or EDITOR to an editor that is installed",
+        )
         raise Refused("no editor was opened", why=why, fix=fix) from error
 
 
@@ -243,13 +249,13 @@ PATCH = click.option(
     "--patch",
     default="",
     metavar="P",
-    help="Only the change that begins so, as `lockgate task show` has it.",
+    help="Refuse if the change is not this one (`change` in `task show`).",
 )
 
 
 @click.command()
 @ID
-@click.option("-m", "--message", default="", metavar="TEXT", help="What you have to say of it.")
+@click.option("-m", "--message", default="", metavar="TEXT", help="Your comment.")
 @PATCH
 @json_option
 def approve(*, name: str, message: str, patch: str, as_json: bool) -> None:
@@ -287,7 +293,7 @@ def reject(
 
 @click.command()
 @ID
-@click.option("-m", "--message", required=True, metavar="TEXT", help="What you have to say of it.")
+@click.option("-m", "--message", required=True, metavar="TEXT", help="Your comment.")
 @json_option
 def comment(*, name: str, message: str, as_json: bool) -> None:
     """Comment on a change that waits for you, and leave it waiting."""
@@ -314,7 +320,7 @@ def _tell(shown: Task, task: Task, files: Files, *, as_json: bool) -> None:
 
 @click.command()
 @click.argument("name", metavar="ID")
-@click.option("--directive", default="", help="What the next agent is told.")
+@click.option("--directive", default="", help="A hint for the next agent.")
 @json_option
 def resume(*, name: str, directive: str, as_json: bool) -> None:
     """Let a paused task continue, with its failed attempts reset."""

@@ -17,7 +17,9 @@ PLACE = click.IntRange(1)
 @ID
 @click.argument("text", required=False)
 @click.option("--file", metavar="FILE|-", help="The text; - reads stdin.")
-@click.option("--now", "at_once", is_flag=True, help="Interrupt the agent; it goes on with this.")
+@click.option(
+    "--now", "at_once", is_flag=True, help="Interrupt the agent; it continues with this message."
+)
 @click.option("--edit", "place", type=PLACE, metavar="N", help="Change message N.")
 @click.option("--drop", type=PLACE, metavar="N", help="Delete message N.")
 @json_option
@@ -49,7 +51,7 @@ def say(
             changed = written(_word(it.views.load(id), place or 0), "The word.", what)
         _show(it.people.change_word(id, place or drop or 0, changed, it.caller), as_json=as_json)
     elif told is None and not at_once:
-        must_be_human(it.caller, f"no word for the agent of task {id} was shown")
+        must_be_human(it.caller, f"no message to the agent of task {id} was shown")
         _show(it.views.load(id), as_json=as_json)
     else:
         task = it.people.say(id, told or "", it.caller, at_once=at_once)

@@ -27,7 +27,7 @@ def follow(it: App, id: TaskId, *, quietly: bool) -> Task:
     try:
         return Follower(it, id, _nothing if quietly else _tell).to_its_end()
     except KeyboardInterrupt:
-        echo(f"\n{id} goes on, unwatched: lockgate events {id} --follow", err=True)
+        echo(f"\n{id} continues in the background: lockgate events {id} --follow", err=True)
         echo(f"  to stop it: lockgate task cancel {id}", err=True)
         raise click.exceptions.Exit(INTERRUPTED) from None
 
@@ -80,14 +80,14 @@ class Follower(Struct):
         log = self.it.home / "logs" / "orchestrator.log"
         if task.status is Status.PENDING and waited > SLOW_START:
             at_work = len(self.it.agents.at_work())
-            slot = f"it waits for a free slot; agents at work: {at_work}. See {log}"
+            slot = f"it waits until an agent's slot is free; agents at work: {at_work}. See {log}"
             unagreed = [why for _, why in self.it.views.untrusted((task.project,))]
             self._note(words.one_line(next(iter(unagreed), slot)))
         if time.monotonic() - self._looked < LOOK_EVERY:
             return
         self._looked = time.monotonic()
         if orchestrator_pid(self.it.home) is None:
-            self._note(f"no orchestrator runs, see {log}; start one: lockgate up")
+            self._note(f"the orchestrator is not running, see {log}; start one: lockgate up")
             wake()
 
     def _note(self, text: str) -> None:

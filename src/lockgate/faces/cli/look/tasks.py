@@ -196,7 +196,7 @@ LAST = 2**63 - 1
     metavar="SEQ",
     help="Only events after this number.",
 )
-@click.option("--follow", is_flag=True, help="Go on with what happens next, until interrupted.")
+@click.option("--follow", is_flag=True, help="Follow new events until Ctrl-C.")
 @json_option
 def events(*, name: str | None, since: int, follow: bool, as_json: bool) -> None:
     """Show everything that happened, oldest first.

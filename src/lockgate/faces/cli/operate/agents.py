@@ -84,7 +84,7 @@ def _first(block: Block, names: tuple[str, ...]) -> str:
 LINES = 40
 PAUSE = 0.3
 ID = click.argument("name", metavar="ID")
-DIRECTIVE = click.option("--directive", default="", help="What the agent is told.")
+DIRECTIVE = click.option("--directive", default="", help="A hint for the agent.")
 
 
 @click.command()
@@ -127,7 +127,7 @@ def repin(*, name: str, as_json: bool) -> None:
 
 @click.command()
 @ID
-@click.option("--follow", is_flag=True, help="Go on until the session ends.")
+@click.option("--follow", is_flag=True, help="Follow until the session ends.")
 @click.option("--lines", default=LINES, show_default=True, type=click.IntRange(1), metavar="N")
 @click.option("--session", "which", metavar="S", help="Another one, as lockgate task show has it.")
 @json_option
@@ -165,7 +165,7 @@ def attach(*, name: str) -> None:
     command = it.agents.attach_command(session)
     if command:
         sit_at(command)
-    told = f"{session.id} is not interactive; this is its output. To sit down at it: "
+    told = f"{session.id} is not interactive; this is its output. To work in it yourself: "
     echo(f"{told}lockgate takeover {id}", err=True)
     _follow(it, session, LINES)
 
@@ -178,7 +178,7 @@ def sit_at(command: tuple[str, ...]) -> NoReturn:
 
 def must_be_at_terminal(fix: str) -> None:
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise Refused("nothing was attached", why="this is no terminal", fix=fix)
+        raise Refused("nothing was attached", why="there is no terminal here", fix=fix)
 
 
 def _session(it: App, id: TaskId, which: str | None = None) -> Session:
@@ -206,7 +206,7 @@ def _silent(session: Session) -> str:
 
 def _follow(it: App, session: Session, lines: int) -> None:
     if terminal():
-        why, fix = "it would go on for ever", "leave --follow out"
+        why, fix = "it would never end", "leave --follow out"
         raise Refused("nothing was followed", why=why, fix=fix)
     shown: list[str] = []
     for new in _growing(it, session):

@@ -42,7 +42,7 @@ def verify(*, commit: str, as_json: bool) -> None:
     if found is None:
         raise Refused(
             "nothing was verified",
-            why=f"git knows no commit {commit!r} here",
+            why=f"this repository has no commit {commit!r}",
             fix="name one of this repository: git log --oneline",
         )
     if found.problem:
@@ -75,7 +75,7 @@ WHY = click.option("-m", "--message", required=True, metavar="TEXT", help="Why."
     "patch",
     default="",
     metavar="PATCH",
-    help="Only the change that begins so, as `lockgate task show` has it.",
+    help="Refuse if the change is not this one (`change` in `task show`).",
 )
 @json_option
 def approve(*, name: str, patch: str, as_json: bool) -> None:

@@ -34,7 +34,7 @@ FILE = click.option(
 @click.option("--priority", default=3, show_default=True, help="1 is first, 5 is last.")
 @click.option("--depends-on", "depends_on", multiple=True, metavar="ID", help="Wait for this task.")
 @click.option("--context", metavar="FILE|-", help="What the agent must know; - reads stdin.")
-@click.option("--no-start", is_flag=True, help="Leave it pending until somebody starts it.")
+@click.option("--no-start", is_flag=True, help="Do not start it; start it later with task start.")
 @json_option
 def create(
     *,
@@ -73,7 +73,7 @@ def create(
 @click.option("--summary", help="What the task is, in one line; a human's is also its goal.")
 @click.option("--force", is_flag=True, help="Skip a missing artifact; never a gate. Humans only.")
 @click.option("--reason", default="", help="Why; asked for with --force.")
-@click.option("--directive", default="", help="What the next agent is told.")
+@click.option("--directive", default="", help="A hint for the next agent.")
 @json_option
 def update(
     *,
@@ -181,7 +181,7 @@ def split(text: str) -> tuple[str, str]:
 def written(text: str, how: str, what: str) -> str:
     """What the user makes of a text in $VISUAL or $EDITOR; Refused where nothing is left."""
     if not _at_terminal():
-        why, fix = "this is no terminal to open an editor in", "name a file: --file FILE (or -)"
+        why, fix = "there is no terminal to open an editor in", "name a file: --file FILE (or -)"
         raise Refused(what, why=why, fix=fix)
     made = click.edit(f"{text}\n\n{CUT}\n<!-- {how} -->\n", extension=".md", require_save=False)
     found = (made or "").partition(CUT)[0].strip()

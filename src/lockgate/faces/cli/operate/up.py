@@ -66,7 +66,7 @@ def _until_stopped(loop: Loop, idle: float | None) -> None:
         signal.signal(number, lambda _number, _frame: loop.stop())
     _report(f"orchestrator {os.getpid()} is up")
     loop.run(idle)
-    _report("orchestrator stops; agents go on")
+    _report("orchestrator stops; agents keep working")
 
 
 def _report(text: str) -> None:

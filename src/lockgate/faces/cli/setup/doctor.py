@@ -66,10 +66,10 @@ def _database() -> tuple[App | None, Part]:
         costs, fix = str(error), error.fix
         return None, Part(name="database", found="not usable", costs=costs, fix=fix, needed=True)
     if broken is not None:
-        costs = f"event {broken} is not what was written: somebody changed the log"
-        fix = "take the database from a backup, or go on and know it"
-        return it, Part(name="database", found="the log does not hold", costs=costs, fix=fix)
-    return it, Part(name="database", found="reachable, and its log holds", needed=True)
+        costs = f"event {broken} was changed after it was written"
+        fix = "restore the database from a backup, or continue knowing that"
+        return it, Part(name="database", found="the event log was changed", costs=costs, fix=fix)
+    return it, Part(name="database", found="reachable, and its event log is unchanged", needed=True)
 
 
 def _settings(it: App | None) -> tuple[Settings, list[Part]]:

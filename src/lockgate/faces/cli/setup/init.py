@@ -44,7 +44,7 @@ FORMULAS = ("plain", "solo", "code-review", "security-audit", "quick-review", "n
 @click.option("--yes", is_flag=True, help="Ask nothing: take the first of what could be meant.")
 @click.option("--dry-run", is_flag=True, help="Print the file and why; run and write nothing.")
 @click.option("--no-commit", is_flag=True, help="Write the file and leave committing to you.")
-@click.option("--force", is_flag=True, help="Overwrite a configuration that is there.")
+@click.option("--force", is_flag=True, help="Overwrite an existing configuration.")
 @click.option(
     "--baseline",
     default=1,
@@ -53,7 +53,7 @@ FORMULAS = ("plain", "solo", "code-review", "security-audit", "quick-review", "n
     metavar="N",
     help="Run each command so often on base; 2 or more find flaky ones, 0 runs none.",
 )
-@click.option("--schema", is_flag=True, help="Print the JSON Schema of the file, and do no more.")
+@click.option("--schema", is_flag=True, help="Only print the JSON Schema of the file.")
 @json_option
 def init(
     *,
@@ -127,7 +127,7 @@ def _at_a_terminal() -> bool:
 def _choose(choices: tuple[Seen, ...]) -> str:
     """One short question; an empty answer is none of them."""
     for number, it in enumerate(choices, start=1):
-        echo(f"  {number}. {it.command} (seen by {it.by})", err=True)
+        echo(f"  {number}. {it.command} (found in {it.by})", err=True)
     first = choices[0].command if choices else ""
     otherwise = "a number or a command; Enter: the first" if choices else "Enter: none"
     asked = f"Which command tests this repository? ({otherwise})"

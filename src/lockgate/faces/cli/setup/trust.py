@@ -75,7 +75,7 @@ def _meant(digest: str, *questions: Question) -> Question:
 def _ask(project: Project, question: Question) -> None:
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         fix = f"read it: lockgate trust --show; then: lockgate trust --yes {question.digest}"
-        raise Refused(WHAT, why="this is no terminal, so nobody can answer", fix=fix)
+        raise Refused(WHAT, why="there is no terminal to ask you at", fix=fix)
     echo(words.safe(_text(project, question)))
     if not click.confirm("Agree?", default=False):
         fix = "change .lockgate/config.toml, or run it again"
