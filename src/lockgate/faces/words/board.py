@@ -141,7 +141,7 @@ def cut(text: str, to: int) -> str:
     """The text, or as much of it as fits with an ellipsis."""
     if width(text) <= to:
         return text
-    taken, used = [], 0
+    taken, used = list[str](), 0
     for it in text:
         used += _columns(it)
         if used > to - 1:
