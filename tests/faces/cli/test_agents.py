@@ -128,7 +128,7 @@ def test_a_question_is_answered_and_the_answer_is_what_the_agent_is_told(shell):
 def test_where_nobody_asked_nothing_is_answered(shell):
     id = shell.create()
 
-    assert "nobody waits for an answer" in shell.run("answer", id, "-m", "Both of them").why
+    assert "asks no question" in shell.run("answer", id, "-m", "Both of them").why
     assert "asks nothing now" in shell.run("answer", id).out
 
 
@@ -351,7 +351,7 @@ def test_without_tmux_nothing_is_taken_over(shell, tmp_path):
 
     answer = shell.program("takeover", id, env=without(tmp_path / "bin", "tmux"))
 
-    assert "it needs tmux" in answer.why
+    assert "takeover needs tmux" in answer.why
     assert shell.traces() == before
 
 

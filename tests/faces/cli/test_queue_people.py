@@ -157,7 +157,7 @@ def test_an_empty_queue_says_so(shell):
 
 
 def test_what_git_does_not_know_cannot_be_verified(shell):
-    assert "git knows no commit 'nobody' here" in shell.run("verify", "nobody").why
+    assert "this repository has no commit 'nobody'" in shell.run("verify", "nobody").why
 
 
 def test_evidence_that_is_nested_too_deeply_is_no_evidence(shell, tmp_path):
@@ -218,4 +218,4 @@ def test_verify_says_of_a_commit_without_a_note_whether_the_log_knows_it(shell, 
 
     assert answer.code == 1
     assert ("this home's log has its landing" in answer.why) is landed
-    assert ("it did not come through the queue" in answer.why) is not landed
+    assert ("it did not come through Lockgate's merge queue" in answer.why) is not landed

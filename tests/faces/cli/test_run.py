@@ -212,7 +212,7 @@ def test_an_interrupt_ends_the_following_and_not_the_task(orchestrated):
     _, err = following.communicate(timeout=20)
 
     assert following.returncode == 130
-    assert f"{id} goes on" in err.decode()
+    assert f"{id} continues in the background" in err.decode()
     assert b"Traceback" not in err
     until(orchestrated, id, Status.REVIEWING)
 
