@@ -454,8 +454,8 @@ def test_a_service_that_is_proposed_is_told_with_its_file() -> None:
 
     found = told(Plan((Package(),), (here, absent)))
 
-    assert found["service postgres"] == "one for each session and gate (seen by ci.yml)"
-    assert found["service redis"].endswith("(seen by compose.yml, not installed here)")
+    assert found["service postgres"] == "one for each session and gate (found in ci.yml)"
+    assert found["service redis"].endswith("(found in compose.yml, not installed here)")
 
 
 def test_only_what_was_seen_to_pass_and_to_fail_is_ready() -> None:
