@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from lockgate.adapters.workspaces import service_data
-from lockgate.core.config.settings import Service, Settings
+from lockgate.core.config.settings import EnvSettings, Service, Settings
 from lockgate.core.model.task import Task
 from lockgate.errors import NotPrepared, Unavailable
 from lockgate.ports import candidate_of
@@ -134,3 +134,21 @@ def test_a_change_whose_own_prepare_fails_is_told_apart_from_what_fails_on_base(
 
     assert "it said: schema/1.sql:1:evil" in str(refused.value)
     assert data(shop, task, settings=settings).exists()
+
+
+@pytest.mark.parametrize("sandboxed", [BOXED])
+def test_what_prepares_data_finds_what_the_set_up_made_for_base_and_for_a_change(
+    tmp_path, sandboxed
+) -> None:
+    shop = a_shop(tmp_path, sandboxed=sandboxed)
+    store = replace(STORE, prepare='cat tool/word schema/* >"$DATA/rows"')
+    env = EnvSettings("mkdir tool && echo tool >tool/word", ("a.txt",))
+    settings = replace(SETTINGS, services=(store,), env=env)
+    task = shop.task()
+    shop.workspaces.prepare(shop.project, task)
+    shop.agent(task, "echo more > schema/2.sql")
+
+    own = data(shop, task, shop.taken(task).commit, settings)
+
+    assert (data(shop, task, settings=settings) / "rows").read_text() == "tool\none\n"
+    assert (own / "rows").read_text() == "tool\none\nmore\n"
