@@ -514,11 +514,11 @@ def test_a_broken_frontmatter_hides_no_task_and_the_next_move_mends_it(shell, ki
 
     listed, shown = shell.did("task", "list"), shell.did("task", "show", id)
 
-    assert "[broken: TASK.md's frontmatter" in listed
+    assert "broken: TASK.md's frontmatter" in listed
     assert "TASK.md's frontmatter" in shown
     assert shell.traces() == before
     shell.did("task", "cancel", id)
-    assert "[broken" not in shell.did("task", "list")
+    assert "broken" not in shell.did("task", "list")
 
 
 # --- import of nonsense -------------------------------------------------------------------------
