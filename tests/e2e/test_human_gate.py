@@ -116,7 +116,7 @@ def told(it: Orchestra, id: TaskId, type: str) -> list[Any]:
 def check_asked(it: Orchestra, id: TaskId) -> None:
     """The human hears of it, and sees what it is about."""
     status = did(it, "status")
-    assert f"{id}: gate approval waits" in status
+    assert f"approve: lockgate approve {id}" in status
     assert f"lockgate approve {id}" in status
     [needed] = json.loads(did(it, "status", "--json"))["needs_human"]
     assert (needed["task"], needed["status"]) == (id, "agent-review")
@@ -178,7 +178,7 @@ def test_a_gate_waits_on_where_the_orchestrator_is_killed_and_where_none_runs(or
     asked = it.task(id)
 
     it.kill()
-    assert f"{id}: gate approval waits" in did(it, "status")
+    assert f"approve: lockgate approve {id}" in did(it, "status")
     it.up()
     did(it, "comment", id, "-m", "Not yet.")
     it.kill()

@@ -93,7 +93,7 @@ def test_one_question_is_asked_where_several_commands_may_be_meant(
     terminal.type(typed)
     lines = terminal.ended()
 
-    assert "  2. sh spec/some.sh test (seen by .gitlab-ci.yml)" in lines
+    assert "  2. sh spec/some.sh test (found in .gitlab-ci.yml)" in lines
     assert terminal.seen.count(QUESTION) == 1
     assert lines[-1] == "not ready: nothing was run. See whether it passes: lockgate gate run"
     assert f'test = "{command}"' in shell.git("show", "main:.lockgate/config.toml")

@@ -111,7 +111,7 @@ def test_what_an_agent_asks_is_shown_everywhere_and_its_answer_reaches_it(make) 
     assert done.returncode == 0, done.stderr
     task = it.until_status(id, S.REVIEWING)
     assert task.question == ""
-    assert it.lockgate("answer", id).stdout == f"{id} asks nothing now: it is reviewing\n"
+    assert it.lockgate("answer", id).stdout == f"{id} asks nothing now: it is ready to land\n"
     assert {"question.asked", "question.answered"} <= set(it.types(id))
 
 
@@ -155,7 +155,7 @@ def test_a_word_is_heard_when_the_agent_hands_in_and_the_work_is_judged_after_th
     assert "A human who follows your work says:\nUse the good word.\n" in peeked
     assert it.types(id).count("words.heard") == 1
     assert it.task(id).words == ()
-    assert "no word waits" in it.lockgate("say", id).stdout
+    assert "no message waits" in it.lockgate("say", id).stdout
 
 
 def test_a_word_to_an_agent_that_only_stops_is_heard_in_the_same_conversation(make) -> None:

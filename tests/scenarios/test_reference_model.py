@@ -226,7 +226,11 @@ class Model:
         return True
 
     def is_handed_back(self) -> bool:
+        before = dict(self.__dict__)
+        if self.taken_over and self.status == "clarification":  # the human did the work
+            self.asks("human", "working", force=False)
         if not self.taken_over or not self.asks("human", "agent-review", force=False):
+            self.__dict__.update(before)
             return False
         self.taken_over = False
         return True

@@ -271,7 +271,9 @@ def test_the_program_itself_exits_1_for_a_move_outside_the_map(shell):
     answer = shell.program("task", "update", id, "--status", "done")
 
     assert answer.code == 1
-    assert "from pending you may go to working, clarification, cancelled" in answer.why
+    assert (
+        "a task that is pending can only become working or clarification or cancelled" in answer.why
+    )
     assert shell.traces() == before
 
 
