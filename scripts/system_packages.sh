@@ -4,7 +4,8 @@
 
 # What the tests look for, the package that has it, what is skipped without it.
 parts() {
-    echo "initdb postgresql the tests of the PostgreSQL store"
+    echo "initdb postgresql the tests of the PostgreSQL store and of services"
+    echo "redis-server redis-server the tests of services"
     echo "bwrap bubblewrap the tests of the sandbox"
     echo "tmux tmux the tests of interactive sessions"
     echo "ip iproute2 the tests of the real agents"
