@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator
-from typing import cast
 
 import yaml
 
@@ -15,7 +14,7 @@ _CONSTANTS: dict[str, object] = {"true": True, "false": False, "null": None, "~"
 def read_fields(text: str, first_line: int) -> dict[str, object] | BrokenFrontmatter:
     """Events are read one by one, so nothing is built or expanded that is not allowed."""
     try:
-        return _fields(_events(text))
+        return _fields(yaml.parse(text, Loader=yaml.SafeLoader))
     except _Unwanted as error:
         return BrokenFrontmatter(error.why, error.line + first_line)
     except yaml.MarkedYAMLError as error:
@@ -24,12 +23,6 @@ def read_fields(text: str, first_line: int) -> dict[str, object] | BrokenFrontma
     except yaml.reader.ReaderError as error:
         line = text.count("\n", 0, error.position)
         return BrokenFrontmatter("it holds a character that YAML forbids", line + first_line)
-
-
-def _events(text: str) -> Iterator[yaml.Event]:
-    # the stubs leave `parse` untyped
-    found: object = yaml.parse(text, Loader=yaml.SafeLoader)  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
-    return cast("Iterator[yaml.Event]", found)
 
 
 class _Unwanted(Exception):
