@@ -51,19 +51,6 @@ def problems(settings: Settings) -> tuple[Problem, ...]:
     )
 
 
-def idle(settings: Settings) -> tuple[str, ...]:
-    """What is set and does nothing yet, for people."""
-    said = {
-        "[notify] urls does nothing yet: nobody is notified; see: lockgate status": bool(
-            settings.notify_urls
-        ),
-        "[budget] day_usd does nothing yet: no day has a limit; task_usd limits each task": bool(
-            settings.budget.day_usd
-        ),
-    }
-    return tuple(words for words, is_set in said.items() if is_set)
-
-
 def repeated_gates(names: Iterable[str]) -> tuple[Problem, ...]:
     return tuple(_repeated(("gates", "list"), names))
 

@@ -166,6 +166,22 @@ class BudgetSettings(Struct, frozen=True, kw_only=True):
     day_usd: float = 0.0
 
 
+# What a human is told of unless the project says otherwise; progress is never told.
+TOLD = ("approve", "land", "answer", "stuck", "paused", "red-tip", "budget", "trust", "login")
+
+
+class NotifySettings(Struct, frozen=True, kw_only=True):
+    """When the people of this project are told of what needs them; times are local."""
+
+    urls: tuple[str, ...] = ()  # `env:NAME` each: an address is a secret, and this file is read
+    kinds: tuple[str, ...] = TOLD
+    urgent: tuple[str, ...] = ("red-tip",)  # told in quiet hours too
+    quiet: str = ""  # 22:00-07:00
+    digest: str = ""  # 08:30
+    remind: str = "4h"  # twice; empty is never
+    budget: tuple[float, ...] = (0.5, 0.8, 1.0)  # shares of `day_usd`
+
+
 class AgentSettings(Struct, frozen=True, kw_only=True):
     """`[agents.NAME]`: an agent of the user's own, or who stands in for one that is known."""
 
@@ -194,7 +210,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     merge: MergeSettings = field(default_factory=MergeSettings)
     commit: CommitSettings = field(default_factory=CommitSettings)
     budget: BudgetSettings = field(default_factory=BudgetSettings)
-    notify_urls: tuple[str, ...] = ()
+    notify: NotifySettings = field(default_factory=NotifySettings)
     agents: tuple[AgentSettings, ...] = ()
     installed: tuple[str, ...] = ()  # agents that other packages bring; no part of the file
 
@@ -277,7 +293,9 @@ def reference(gate: Gate) -> GateRef:
             )
         case MultipassReviewGate():
             return replace(ref, agent=gate.reviewer)
-        case CommandGate() | DifferentialGate() | HumanGate():
+        case HumanGate():
+            return replace(ref, approvers=gate.approvers)
+        case CommandGate() | DifferentialGate():
             return ref
 
 

@@ -33,7 +33,7 @@ class Mark(StrEnum):
 A, H = Mark.ASKS, Mark.HARMLESS
 
 # Every key of the file. What is harmless is so because it acts inside the sandbox only, or because
-# `level = "none"`, which asks, has let it out. `notify.urls` sends nothing yet.
+# `level = "none"`, which asks, has let it out; or because it only says when people are told.
 KEYS: Mapping[str, Mark] = {
     **{f"project.{it}": H for it in ("base", "agent", "slots", "respawn", "resume")},
     **{f"commands.{it}": H for it in ("test", "typecheck")},
@@ -44,7 +44,7 @@ KEYS: Mapping[str, Mark] = {
     **{f"gates.list.{it}": H for it in ("name", "type", "command", "serial", "fail_fast")},
     **{f"gates.list.{it}": H for it in ("attempts", "timeout", "report", "exclusive", "on")},
     **{f"gates.list.{it}": H for it in ("when", "paths", "dimensions", "advisory")},
-    **{f"gates.list.{it}": H for it in ("reviewer", "prompt")},
+    **{f"gates.list.{it}": H for it in ("reviewer", "prompt", "approvers")},
     **{f"steps.{it}": H for it in ("name", "phase", "command", "expect", "after")},
     **{f"services.{it}": H for it in ("name", "service", "command", "ready", "port")},
     **{f"services.{it}": H for it in ("prepare", "inputs")},
@@ -61,7 +61,8 @@ KEYS: Mapping[str, Mark] = {
     "commit.author": H,
     "commit.identity": A,
     **{f"budget.{it}": H for it in ("task_usd", "task_tokens", "task_minutes", "day_usd")},
-    "notify.urls": H,
+    "notify.urls": A,
+    **{f"notify.{it}": H for it in ("kinds", "urgent", "quiet", "digest", "remind", "budget")},
     **{f"agents.{it}": A for it in ("command", "resume", "env")},
     "agents.fallback": H,
 }
@@ -105,6 +106,7 @@ def requests(settings: Settings, around: Surroundings) -> tuple[Request, ...]:
         *_of_env(settings, around),
         *_of_agents(settings, around),
         *_of_merge(settings),
+        *_of_notify(settings),
     )
     return tuple(dict.fromkeys(found))
 
@@ -191,6 +193,13 @@ def _of_merge(settings: Settings) -> Iterator[Request]:
     if settings.commit.identity:
         who = _plain(settings.commit.identity)
         yield Request(f"commit.identity {who}", f"make merge commits in the name of {who}")
+
+
+def _of_notify(settings: Settings) -> Iterator[Request]:
+    """The address itself is the user's own; which one it is, the repository says."""
+    for url in settings.notify.urls:
+        name = _plain(url.removeprefix("env:"))
+        yield Request(f"notify.urls {name}", f"send notifications to the address in ${name}")
 
 
 def _path(path: str, around: Surroundings) -> str:

@@ -77,11 +77,11 @@ def manager_of(tree: Tree) -> Manager:
     name = named.partition("@")[0] or (_OF_LOCK[found[0]] if found else "npm")
     if name in {"pnpm", "yarn", "bun"}:
         return _other(name, named, tree)
-    quiet = "--no-audit --no-fund"
+    quiet, lock = "--no-audit --no-fund", "" if found else " --no-package-lock"
     return Manager(
         name="npm",
-        install=f"npm ci {quiet}" if found else f"npm install {quiet} --no-package-lock",
-        adds=f"npm install {quiet} --no-save --no-package-lock",
+        install=f"npm ci {quiet}" if found else f"npm install {quiet}{lock}",
+        adds=f"npm install {quiet} --no-save{lock}",
         script="npm run",
         program="npx --no-install",
     )

@@ -240,11 +240,13 @@ def _other_npm(command: str, why: str) -> str | None:
         )
     if re.search(r"npm ci\b", command) and re.search(r"in sync|package-lock\.json", why):
         return re.sub(r"npm ci\b", "npm install --no-package-lock", command)
+    unbuilt = "--mode=skip-build" if "YARN_NODE_LINKER" in command else "--ignore-scripts"
+    if "ERR_PNPM_IGNORED_BUILDS" in why and unbuilt not in command:
+        return f"{command} {unbuilt}"
     if re.search(r"lockfile", why, re.IGNORECASE) and re.search(
         "--frozen-lockfile|--immutable", command
     ):
         return re.sub(r" --frozen-lockfile| --immutable", "", command)
-    unbuilt = "--mode=skip-build" if "YARN_NODE_LINKER" in command else "--ignore-scripts"
     return f"{command} {unbuilt}" if unbuilt not in command else None
 
 

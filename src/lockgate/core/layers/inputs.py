@@ -136,14 +136,15 @@ CACHES = {
     "PIP_CACHE_DIR": "pip",
     "UV_CACHE_DIR": "uv",
     "npm_config_cache": "npm",
-    "npm_config_store_dir": "pnpm",
+    "pnpm_config_store_dir": "pnpm",
     "YARN_CACHE_FOLDER": "yarn",
     "GOMODCACHE": "go-modules",
     "GOCACHE": "go-build",
     "CARGO_HOME": "cargo",
 }
 # What is installed is a copy of what is kept: one file by two names would be one for both.
-COPYING = {"UV_LINK_MODE": "copy", "npm_config_package_import_method": "copy"}
+COPYING = {"UV_LINK_MODE": "copy", "pnpm_config_package_import_method": "copy"}
+_OLD_PNPM = "npm_config_"  # up to pnpm 10; npm warns of such names
 
 
 def for_base(environ: Mapping[str, str], passed: Iterable[str]) -> dict[str, str]:
@@ -162,8 +163,17 @@ def for_change(environ: Mapping[str, str]) -> dict[str, str]:
     return {name: _without_login(environ[name]) for name in known if environ.get(name)}
 
 
-def caching(folder: str) -> dict[str, str]:
-    return {name: f"{folder}/{it}" for name, it in CACHES.items()} | COPYING
+def caching(folder: str, command: str) -> dict[str, str]:
+    """Where that command finds what package managers keep."""
+    found = {name: f"{folder}/{it}" for name, it in CACHES.items()} | COPYING
+    if "pnpm" not in command:
+        return found
+    old = {
+        f"{_OLD_PNPM}{name.removeprefix('pnpm_config_')}": it
+        for name, it in found.items()
+        if name.startswith("pnpm_config_")
+    }
+    return found | old
 
 
 def _without_login(value: str) -> str:

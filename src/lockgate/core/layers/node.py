@@ -85,10 +85,13 @@ def modules(
 def libraries_of(layer: Layer) -> dict[str, str]:
     """Package to version, of those that lie at the top of a node_modules folder."""
     found: dict[str, str] = {}
-    for path in layer.files:
+    for path, it in layer.files.items():
         folder = path.removesuffix("/package.json")
-        if folder != path and folder.count(MODULES) == 1 and _PACKAGE.fullmatch(folder):
-            found[folder.partition(MODULES)[2]] = str(_read(layer, folder).get("version", ""))
+        there = folder != path or it.startswith(LINK)
+        if there and folder.count(MODULES) == 1 and _PACKAGE.fullmatch(folder):
+            top, _, name = folder.partition(MODULES)
+            real = _resolved(layer, top.removesuffix("/"), name)
+            found[name] = str(_read(layer, real).get("version", ""))
     return found
 
 

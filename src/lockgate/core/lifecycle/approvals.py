@@ -24,19 +24,24 @@ LONGEST = 20_000  # characters of what a human says
 
 def approved(seen: Evidence, comment: str, patch: str) -> Decision | Declined:
     """Bound to the change that was shown: another one needs its own yes."""
-    declined = _not_asked(seen.task) or _another(seen.task, patch) or too_long(comment)
+    declined = (
+        _not_asked(seen.task)
+        or _another(seen.task, patch)
+        or _not_theirs(seen)
+        or too_long(comment)
+    )
     if declined:
         return declined
-    yes = Approval(seen.task.waiting, seen.task.patch, comment)
+    yes = Approval(seen.task.waiting, seen.task.patch, comment, seen.by, seen.how)
     kept = tuple(it for it in seen.task.approvals if it.gate != yes.gate)
     passed = tuple(dict.fromkeys((*seen.task.passed, yes.gate)))
     task = replace(seen.task, approvals=(*kept, yes), passed=passed, waiting="")
     decision = goes_on(replace(seen, task=task))
     said = (
-        HumanReviewCompleted(task.id, approved=True, comment=comment),
-        GateCompleted(task.id, yes.gate, "passed", comment),
+        HumanReviewCompleted(task.id, approved=True, comment=comment, seconds=_waited(seen)),
+        GateCompleted(task.id, yes.gate, "passed", comment, iteration=task.iteration),
     )
-    results = (Passed(yes.gate, said_yes(seen.task, comment)),)
+    results = (Passed(yes.gate, said_yes(seen.task, yes)),)
     decision = replace(decision, events=(*said, *decision.events), results=results)
     return written(decision, results)
 
@@ -54,7 +59,9 @@ def rejected(
     )
     if declined:
         return declined
-    said = HumanReviewCompleted(seen.task.id, approved=False, comment=comment)
+    said = HumanReviewCompleted(
+        seen.task.id, approved=False, comment=comment, seconds=_waited(seen)
+    )
     heard = replace(seen, task=_without_yes(seen.task))
     if lands:
         decision = dropped_from_train(heard, _feedback("human", comment, findings))
@@ -62,10 +69,15 @@ def rejected(
     gate = seen.task.waiting
     feedback = _feedback(gate, comment, findings)
     decision = evaluation_failed(heard, feedback, review=False)
-    failed = GateCompleted(seen.task.id, gate, "failed", comment)
+    failed = GateCompleted(seen.task.id, gate, "failed", comment, iteration=seen.task.iteration)
     results = (Failed(gate, feedback.findings),)
     decision = replace(decision, events=(said, failed, *decision.events), results=results)
     return written(decision, results)
+
+
+def _waited(seen: Evidence) -> float:
+    """Seconds since the row came to rest, to wait for a human."""
+    return max(0.0, seen.now - seen.task.updated)
 
 
 def commented(seen: Evidence, comment: str) -> Decision | Declined:
@@ -107,14 +119,16 @@ def _yes_to(task: Task, gate: str) -> Passed | None:
     """A yes holds for the patch it was given to, and for that one wherever it comes back."""
     for yes in task.approvals:
         if yes.gate == gate and yes.patch == task.patch:
-            return Passed(gate, said_yes(task, yes.comment))
+            return Passed(gate, said_yes(task, yes))
     return None
 
 
-def said_yes(task: Task, comment: str) -> Proof:
+def said_yes(task: Task, yes: Approval) -> Proof:
     """What stands for a human's yes where other gates say what ran."""
-    words = f"a human said yes: {comment}" if comment else "a human said yes"
-    return proof_of(task.candidate, task.pinned, words)
+    words = f"{yes.by or 'a human'} said yes"
+    return proof_of(
+        task.candidate, task.pinned, f"{words}: {yes.comment}" if yes.comment else words
+    )
 
 
 def _without_yes(task: Task) -> Task:
@@ -145,6 +159,17 @@ def _landing(task: Task) -> Declined | None:
         return None
     why = f"it is landing at this moment, as {task.landed[:12]}"
     return Declined(why, f"lockgate task show {task.id}")
+
+
+def _not_theirs(seen: Evidence) -> Declined | None:
+    """A gate that names its people takes a yes of those alone, and only where they are known."""
+    gates = seen.task.pinned.gates if seen.task.pinned else ()
+    named = next((it.approvers for it in gates if it.name == seen.task.waiting), ())
+    if not named or (seen.how and seen.by in named):
+        return None
+    who = f"you are {seen.by}" if seen.how else "nobody knows who you are"
+    why = f"gate {seen.task.waiting} takes a yes of {', '.join(named)} alone, and {who}"
+    return Declined(why, f"ask {named[0]} to approve it: lockgate approve {seen.task.id}")
 
 
 def _another(task: Task, patch: str) -> Declined | None:

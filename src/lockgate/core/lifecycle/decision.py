@@ -187,6 +187,8 @@ class Evidence(Struct, frozen=True, kw_only=True):
     rules: Pinned
     now: float
     actor: Actor = Actor.ORCHESTRATOR
+    by: str = ""  # a human's name
+    how: str = ""  # by what they are known
     session: Session | None = None
     landed: bool = False
     misconfigured: str | None = None  # why base's configuration cannot be taken, if it cannot
@@ -225,6 +227,8 @@ class Decision(Struct, frozen=True):
     results: tuple[SingleGateResult, ...] = ()  # what gates said, kept with it
     body: str | None = None  # the text of TASK.md that it was made on
     review: str | None = None  # what Lockgate writes below `## Review`
+    by: str = ""  # the human whose act it is, and how they are known
+    how: str = ""
 
 
 class Declined(Struct, frozen=True):

@@ -1,6 +1,6 @@
 """An evaluation: which gates are next, what their results mean, and how it ends."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -55,6 +55,7 @@ from lockgate.core.text.task_file import Verdict, digest
 
 S = Status
 Outcome = GateFailedMaxIterations | GateFailedRetrying
+FLAKY = "FLAKY"  # how a finding of a pass begins that came only in a later attempt
 
 
 def evaluation_passed(seen: Evidence) -> Decision:
@@ -161,6 +162,26 @@ def conclude(gates: Sequence[str], results: Sequence[SingleGateResult]) -> Evalu
         if gate not in judged:
             return GateError(gate, "it gave no result")
     return AllPassed(passed)
+
+
+def passing_trouble(results: Sequence[SingleGateResult]) -> Broken | None:
+    """The first gate that may judge when it is tried again; None where the results decide."""
+    if any(isinstance(it, Failed) for it in results):
+        return None
+    broken = [it for it in results if isinstance(it, Broken)]
+    return broken[0] if broken and all(it.passing for it in broken) else None
+
+
+def with_repeated(
+    results: Sequence[SingleGateResult], before: Collection[str]
+) -> tuple[SingleGateResult, ...]:
+    """The results, where a gate that was broken `before` has failed if that counts by now."""
+    return tuple(
+        Failed(it.gate, it.if_repeated)
+        if isinstance(it, Broken) and it.if_repeated and it.gate in before
+        else it
+        for it in results
+    )
 
 
 def feedback_from(failed: Sequence[Failed]) -> GateFeedback:
@@ -271,7 +292,7 @@ def concluded(
     """What these gates say together, kept with what follows from it."""
     passed = [result.gate for result in results if isinstance(result, Passed)]
     seen = _asking(seen, results)
-    completed = tuple(_completed(seen.task.id, result) for result in results)
+    completed = tuple(_completed(seen.task, result) for result in results)
     decision = _following(passing(seen, passed), results, review=review)
     decision = replace(decision, events=(*completed, *decision.events), results=tuple(results))
     return written(decision, results)
@@ -301,7 +322,7 @@ def _asks(seen: Evidence, gate: str, prompt: str) -> Decision:
     """Whoever was asked already is not asked again: an evaluation may be repeated."""
     if seen.task.waiting == gate:
         return stay(seen, seen.task)
-    asked = replace(seen.task, waiting=gate)
+    asked = replace(seen.task, waiting=gate, asked=prompt)
     decision = stay(seen, asked, NotifyHuman(S.AGENT_REVIEW, prompt))
     return also(decision, HumanReviewRequested(seen.task.id, prompt))
 
@@ -324,13 +345,15 @@ def passing(seen: Evidence, gates: Sequence[str]) -> Evidence:
     return replace(seen, task=replace(seen.task, passed=passed))
 
 
-def _completed(task: TaskId, result: SingleGateResult) -> GateCompleted:
+def _completed(task: Task, result: SingleGateResult) -> GateCompleted:
+    id, time = task.id, task.iteration
     match result:
-        case Passed(gate):
-            return GateCompleted(task, gate, "passed")
+        case Passed(gate, proof, findings):
+            flaky = next((it.issue for it in findings if it.issue.startswith(FLAKY)), "")
+            return GateCompleted(id, gate, "passed", flaky, proof.seconds, time)
         case Failed(gate, findings):
-            return GateCompleted(task, gate, "failed", headline(findings))
+            return GateCompleted(id, gate, "failed", headline(findings), iteration=time)
         case Waiting(gate, prompt):
-            return GateCompleted(task, gate, "waiting", prompt)
+            return GateCompleted(id, gate, "waiting", prompt, iteration=time)
         case Broken(gate, why):
-            return GateCompleted(task, gate, "broken", why)
+            return GateCompleted(id, gate, "broken", why, iteration=time)

@@ -14,20 +14,16 @@ from lockgate.core.lifecycle.decision import (
     rules_for,
 )
 from lockgate.core.lifecycle.evaluation import dropped_from_train
-from lockgate.core.lifecycle.transition import Arrival, also, arrive, stay
-from lockgate.core.model.events import (
-    ChangeLanded,
-    HumanCommented,
-    LandedUnjudged,
-    LandingApproved,
-    LandingHeld,
-)
+from lockgate.core.lifecycle.transition import Arrival, also, arrive, stay, waited
+from lockgate.core.model.events import HumanCommented
 from lockgate.core.model.findings import Finding, GateFeedback, Location, Priority
-from lockgate.core.model.task import Pinned, Status, Task
+from lockgate.core.model.landings import ChangeLanded, LandedUnjudged, LandingApproved, LandingHeld
+from lockgate.core.model.task import Approval, Pinned, Status, Task
 from lockgate.core.train.model import Conflict, Red
 
 S = Status
 TRAIN = "merge train"
+QUEUE = "merge queue"  # what a yes to landing is given to; no gate can have this name
 
 
 def approved(seen: Evidence, patch: str = "") -> Decision | Declined:
@@ -38,11 +34,20 @@ def approved(seen: Evidence, patch: str = "") -> Decision | Declined:
     declined = _not_queued(seen)
     if declined:
         return declined
-    return also(stay(seen, replace(seen.task, to_land=True, held="")), LandingApproved())
+    yes = Approval(QUEUE, seen.task.patch, by=seen.by, how=seen.how)
+    kept = replace(seen.task, to_land=True, held="", approvals=(*_gates_yes(seen.task), yes))
+    return also(stay(seen, kept), LandingApproved(waited(seen.task, seen.now)))
 
 
-def answered_yes(seen: Evidence, comment: str, patch: str) -> Decision | Declined:
-    """A human's yes to whatever waits for one: the gate that asks, or else the landing."""
+def answered_yes(
+    seen: Evidence, comment: str, patch: str, shown: str | None = None
+) -> Decision | Declined:
+    """A human's yes to whatever waits for one: the gate that asks, or else the landing.
+
+    `shown` is the gate that asked when they looked, empty for the landing: it is to no other.
+    """
+    if shown is not None and shown != seen.task.waiting:
+        return _answered(seen.task, shown)
     if seen.task.status is not S.REVIEWING:
         return gate_approved(seen, comment, patch)
     decision = too_long(comment) or approved(seen, patch)
@@ -51,11 +56,20 @@ def answered_yes(seen: Evidence, comment: str, patch: str) -> Decision | Decline
     return also(decision, HumanCommented(comment))
 
 
+def _answered(task: Task, gate: str) -> Declined:
+    """Somebody else was faster; they are named where that is known."""
+    said = [it for it in task.approvals if it.gate == gate]
+    who = (said[-1].by if said else "") or "somebody else"
+    asked = f"gate {gate}" if gate else "its landing"
+    told = f"{who} has answered {asked} already; it is {task.status} now"
+    return Declined(told, f"look again: lockgate task show {task.id}")
+
+
 def held(seen: Evidence, why: str) -> Decision | Declined:
     declined = _not_queued(seen) or _departing(seen)
     if declined:
         return declined
-    kept = replace(seen.task, held=why, to_land=False)
+    kept = replace(seen.task, held=why, to_land=False, approvals=_gates_yes(seen.task))
     return also(stay(seen, kept, NotifyHuman(S.REVIEWING, why)), LandingHeld(why))
 
 
@@ -89,7 +103,16 @@ def landed(seen: Evidence, commit: str, change: str) -> Decision | Declined:
     reverts = seen.task.reverts
     if reverts and reverts.unjudged:
         return also(decision, LandedUnjudged(commit, reverts.task, reverts.unjudged))
-    return also(decision, ChangeLanded(commit, change))
+    told = ChangeLanded(
+        commit,
+        change,
+        let_land_by(seen.task),
+        max(0.0, seen.now - seen.task.created),
+        seen.task.usd,
+        seen.task.tokens,
+        seen.task.iteration,
+    )
+    return also(decision, told)
 
 
 def sent_back(
@@ -129,6 +152,15 @@ def met(reason: Conflict | Red, others: Sequence[Task], base: str = "main") -> G
                 summary=f"it {issue}",
                 suggested_action=f"{merge} keep what both want, and hand off again.",
             )
+
+
+def let_land_by(task: Task) -> str:
+    """Who said yes to landing it; empty where nobody had to, or before names were kept."""
+    return next((it.by for it in task.approvals if (it.gate, it.patch) == (QUEUE, task.patch)), "")
+
+
+def _gates_yes(task: Task) -> tuple[Approval, ...]:
+    return tuple(it for it in task.approvals if it.gate != QUEUE)
 
 
 def _another(seen: Evidence, change: str) -> Declined | None:

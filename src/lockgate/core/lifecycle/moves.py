@@ -36,7 +36,7 @@ from lockgate.core.model.events import (
     TaskCompletionSignaled,
 )
 from lockgate.core.model.findings import Finding, GateFeedback, Priority
-from lockgate.core.model.task import REVIEWS, Actor, Checkpoint, Role, Size, Status, Task
+from lockgate.core.model.task import REVIEWS, Actor, Cause, Checkpoint, Role, Size, Status, Task
 from lockgate.core.text.steering import shown_first
 from lockgate.core.text.task_file import Verdict
 
@@ -74,7 +74,7 @@ class Facts(Struct, frozen=True):
     """What is known of a change besides its files."""
 
     patch: str = ""
-    added: int = 0
+    size: Size = NO_SIZE
     mended: str = ""
 
 
@@ -94,7 +94,7 @@ def change_taken(
         task,
         candidate=commit,
         patch=facts.patch,
-        size=Size(len(files), facts.added),
+        size=replace(facts.size, files=len(files)),
         protected=tuple(dict.fromkeys((*shown_first(files, seen.rules), *known))),
         passed=task.passed if same else (),
         waiting=task.waiting if same else "",
@@ -218,8 +218,15 @@ def take(seen: Evidence, asked: Move) -> Decision:
             return verdict_given(seen, Verdict.FAIL)
         case S.WORKING, S.AGENT_REVIEW:
             return handed_on(seen, asked.reason, asked.work)
+        case S.STUCK, S.WORKING if seen.task.cause is Cause.GATE_BROKEN:
+            return arrive(seen, _unjudged(seen), Arrival(asked.target, asked.reason))
         case _:
             return arrive(seen, seen.task, Arrival(asked.target, asked.reason))
+
+
+def _unjudged(seen: Evidence) -> Task:
+    """No gate has judged its Handoff, which therefore counts when it is handed in again."""
+    return replace(seen.task, spent=seen.task.spent - {seen.found.handoff_digest or ""})
 
 
 def with_a_worker(

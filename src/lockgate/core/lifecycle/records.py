@@ -28,13 +28,18 @@ from lockgate.core.model.events import (
     TaskCreated,
     TaskDeleted,
     TaskImported,
-    TaskRecovered,
     TaskRepinned,
-    TaskTroubled,
 )
 from lockgate.core.model.facts import as_facts
 from lockgate.core.model.limits import PRIORITIES
 from lockgate.core.model.task import REVIEWS, Actor, Pinned, Role, Status, Task, TaskId
+from lockgate.core.model.troubles import (
+    DependencyBack,
+    DependencyDropped,
+    DependencyLost,
+    TaskRecovered,
+    TaskTroubled,
+)
 from lockgate.core.text.markdown import sections
 from lockgate.core.text.task_file import RESERVED
 
@@ -164,6 +169,26 @@ def troubled(task: Task, why: str, now: float) -> Decision:
 def recovered(task: Task, now: float) -> Decision:
     cleared = replace(task, troubled="", rev=task.rev + 1, updated=now)
     return Decision(cleared, events=(TaskRecovered(),), effects=(MirrorTask(),))
+
+
+def lost_its_dependency(task: Task, why: str, now: float) -> Decision:
+    """The task needs a human, who drops the dependency, cancels the task too, or waits."""
+    marked = replace(task, in_vain=why, rev=task.rev + 1, updated=now)
+    return Decision(marked, events=(DependencyLost(why),), effects=(MirrorTask(),))
+
+
+def has_its_dependencies(task: Task, now: float) -> Decision:
+    cleared = replace(task, in_vain="", rev=task.rev + 1, updated=now)
+    return Decision(cleared, events=(DependencyBack(),), effects=(MirrorTask(),))
+
+
+def dependency_dropped(task: Task, needs: TaskId, now: float) -> Decision | Declined:
+    """The task does not wait for that one any more."""
+    if needs not in task.depends_on:
+        return Declined(f"it does not depend on {needs}", f"lockgate task show {task.id}")
+    left = tuple(it for it in task.depends_on if it != needs)
+    freed = replace(task, depends_on=left, in_vain="", rev=task.rev + 1, updated=now)
+    return Decision(freed, events=(DependencyDropped(needs),), effects=(MirrorTask(),))
 
 
 def deleted(task: Task, now: float) -> Decision | Unacceptable:

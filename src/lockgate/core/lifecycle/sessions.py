@@ -31,6 +31,7 @@ from lockgate.core.lifecycle.words import after_hearing, waiting_words
 from lockgate.core.model.agents import USED_UP, End, Ending, Exit, refused_login
 from lockgate.core.model.events import (
     AgentAsked,
+    AgentCrashed,
     AgentReplaced,
     AgentRespawned,
     AutoAdvanced,
@@ -151,7 +152,16 @@ def session_ended(seen: Evidence, end: End = PLAIN) -> Decision | Declined:
         tokens=end.report.usage.tokens,
         limited_until=_limit(end, seen.now),
     )
-    return replace(also(decision, SessionEnded(session.id, session.role)), session=closed)
+    told = SessionEnded(
+        session.id,
+        session.role,
+        session.agent,
+        closed.usd,
+        closed.tokens,
+        max(0.0, seen.now - session.started),
+        any(isinstance(it, AgentCrashed) for it in decision.events),
+    )
+    return replace(also(decision, told), session=closed)
 
 
 def asked_to_hand_in(seen: Evidence, said: str) -> Decision | Declined:
@@ -318,7 +328,7 @@ def _without_artifact(seen: Evidence, end: End, missing: str) -> Decision:
     until = _limit(end, seen.now)
     if until:
         parked = replace(seen.task, not_before=until)
-        return also(_again(seen, parked), UsageLimited(session, until))
+        return also(_again(seen, parked), UsageLimited(session, until, end.skipped))
     if end.report.refused:
         why = _refused(seen, end.report.failure)
         return arrive(seen, seen.task, Arrival(S.STUCK, why, Cause.LOGIN))

@@ -148,6 +148,7 @@ def arrive(seen: Evidence, task: Task, arrival: Arrival) -> Decision:
         status=arrival.target,
         rev=seen.task.rev + 1,
         since=seen.task.rev + 1,
+        entered=seen.now,
         updated=seen.now,
         crash_count=0,
         dead=False,
@@ -170,12 +171,18 @@ def arrive(seen: Evidence, task: Task, arrival: Arrival) -> Decision:
         actor=seen.actor,
         cause=arrival.cause,
         reason=arrival.reason,
+        seconds=waited(task, seen.now),
     )
     return Decision(
         moved,
         events=(changed, *_opening(moved), *_question(moved)),
         effects=(MirrorTask(), *(it for make in makers for it in make(moved))),
     )
+
+
+def waited(task: Task, now: float) -> float:
+    """Seconds since it came to its status; 0 where that was before the time was kept."""
+    return max(0.0, now - task.entered) if task.entered else 0.0
 
 
 def stay(seen: Evidence, task: Task, *effects: Effect) -> Decision:
@@ -368,6 +375,7 @@ def within_budget(seen: Evidence, decision: Decision) -> Decision:
         iteration=seen.task.iteration,
         generation=seen.task.generation,
         since=seen.task.since,
+        entered=seen.task.entered,
     )
     untrue = (StatusChanged, GateFailedRetrying)
     said = tuple(it for it in decision.events if not isinstance(it, untrue))

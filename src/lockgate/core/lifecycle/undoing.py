@@ -15,7 +15,8 @@ from lockgate.core.lifecycle.decision import (
 from lockgate.core.lifecycle.evaluation import spend
 from lockgate.core.lifecycle.map import configured
 from lockgate.core.lifecycle.transition import Arrival, arrive
-from lockgate.core.model.events import GateEvaluationStarted, RevertMade
+from lockgate.core.model.events import GateEvaluationStarted
+from lockgate.core.model.landings import RevertMade
 from lockgate.core.model.task import Cause, Pinned, Size, Status, Task
 from lockgate.core.text.steering import shown_first
 
@@ -31,7 +32,7 @@ class Taken(Struct, frozen=True, kw_only=True):
     commit: str
     patch: str
     files: tuple[str, ...]
-    added: int = 0
+    size: Size = Size()
 
 
 def not_undoable(task: Task) -> Declined | None:
@@ -120,7 +121,7 @@ def lands_unjudged(seen: Evidence, rules: Pinned, change: Taken, why: str) -> De
         judged.task,
         candidate=change.commit,
         patch=change.patch,
-        size=Size(len(change.files), change.added),
+        size=replace(change.size, files=len(change.files)),
         protected=shown_first(change.files, rules),
         seats=(),
         to_land=True,

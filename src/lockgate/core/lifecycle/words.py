@@ -1,4 +1,9 @@
-"""What a human says to a task's agent: queued, edited, and taken out once the agent hears it."""
+"""What a human says to a task's agent: queued, edited, and taken out once the agent hears it.
+
+Also what an agent asks a human, as the text of its `## Questions`.
+"""
+
+from collections.abc import Sequence
 
 from msgspec.structs import replace
 
@@ -25,6 +30,8 @@ from lockgate.core.model.task import Role, Status, Task, Word
 S = Status
 ENDED = frozenset({S.DONE, S.CANCELLED})
 LONGEST = 20_000  # characters of a Context that an agent at work is told
+MOST_QUESTIONS = 3
+LONGEST_QUESTION = 2000
 
 
 def said(seen: Evidence, text: str, *, at_once: bool, resumes: bool) -> Decision | Declined:
@@ -126,3 +133,15 @@ def _not_at_once(task: Task, *, resumes: bool) -> Declined | None:
         why = f"agent {task.agent} cannot take its conversation up again once it is interrupted"
         return Declined(why, wait)
     return None
+
+
+def asked_text(questions: Sequence[str]) -> str | Declined:
+    """A line each: a heading in one of them must not begin a section."""
+    lines = [" ".join(it.split()) for it in questions]
+    if not 1 <= len(lines) <= MOST_QUESTIONS or not all(lines):
+        why = f"{len(lines)} questions were asked, or one is empty"
+        return Declined(why, f"ask 1 to {MOST_QUESTIONS} questions, each with the choices you see")
+    if any(len(it) > LONGEST_QUESTION for it in lines):
+        why = f"a question has more than {LONGEST_QUESTION} characters"
+        return Declined(why, "say what must be decided, and the choices that you see")
+    return "\n".join(f"{number}. {it}" for number, it in enumerate(lines, 1))

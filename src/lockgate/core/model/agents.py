@@ -57,6 +57,7 @@ class Job(Struct, frozen=True, kw_only=True):
     native: str = ""  # the id by which the agent's own program resumes; empty begins anew
     interactive: bool = False
     stop_command: tuple[str, ...] = ()  # what a Stop hook runs; empty where there is no hook
+    mcp_command: tuple[str, ...] = ()  # the server of Lockgate's tools; empty where there is none
     home: str = AGENT_HOME  # without a sandbox it is where these two really lie
     workspace: str = WORKSPACE
 
@@ -126,6 +127,7 @@ class End(Struct, frozen=True):
     report: Report = Report()
     spent: Usage = Usage()
     resumable: bool = False  # its conversation can be taken up again
+    skipped: str = ""  # fallbacks of its agent that are not installed
 
 
 # Where an agent's login comes from, and whether the agent has one.

@@ -98,3 +98,23 @@ def _cycle(edges: Mapping[Node, tuple[Node, ...]], ordered: frozenset[Node]) -> 
         node = next(named for named in edges[node] if named not in ordered)
     path = list(seen)
     return (*path[path.index(node) :], node)
+
+
+def turned_round(after: Mapping[Node, Iterable[Node]]) -> dict[Node, list[Node]]:
+    """For each node that others come after, those others."""
+    found: dict[Node, list[Node]] = {}
+    for node, named in after.items():
+        for other in named:
+            found.setdefault(other, []).append(node)
+    return found
+
+
+def reached(edges: Mapping[Node, Iterable[Node]], first: Node) -> frozenset[Node]:
+    """All nodes that the edges lead to from there, without the first; cycles do no harm."""
+    found, left = set[Node](), [first]
+    while left:
+        for node in edges.get(left.pop(), ()):
+            if node not in found and node != first:
+                found.add(node)
+                left.append(node)
+    return frozenset(found)

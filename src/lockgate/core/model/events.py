@@ -2,8 +2,17 @@
 
 from msgspec import Struct
 
+from lockgate.core.model import troubles
 from lockgate.core.model.facts import as_facts
 from lockgate.core.model.findings import GateFeedback
+from lockgate.core.model.landings import (
+    ChangeLanded,
+    LandedUnjudged,
+    LandingApproved,
+    LandingEvent,
+    LandingHeld,
+    RevertMade,
+)
 from lockgate.core.model.task import Actor, Cause, Checkpoint, Role, Status, TaskId
 
 # Events of an evaluation: what gates and humans said of a change.
@@ -50,6 +59,8 @@ class GateCompleted(Struct, frozen=True):
     gate_name: str
     result: str
     why: str = ""
+    seconds: float = 0.0  # that it took, where it ran
+    iteration: int = 0
 
 
 class ReviewSubmitted(Struct, frozen=True):
@@ -72,6 +83,7 @@ class HumanReviewCompleted(Struct, frozen=True):
     task_id: TaskId
     approved: bool
     comment: str
+    seconds: float = 0.0  # that it waited for them
 
 
 class HumanCommented(Struct, frozen=True):
@@ -141,42 +153,6 @@ StepEvent = StepPassed | StepFailed | StepsEscalated | UserEscalated
 STEP_KEYS = {"node_id": "nodeId", "consecutive_failures": "consecutiveFailures"}
 
 
-# Events of the merge train: who may land, who is kept back, what landed.
-
-
-class LandingApproved(Struct, frozen=True):
-    """A human lets the change land."""
-
-
-class LandingHeld(Struct, frozen=True):
-    """The change is kept from landing until a human says otherwise."""
-
-    why: str
-
-
-class ChangeLanded(Struct, frozen=True):
-    """The target was moved to this commit, which has the change."""
-
-    commit: str
-    change: str
-
-
-class LandedUnjudged(Struct, frozen=True):
-    """A human had a revert land at once, judged by no gate: the target was red."""
-
-    commit: str
-    reverts: TaskId
-    why: str
-
-
-class RevertMade(Struct, frozen=True):
-    """The task takes back what another task landed; `commit` is the plain revert."""
-
-    reverts: TaskId
-    landed: str
-    commit: str
-
-
 class TaskCreated(Struct, frozen=True, kw_only=True):
     summary: str
     branch: str
@@ -210,6 +186,7 @@ class StatusChanged(Struct, frozen=True, kw_only=True):
     actor: Actor
     cause: Cause | None
     reason: str
+    seconds: float = 0.0  # that it was in the status that it leaves
 
 
 class MoveForced(Struct, frozen=True):
@@ -291,8 +268,15 @@ class SessionStarted(Struct, frozen=True, kw_only=True):
 
 
 class SessionEnded(Struct, frozen=True):
+    """What it cost is what its program reported."""
+
     session: str
     role: Role
+    agent: str = ""
+    usd: float = 0.0
+    tokens: int = 0
+    seconds: float = 0.0
+    crashed: bool = False  # what it was to hand in is not there
 
 
 class SessionInterrupted(Struct, frozen=True):
@@ -306,6 +290,7 @@ class UsageLimited(Struct, frozen=True):
 
     session: str
     until: float
+    skipped: str = ""  # fallbacks that are not installed
 
 
 class UsageHeld(Struct, frozen=True):
@@ -340,16 +325,6 @@ class TaskRepinned(Struct, frozen=True, kw_only=True):
     base_commit: str
     config_hash: str
     before: str
-
-
-class TaskTroubled(Struct, frozen=True):
-    """Lockgate failed several times in the same way to do its part for the task."""
-
-    why: str
-
-
-class TaskRecovered(Struct, frozen=True):
-    """What had failed was done after all."""
 
 
 class ArtifactTampered(Struct, frozen=True):
@@ -388,7 +363,6 @@ class TaskDeleted(Struct, frozen=True):
 UsageEvent = UsageLimited | UsageHeld | AgentReplaced
 TalkEvent = QuestionAsked | QuestionAnswered | ContextChanged | WordSaid | WordChanged | WordsHeard
 SessionEvent = SessionStarted | SessionEnded | SessionInterrupted | UsageEvent
-LandingEvent = LandingApproved | LandingHeld | ChangeLanded | LandedUnjudged | RevertMade
 ChangeEvent = TaskCompletionSignaled | ChangeTaken | PublishSkipped | ChangeMended
 GateEvent = (
     GateEvaluationStarted | GateCompleted | ReviewSubmitted | AllGatesPassed | TaskGatesPassed
@@ -408,8 +382,7 @@ Event = (
     | ChangeEvent
     | PersonEvent
     | ArtifactTampered
-    | TaskTroubled
-    | TaskRecovered
+    | troubles.TroubleEvent
     | GateEvent
     | HumanEvent
     | FailureEvent
@@ -451,8 +424,11 @@ TYPES: dict[type[Event], str] = {
     TaskHandedBack: "task.handed-back",
     TaskRepinned: "task.repinned",
     ArtifactTampered: "artifact.tampered",
-    TaskTroubled: "task.troubled",
-    TaskRecovered: "task.recovered",
+    troubles.TaskTroubled: "task.troubled",
+    troubles.TaskRecovered: "task.recovered",
+    troubles.DependencyLost: "dependency.lost",
+    troubles.DependencyBack: "dependency.back",
+    troubles.DependencyDropped: "dependency.dropped",
     GateEvaluationStarted: "GateEvaluationStarted",
     GateCompleted: "GateCompleted",
     ReviewSubmitted: "review.submitted",

@@ -38,6 +38,25 @@ def _plain(it: object) -> object:
     return it
 
 
+def json_facts(it: Struct) -> dict[str, object]:
+    """As JSON has it when it is read again: lists, texts, and keys that are texts."""
+    return {name: _json(getattr(it, name)) for name in it.__struct_fields__}
+
+
+def _json(it: object) -> object:
+    if isinstance(it, Enum):
+        return it.value
+    if isinstance(it, Struct):
+        return json_facts(it)
+    if isinstance(it, Mapping):
+        pairs = cast("Mapping[object, object]", it)
+        return {str(_json(key)): _json(value) for key, value in pairs.items()}
+    if isinstance(it, (tuple, list, set, frozenset)):
+        parts = [_json(part) for part in cast("Iterable[object]", it)]
+        return sorted(parts, key=str) if isinstance(it, (set, frozenset)) else parts
+    return it
+
+
 # A value without the secrets in it, however deep they lie.
 
 

@@ -50,6 +50,7 @@ class Finding(Struct, frozen=True):
     issue: str
     location: Location | None = None
     suggestion: str | None = None
+    quote: str = ""  # the line that it is about: lines move
 
 
 class GateFeedback(Struct, frozen=True, kw_only=True):

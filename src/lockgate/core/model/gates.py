@@ -123,6 +123,7 @@ class HumanGate(Struct, frozen=True):
     name: str
     place: Placement
     prompt: str = APPROVE
+    approvers: tuple[str, ...] = ()  # whose yes it takes; anybody's who may land where empty
 
 
 Gate = CommandGate | DifferentialGate | ParallelReviewGate | MultipassReviewGate | HumanGate
@@ -147,6 +148,7 @@ class WrittenGate(Struct, frozen=True, kw_only=True):
     advisory: tuple[Dimension, ...] | None = None
     reviewer: str | None = None
     prompt: str | None = None
+    approvers: tuple[str, ...] | None = None
 
 
 _RUNS_COMMAND = frozenset({"command", "attempts", "timeout", "report"})
@@ -157,7 +159,7 @@ OWN_KEYS = {
     GateKind.DIFFERENTIAL: _RUNS_COMMAND,
     GateKind.PARALLEL_REVIEW: frozenset({"dimensions", "advisory", "reviewer"}),
     GateKind.MULTIPASS_REVIEW: frozenset({"reviewer"}),
-    GateKind.HUMAN: frozenset({"prompt"}),
+    GateKind.HUMAN: frozenset({"prompt", "approvers"}),
 }
 
 # A human is asked when everything before has passed; reviews may run beside each other.
@@ -219,7 +221,7 @@ def configured(gate: WrittenGate, kind: GateKind, command: str) -> Gate:
         case GateKind.MULTIPASS_REVIEW:
             return MultipassReviewGate(gate.name, place, gate.reviewer or "")
         case GateKind.HUMAN:
-            return HumanGate(gate.name, place, gate.prompt or APPROVE)
+            return HumanGate(gate.name, place, gate.prompt or APPROVE, gate.approvers or ())
 
 
 def kind_of(gate: Gate) -> GateKind:
@@ -313,6 +315,7 @@ def _over(gate: WrittenGate, written: dict[str, WrittenGate]) -> WrittenGate:
         advisory=gate.advisory if user.advisory is None else user.advisory,
         reviewer=gate.reviewer if user.reviewer is None else user.reviewer,
         prompt=gate.prompt if user.prompt is None else user.prompt,
+        approvers=gate.approvers if user.approvers is None else user.approvers,
     )
 
 

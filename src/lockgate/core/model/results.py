@@ -53,10 +53,16 @@ class Waiting(Struct, frozen=True):
 
 
 class Broken(Struct, frozen=True):
-    """The gate could not judge, which says nothing about the work and costs it nothing."""
+    """The gate could not judge, which says nothing about the work and costs it nothing.
+
+    `passing`: its surroundings failed (git, the sandbox, the disk, memory), so that another try
+    may end differently. `if_repeated` is what counts as found where that happens once more.
+    """
 
     gate: str
     why: str
+    passing: bool = False
+    if_repeated: tuple[Finding, ...] = ()
 
 
 SingleGateResult = Passed | Failed | Waiting | Broken

@@ -94,6 +94,7 @@ def after_attempt(
     return RetryAfter(options.base_delay_ms * options.backoff_multiplier**attempt)
 
 
+KILLED = frozenset({137, 143})  # SIGKILL and SIGTERM: no program sends them to itself
 SIGNALLED = range(129, 193)  # what a shell exits with when a signal ended its command
 
 

@@ -171,6 +171,7 @@ class GateRef(Struct, frozen=True):
     reviewers: tuple[str, ...] = ()  # a parallel review's dimensions, the advisory ones among them
     advisory: tuple[str, ...] = ()
     agent: str = ""  # the reviewers' harness, where it is not the author's
+    approvers: tuple[str, ...] = ()  # whose yes a human's gate takes; anybody's where empty
 
 
 class Budget(Struct, frozen=True):
@@ -187,13 +188,21 @@ class Approval(Struct, frozen=True):
     gate: str
     patch: str
     comment: str = ""
+    by: str = ""  # who said yes; empty where that was before names were kept
+    how: str = ""  # how they were known: the user of the socket's peer, a login, a token
 
 
 class Size(Struct, frozen=True):
-    """How much a change is: the files that differ, and the bytes that it adds to them."""
+    """How much a change is: the files that differ, and the bytes that it adds to them.
+
+    Lines are those that come and go; a binary file has none.
+    """
 
     files: int = 0
     added: int = 0
+    commits: int = 0
+    lines_added: int = 0
+    lines_removed: int = 0
 
     @property
     def large(self) -> bool:
@@ -269,6 +278,7 @@ class Task(Struct, frozen=True, kw_only=True):
     failed_attempts: int = 0
     generation: int = 0  # the rev that asked for the current worker; an older one is not heard
     since: int = 0  # the rev at which it came to its status
+    entered: float = 0.0  # when that was
     dead: bool = False
     taken_over: bool = False  # a human sits in its workspace; no agent is started
     taken_at: float = 0.0  # when a human took it over
@@ -283,6 +293,7 @@ class Task(Struct, frozen=True, kw_only=True):
     protected: tuple[str, ...] = ()  # the files of it that a human sees first
     passed: tuple[str, ...] = ()  # the gates that have passed on it
     waiting: str = ""  # the gate that waits for a human
+    asked: str = ""  # what the gate asks that waits, or waited last
     approvals: tuple[Approval, ...] = ()
     seats: tuple[Seat, ...] = ()  # the reviewers of this evaluation
     steps_passed: tuple[str, ...] = ()
@@ -299,6 +310,7 @@ class Task(Struct, frozen=True, kw_only=True):
     last_words: str = ""  # of a worker that stopped without handing in, until one hands in
     history: tuple[IterationRecord, ...] = ()  # since the iterations were last counted from one
     spent: frozenset[str] = field(default_factory=frozenset[str])
+    in_vain: str = ""  # which of its dependencies will not be done by themselves, and why
     instead_of: str = ""  # the agent that a human chose, while another stands in for it
     pinned: Pinned | None = None
     reverts: Revert | None = None

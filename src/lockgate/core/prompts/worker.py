@@ -78,6 +78,8 @@ def dependencies(env: EnvSettings) -> str:
 Dependencies: the project's set-up has been run in this workspace.
 - To add or upgrade one, edit the files that list them{inputs} with the project's own tool, and
   commit them. Then run the set-up yourself, here: {env.setup}
+- A large folder of dependencies (.venv, node_modules) may be a mount: remove what is in it, not the
+  folder itself. If it is read-only, commit the lock files: the judges install what they name.
 - Your change is judged with what its own set-up installs, on a clean checkout. What is installed by
   hand alone is not there.
 - A test plug-in, or another version of the test runner, is a question to a human: say in ## Handoff

@@ -202,7 +202,8 @@ def _item(finding: Finding, mark: str) -> str:
     hint = f" → {one_line(finding.suggestion)}" if finding.suggestion else ""
     noted = f" ({mark})" if mark else ""
     _, *rest = text_lines(finding.issue)
-    return "\n".join((f"- {_head(finding)}{hint}{noted}", *_fenced(rest)))
+    quote = _fenced(finding.quote.splitlines()[:1])
+    return "\n".join((f"- {_head(finding)}{hint}{noted}", *quote, *_fenced(rest)))
 
 
 def _head(finding: Finding) -> str:

@@ -23,6 +23,8 @@ from lockgate.core.model.task import TaskId
 
 Commit = NewType("Commit", str)
 Tree = NewType("Tree", str)
+Began = dict[tuple[str, Tree], float]  # when the test of a tree began, by target
+Standings = Mapping[TaskId, tuple[int, str]]  # a place in the queue, and how it stands there
 PUSH_WITHIN = 180.0  # seconds from before the last look at the epoch until a push is ended
 LOST_AFTER = 210.0  # seconds from a new epoch until a push of an earlier one can come no more
 
@@ -149,10 +151,19 @@ class StartTest(Struct, frozen=True):
     tasks: tuple[TaskId, ...]
 
 
+class HoldKind(StrEnum):
+    """What keeps a queue from moving: the user's files, a red target, one that nothing judges."""
+
+    CHECKOUT = "checkout"
+    RED_TIP = "red-tip"
+    HELD = "held"
+
+
 class Hold(Struct, frozen=True):
     """Nothing to do but to say so; it is planned anew for as long as it is so."""
 
     why: str
+    kind: HoldKind = HoldKind.CHECKOUT
 
 
 Step = CancelTest | Drop | SetAside | Land | Build | CheckTip | StartTest | Hold
@@ -186,7 +197,7 @@ class Place(Struct, frozen=True):
 
 
 class Term(Struct, frozen=True):
-    """An orchestrator's epoch, and when it was raised by that orchestrator's own clock."""
+    """An orchestrator's epoch, and when it was raised, by a clock that nobody sets."""
 
     epoch: int = 0
     since: float = 0.0

@@ -38,6 +38,7 @@ from lockgate.core.train.model import (
     Entry,
     Green,
     Hold,
+    HoldKind,
     Land,
     Place,
     Queue,
@@ -431,9 +432,9 @@ def _holds(queue: Queue, train: Train) -> Iterator[Step]:
         yield Hold(queue.blocked)
     match queue.results.get(queue.tip.tree):
         case Red(evidence):
-            yield Hold(f"the target itself is red: {evidence}")
+            yield Hold(f"the target itself is red: {evidence}", HoldKind.RED_TIP)
         case Broken(why):
-            yield Hold(f"the target itself could not be judged: {why}")
+            yield Hold(f"the target itself could not be judged: {why}", HoldKind.HELD)
         case Green() | None:
             pass
 

@@ -156,7 +156,10 @@ def agreed(own: Passed, base: SingleGateResult, found: Sequence[Edit]) -> Single
         case Failed(_, findings):
             said = "\n".join(it.issue for it in findings[:SHOWN])[:LONGEST]
             return _failed(own, found, f"with base's it fails:\n{said}")
-        case Broken(_, why) | Waiting(_, why):
+        case Broken(_, why, passing):
+            told = f"{edited(found)}; base's version of it could not judge: {why}"
+            return Broken(own.gate, told, passing)
+        case Waiting(_, why):
             return Broken(own.gate, f"{edited(found)}; base's version of it could not judge: {why}")
 
 
