@@ -117,6 +117,28 @@ class NotPrepared(Unavailable):
     """What a change brings to prepare its services' data fails, which base's does not."""
 
 
+class SurroundingsFailed(Unavailable):
+    """A gate could not run for a reason that lies outside of the work and may pass."""
+
+    def __init__(self, gate: str, why: str) -> None:
+        super().__init__(
+            f"gate {gate} could not run",
+            why=why,
+            fix="nothing is counted, and it is tried again by itself; lockgate doctor",
+        )
+
+
+class NotesBroken(Unavailable):
+    """Git has lost a part of the notes with the evidence of what landed."""
+
+    def __init__(self, project: str, why: str) -> None:
+        super().__init__(
+            f"no evidence can be added in {project}",
+            why=f"a part of refs/notes/lockgate is missing ({why})",
+            fix="write it again from the database: lockgate doctor --repair",
+        )
+
+
 class StaleTask(Unavailable):
     """Somebody else changed the task between load and commit; the turn is taken again."""
 
@@ -125,6 +147,28 @@ class StaleTask(Unavailable):
             f"task {task} was not changed",
             why="others kept changing it at the same moment",
             fix="run the command again",
+        )
+
+
+class SchemaIsNewer(Unavailable):
+    """A newer program has changed the database so that this one can no longer use it."""
+
+    def __init__(self, where: str, version: int, known: int) -> None:
+        super().__init__(
+            f"the database {where} was not opened",
+            why=f"its schema is version {version} and this lockgate knows versions up to {known}",
+            fix="use the newer lockgate that wrote it, or restore a backup from before",
+        )
+
+
+class Restored(Unavailable):
+    """The database was replaced by another copy of it while this process was using it."""
+
+    def __init__(self, where: str) -> None:
+        super().__init__(
+            "nothing more is done from here",
+            why=f"the database {where} was replaced by another copy of it while it was in use",
+            fix="start again with what that copy knows: lockgate up",
         )
 
 

@@ -1,6 +1,6 @@
 """The doors to the truth: the store, the files, the user's repository, its rules, the time."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -10,6 +10,7 @@ from lockgate.core.config.settings import Branch, Settings
 from lockgate.core.config.trust import Request
 from lockgate.core.lifecycle.decision import Decision, Effect
 from lockgate.core.model.facts import StoredEvent
+from lockgate.core.model.people import Draft, Person
 from lockgate.core.model.task import Pinned, ProjectId, Session, SessionId, Status, Task, TaskId
 from lockgate.core.text.task_file import BrokenFrontmatter, Readable, TaskText
 
@@ -43,13 +44,67 @@ class PendingEffect(Struct, frozen=True):
     key: str
     task: TaskId
     effect: Effect
+    project: ProjectId = ProjectId("")  # where whoever asked for it wants to know
+
+
+class Mark(Struct, frozen=True):
+    """The last row of the outbox that was read: rows behind it are new."""
+
+    turn: int = -1
+    task: str = ""
+    rev: int = 0
+    n: int = 0
 
 
 class TaskFilter(Struct, frozen=True):
-    """Which tasks a page shows; None and empty mean all."""
+    """Which tasks a page shows; empty means all. `text` is part of an id, a branch or a summary.
 
-    project: ProjectId | None = None
+    `needs`: only those that may need a human, by their rows.
+    """
+
+    projects: frozenset[ProjectId] = frozenset()
     statuses: frozenset[Status] = frozenset()
+    agent: str = ""
+    text: str = ""
+    needs: bool = False
+
+    def has(self, task: Task) -> bool:
+        """Whether the task is one of them; of needs nothing is known here."""
+        text = self.text.lower()
+        return (
+            (not self.projects or task.project in self.projects)
+            and (not self.statuses or task.status in self.statuses)
+            and self.agent in {"", task.agent}
+            and any(text in it.lower() for it in (task.id, task.branch, task.summary))
+        )
+
+
+def of_project(project: ProjectId | None, statuses: Iterable[Status] = ()) -> TaskFilter:
+    """The tasks of one project, or of all."""
+    return TaskFilter(frozenset(() if project is None else (project,)), frozenset(statuses))
+
+
+class Cursor(Struct, frozen=True):
+    """A place in the list of tasks, the newest change first: those that live, then the ended."""
+
+    ended: bool
+    updated: float
+    id: TaskId
+
+
+class Recent(Struct, frozen=True):
+    """`after` asks for the next tasks, None where these are the last."""
+
+    tasks: tuple[Task, ...]
+    after: Cursor | None
+
+
+class Waits(Struct, frozen=True):
+    """A task that has not ended and waits for others."""
+
+    id: TaskId
+    status: Status
+    depends_on: tuple[TaskId, ...]
 
 
 class Page(Struct, frozen=True):
@@ -77,11 +132,19 @@ class Granted(Struct, frozen=True, kw_only=True):
     refused: tuple[Request, ...] = ()
 
 
+class AssistantGrants(Protocol):
+    """The assistants that may ask their human for a yes, as the user said in this home."""
+
+    def assistants(self) -> tuple[str, ...]: ...
+    def grant_assistant(self, name: str) -> None: ...
+    def forget_assistant(self, name: str) -> None: ...
+
+
 class Store(Protocol):
     """The truth. Each method that writes is one transaction."""
 
-    def create(self, decision: Decision) -> None:
-        """Insert a new task with its events and effects; Refused if the id is taken."""
+    def create(self, *decisions: Decision) -> None:
+        """Insert new tasks with their events and effects, or none; Refused if an id is taken."""
         ...
 
     def commit(self, decision: Decision) -> None:
@@ -101,17 +164,67 @@ class Store(Protocol):
         """The ids that begin so, at most three; an exact match alone."""
         ...
 
-    def counts(self, project: ProjectId | None = None) -> Mapping[Status, int]:
-        """How many tasks are in each status: of that project, or of all."""
+    def counts(self, projects: Iterable[ProjectId] = ()) -> Mapping[Status, int]:
+        """How many tasks are in each status: of those projects, or of all."""
         ...
 
     def page(self, which: TaskFilter, after: TaskId | None, limit: int) -> Page: ...
+    def recent(self, which: TaskFilter, after: Cursor | None, limit: int) -> Recent:
+        """As page, but those that live first, each by its last change."""
+        ...
+
+    def needs(self, projects: Iterable[ProjectId] = ()) -> tuple[Task, ...]:
+        """The tasks of which the row says that they may need a human."""
+        ...
+
+    def waits(self) -> tuple[Waits, ...]:
+        """Every task that has not ended and depends on others."""
+        ...
+
+    def statuses(self, ids: Iterable[TaskId]) -> Mapping[TaskId, Status]:
+        """Of those that there are."""
+        ...
+
+    def head(self) -> int:
+        """The seq of the last event."""
+        ...
+
     def on_branch(self, project: ProjectId, branch: str) -> tuple[Task, ...]:
         """The tasks of the project that have this branch, ended ones among them."""
         ...
 
     def troubled(self) -> tuple[Task, ...]:
         """The tasks, in any status, for which Lockgate keeps failing to do its part."""
+        ...
+
+    def pulse(self) -> int:
+        """How many changes of tasks were ever written; read at every wake.
+
+        SchemaIsNewer where this program must not write any more, Restored where the database is
+        an older copy than it was.
+        """
+        ...
+
+    def projects_ready(self) -> tuple[ProjectId, ...]:
+        """The projects that have a task which could start."""
+        ...
+
+    def ready(
+        self, project: ProjectId, limit: int, without: Sequence[str] = ()
+    ) -> tuple[Task, ...]:
+        """The first tasks that could start, urgent ones first, but none of these agents."""
+        ...
+
+    def at_work(self, project: ProjectId, now: float) -> int:
+        """How many tasks of it have a slot: none whose agent is dead or waits for a limit."""
+        ...
+
+    def in_vain(self) -> tuple[Task, ...]:
+        """The tasks that need one which is not going to be done by itself, or were said to."""
+        ...
+
+    def to_land(self) -> Mapping[ProjectId, object]:
+        """For each project with changes that wait to land a value that changes with them."""
         ...
 
     def events(self, task: TaskId | None, since: int, limit: int) -> tuple[StoredEvent, ...]:
@@ -123,6 +236,10 @@ class Store(Protocol):
         ...
 
     def pending_effects(self, task: TaskId | None, limit: int) -> tuple[PendingEffect, ...]: ...
+    def effects_after(self, mark: Mark, limit: int) -> tuple[tuple[PendingEffect, ...], Mark]:
+        """The next rows of the outbox in the order in which they were written, and the last."""
+        ...
+
     def gate_results(self, task: TaskId, since: int, limit: int) -> tuple[GateRecord, ...]:
         """Those recorded after that rev, oldest first."""
         ...
@@ -139,8 +256,38 @@ class Store(Protocol):
         """Those of all tasks that have not been recorded as ended."""
         ...
 
+    def sessions_alive_in(self, project: ProjectId, besides: TaskId) -> int:
+        """How many of them are of this project, but not of that task."""
+        ...
+
     def sessions_limited(self, now: float) -> tuple[Session, ...]:
         """Those that hit a usage limit which is not over."""
+        ...
+
+    def people(self) -> tuple[Person, ...]:
+        """All that are listed, by name."""
+        ...
+
+    def put_person(self, person: Person) -> None:
+        """Insert, or give another right and user to the one of that name."""
+        ...
+
+    def remove_person(self, name: str) -> bool:
+        """Whether there was one."""
+        ...
+
+    def drafts(self, task: TaskId, person: str) -> tuple[Draft, ...]:
+        """The oldest first."""
+        ...
+
+    def put_draft(self, draft: Draft) -> None: ...
+    def drop_draft(self, id: str) -> None: ...
+    def seen(self, person: str) -> Mapping[str, float]:
+        """The needs that they have seen, by key, and until when each is dimmed; 0 is for good."""
+        ...
+
+    def mark_seen(self, person: str, need: str, until: float | None) -> None:
+        """None takes the mark off."""
         ...
 
     def add_project(self, project: Project) -> Project:
@@ -148,6 +295,10 @@ class Store(Protocol):
         ...
 
     def project(self, id: ProjectId) -> Project: ...
+    def projects(self) -> tuple[Project, ...]:
+        """All that are known, by name."""
+        ...
+
     def close(self) -> None: ...
 
 
@@ -161,6 +312,10 @@ class TaskFiles(Protocol):
     def read(self, id: TaskId) -> TaskText: ...
     def read_at(self, directory: Path, name: str = "TASK.md") -> TaskText: ...
     def write(self, id: TaskId, frontmatter: Mapping[str, str | int], body: str) -> None: ...
+    def write_at(self, directory: Path, text: Readable, body: str) -> None:
+        """The TASK.md where a session works, with another body; it stays its owner's."""
+        ...
+
     def shows(self, text: Readable, frontmatter: Mapping[str, str | int]) -> bool:
         """Whether the text carries exactly this frontmatter."""
         ...
@@ -311,7 +466,13 @@ class Grants(Protocol):
 
 
 class Clock(Protocol):
-    def now(self) -> float: ...
+    def now(self) -> float:
+        """The time of day, for people and for what the world gives as a time of day."""
+        ...
+
+    def elapsed(self) -> float:
+        """Seconds on a clock that nobody sets: what waits, waits by this one."""
+        ...
 
 
 class Chance(Protocol):

@@ -1,6 +1,6 @@
 """The doors of the merge train: candidates in git, the branch they land on, what it remembers."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from msgspec import Struct
@@ -149,6 +149,14 @@ class Yard(Protocol):
         """The commit that git takes this name for, and its evidence; None where there is none."""
         ...
 
+    def notes_sound(self, project: Project) -> bool:
+        """Whether git has every part of the notes."""
+        ...
+
+    def rewrite_notes(self, project: Project, notes: Mapping[Commit, str]) -> int:
+        """Write all of them again; how many there are then."""
+        ...
+
 
 class Landing(Struct, frozen=True, kw_only=True):
     """What was meant before the target was moved; its number comes with being written down."""
@@ -159,6 +167,8 @@ class Landing(Struct, frozen=True, kw_only=True):
     tasks: tuple[TaskId, ...]
     number: int = 0
     epoch: int = 0  # of the orchestrator that meant it
+    time: float = 0.0  # when it was meant
+    seconds: float = 0.0  # that the gates of the train took for it
 
 
 class TrainLog(Protocol):
@@ -202,12 +212,24 @@ class TrainLog(Protocol):
         """Overtaken where the epoch is not the newest; then nothing is settled."""
         ...
 
+    def keep_evidence(self, target: str, number: int, evidence: str) -> None:
+        """What the note of this landing says, so that it can be written again."""
+        ...
+
+    def evidence(self, target: str) -> Mapping[Commit, str]:
+        """Of every landing for which it was kept, the oldest first."""
+        ...
+
     def open_landings(self, target: str) -> tuple[Landing, ...]:
         """Those of which it is not known whether they came to be."""
         ...
 
     def landed(self, target: str, before: float) -> int:
         """How many changes had landed by then."""
+        ...
+
+    def landed_last(self, target: str, limit: int) -> tuple[Landing, ...]:
+        """The newest that came to be, the last one first."""
         ...
 
     def landing_of(self, commit: Commit) -> Landing | None:

@@ -60,10 +60,20 @@ class Change(Struct, frozen=True):
     patch: str = ""  # the same for the same change, whatever it is based on
     added: int = 0  # bytes
     mended: str = ""  # what was wrong with its commits, where they were made again
+    lines: tuple[int, int] = (0, 0)  # that come and go
+    commits: int = 0
 
     @property
     def size(self) -> Size:
-        return Size(len(self.files), self.added)
+        return Size(len(self.files), self.added, self.commits, *self.lines)
+
+
+class FileSize(Struct, frozen=True):
+    """The lines that a change adds to a file and removes from it; of no text, None."""
+
+    path: str
+    added: int | None
+    removed: int | None
 
 
 class Unfit(Struct, frozen=True):
@@ -270,7 +280,7 @@ class Upkeep(Struct):
 
     renew: Callable[[], object]
     seen: dict[Path, bytes] = field(default_factory=dict[Path, bytes])
-    """It and what whoever runs gates keeps beside it, each as it was made; all go with it."""
+    """Fingerprint of the checkout and of each directory kept beside it; all go with it."""
     lock: Lock = field(default_factory=Lock)
 
 
@@ -327,6 +337,45 @@ class Watch(Protocol):
         ...
 
 
+class Taken(Protocol):
+    """A connection, both ways: a socket. Its descriptor may go to another process."""
+
+    def fileno(self) -> int: ...
+    def close(self) -> None: ...
+
+
+class FeedSource(Protocol):
+    """What is told to all who follow, each at their own pace; one thread asks for it.
+
+    Who follows goes by the descriptor of their connection.
+    """
+
+    def look(self, now: float) -> float:
+        """See what is new, by a clock that never jumps; the seconds until the next look is due."""
+        ...
+
+    def arrived(self) -> Sequence[Taken]:
+        """Those who came since."""
+        ...
+
+    def more(self, reader: int) -> bytes:
+        """The next whole lines for one of them; none where that one has all."""
+        ...
+
+    def left(self, reader: int) -> None: ...
+    def farewell(self) -> bytes:
+        """The last line of all, when no more is told."""
+        ...
+
+
+class Tail(Protocol):
+    """A session's output as it grows."""
+
+    def lines(self) -> list[str]:
+        """Those that came since the last look; at the first one the newest of what is there."""
+        ...
+
+
 class Line(Protocol):
     """The way back to whoever called: what is said goes out at once."""
 
@@ -338,6 +387,10 @@ class Line(Protocol):
 
     def gone(self) -> bool:
         """Whether nobody listens any more."""
+        ...
+
+    def take(self) -> Taken:
+        """The connection itself, which is the taker's to close; OSError where nobody listens."""
         ...
 
 
@@ -352,6 +405,7 @@ class Call(Struct, frozen=True, kw_only=True):
     lively: bool  # a person sees what goes to stderr
     line: Line
     columns: int = 0  # of the terminal that stdout goes to; 0 where that is none
+    uid: int | None = None  # of the caller's process, by the kernel's word
 
 
 class Harnesses(Protocol):

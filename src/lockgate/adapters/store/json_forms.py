@@ -231,7 +231,12 @@ def approvals_to_json(approvals: tuple[Approval, ...]) -> str:
 
 def approvals_from_json(where: str, value: object) -> tuple[Approval, ...]:
     found = [fields_of(where, it) for it in items_of(where, value)]
-    return tuple(Approval(it.text("gate"), it.text("patch"), it.text("comment")) for it in found)
+    return tuple(_approval(it) for it in found)
+
+
+def _approval(it: Fields) -> Approval:
+    by, how = (it.text(name) if it.has(name) else "" for name in ("by", "how"))
+    return Approval(it.text("gate"), it.text("patch"), it.text("comment"), by, how)
 
 
 @lru_cache
@@ -306,7 +311,10 @@ def size_to_json(size: Size) -> str:
 
 
 def size_from_json(it: Fields) -> Size:
-    return Size(it.whole("files"), it.whole("added"))
+    lines = ("commits", "lines_added", "lines_removed")
+    return Size(
+        it.whole("files"), it.whole("added"), *(it.whole(n) if it.has(n) else 0 for n in lines)
+    )
 
 
 def effect_kind(effect: Effect) -> str:
@@ -365,6 +373,7 @@ def _finding(it: Fields) -> Finding:
         issue=it.text("issue"),
         location=None if place is None else _location(place),
         suggestion=it.text_or_none("suggestion"),
+        quote=it.text("quote") if it.has("quote") else "",
     )
 
 
@@ -382,6 +391,7 @@ def _gate(it: Fields) -> GateRef:
         _texts(it, "reviewers"),
         _texts(it, "advisory"),
         it.text("agent") if it.has("agent") else "",
+        _texts(it, "approvers"),
     )
 
 

@@ -1,22 +1,28 @@
 """The store in PostgreSQL, for a team: a transition is two round trips."""
 
+import select
 from collections import deque
 from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext, suppress
 
-from lockgate.adapters.store.json_forms import Row
-from lockgate.adapters.store.rows import Values
-from lockgate.adapters.store.sql import for_psycopg
-from lockgate.adapters.store.sql_store import (
+from lockgate.adapters.store.database import (
+    SCHEMA_FACTS,
+    UNGUARDED,
     Answer,
+    Guard,
     Migration,
-    SqlStore,
+    Read,
     Work,
+    in_order,
     migrations_after,
     newest_version,
     refuse_newer,
 )
-from lockgate.errors import BadConfig, Refused, Unavailable
+from lockgate.adapters.store.json_forms import Row
+from lockgate.adapters.store.rows import Values
+from lockgate.adapters.store.sql import for_psycopg
+from lockgate.adapters.store.sql_store import SqlStore
+from lockgate.errors import BadConfig, Overtaken, Refused, Unavailable
 
 try:
     import psycopg
@@ -34,6 +40,7 @@ Connection = psycopg.Connection[dict[str, object]]
 
 # Two clients that migrate at once take turns; the number means nothing else.
 _MIGRATION_LOCK = 7_016_996_765_293_437_281
+_ORCHESTRATOR_LOCK = 7_016_996_765_293_437_282  # one orchestrator a database
 
 
 # A host that is cut off is noticed after 5 s. What the URL says of these counts more.
@@ -43,19 +50,24 @@ NETWORK = {
     "keepalives_interval": 1,
     "keepalives_count": 3,
 }
+LONGEST_NAME = 63  # characters of a name that the server shows to others
 LOCK_MARGIN = 1.4  # who waits for a lock waits longer than a frozen client may hold it
 
 
 class PostgresStore(SqlStore):
-    def __init__(self, url: str, *, wait_seconds: float = 5.0) -> None:
-        super().__init__(PostgresDatabase(url, wait_seconds))
+    def __init__(self, url: str, *, wait_seconds: float = 5.0, guard: Guard = UNGUARDED) -> None:
+        super().__init__(PostgresDatabase(url, wait_seconds, guard))
 
 
 class PostgresDatabase:
     """Connections that are lent to one thread at a time; lost ones are dropped and made again."""
 
-    def __init__(self, url: str, wait_seconds: float) -> None:
+    def __init__(self, url: str, wait_seconds: float, guard: Guard = UNGUARDED) -> None:
         self._wait = wait_seconds
+        self._guard = guard
+        self.known = newest_version("postgres")
+        self._name = ""  # of the orchestrator that has claimed it from here
+        self._claim: Connection | None = None
         self._idle: deque[Connection] = deque()
         try:
             parts = conninfo_to_dict(url, client_encoding="utf8")
@@ -69,7 +81,7 @@ class PostgresDatabase:
         for name, value in NETWORK.items():
             parts.setdefault(name, value)
         self._address = make_conninfo("", **parts)
-        self._shown = f"{parts.get('dbname', '')} at {parts.get('host', 'localhost')}"
+        self.shown = f"{parts.get('dbname', '')} at {parts.get('host', 'localhost')}"
         try:
             with self._connection("was not opened") as connection:
                 self._bring_up_to_date(connection)
@@ -90,31 +102,106 @@ class PostgresDatabase:
         with self._connection("was not changed") as connection:
             _transaction(connection, work, begin)
 
+    @contextmanager
+    def snapshot(self) -> Generator[Read]:
+        with self._connection("was not read") as connection:
+            connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            try:
+                yield lambda statement: connection.execute(for_psycopg(statement)).fetchall()
+            finally:
+                _roll_back(connection)
+
+    def tables(self) -> tuple[str, ...]:
+        asked = (
+            "SELECT table_name AS name FROM information_schema.tables"
+            " WHERE table_schema = current_schema() AND table_type = 'BASE TABLE'"
+        )
+        return in_order(str(row["name"]) for row in self.read(asked, {}))
+
+    def still_there(self) -> None:
+        """A server that was restarted has forgotten who claimed it: it is claimed again."""
+        if not self._name:
+            return
+        try:
+            if self._claim is not None and not self._claim.closed:
+                self._claim.execute("SELECT 1")
+                return
+        except psycopg.Error:
+            pass
+        if self.claim(self._name):
+            raise Overtaken
+
+    def claim(self, name: str) -> str:
+        """By a lock that the server gives back with the connection that holds it."""
+        self._name = name
+        with self._our_errors("was not claimed"):
+            if self._claim is not None:
+                self._claim.close()
+            self._claim = self._connect()
+            as_name = "SELECT set_config('application_name', %s, false)"
+            self._claim.execute(as_name, (name[:LONGEST_NAME],))
+            asked = "SELECT pg_try_advisory_lock(%s) AS ours"
+            found = self._claim.execute(asked, (_ORCHESTRATOR_LOCK,)).fetchone() or {}
+            if found["ours"] is True:
+                return ""
+            return orchestrator_of(self._claim) or "another one, which has just ended"
+
     def close(self) -> None:
+        self._drop_idle()
+        if self._claim is not None:
+            self._claim.close()
+
+    def _drop_idle(self) -> None:
         while self._idle:
             self._idle.pop().close()
 
     def _bring_up_to_date(self, connection: Connection) -> None:
+        """A database that is not new is changed by one process alone, after a copy was kept."""
         version = schema_version(connection)
-        refuse_newer(self._shown, version, newest_version("postgres"))
-        for migration in migrations_after("postgres", version):
-            migrate(connection, migration)
+        if version > self.known:
+            refuse_newer(self.shown, version, self.known, _readable_from(connection, version))
+        if version >= self.known:
+            return
+        with nullcontext() if version == 0 else self._guard():
+            version = schema_version(connection)  # another process may have done it meanwhile
+            if 0 < version < self.known:
+                self._refuse_in_use(connection)
+                keep_copy(connection, version)
+            for migration in migrations_after("postgres", version):
+                migrate(connection, migration)
+
+    def _refuse_in_use(self, connection: Connection) -> None:
+        """An orchestrator of another home would go on with a schema that it does not know."""
+        other = orchestrator_of(connection)
+        if other:
+            raise Refused(
+                f"the database {self.shown} was not brought up to date",
+                why=f"the orchestrator of {other} is using it",
+                fix="stop that one there (lockgate down), then try again",
+            )
 
     @contextmanager
     def _connection(self, what: str) -> Generator[Connection]:
         with self._our_errors(what):
-            try:
-                connection = self._idle.pop()
-            except IndexError:
-                connection = self._connect()
+            connection = self._lent() or self._connect()
             try:
                 yield connection
             finally:
                 self._give_back(connection)
 
+    def _lent(self) -> Connection | None:
+        """One that is idle; those that a restarted server has closed are dropped."""
+        with suppress(IndexError):
+            while True:
+                connection = self._idle.pop()
+                if not _has_news(connection):
+                    return connection
+                connection.close()
+        return None
+
     def _give_back(self, connection: Connection) -> None:
         if connection.closed:  # the others of that server are lost too
-            self.close()
+            self._drop_idle()
         else:
             self._idle.append(connection)
 
@@ -151,7 +238,53 @@ class PostgresDatabase:
             ) from error
 
     def _unavailable(self, what: str, why: str, fix: str) -> Unavailable:
-        return Unavailable(f"the database {self._shown} {what}", why=why, fix=fix)
+        return Unavailable(f"the database {self.shown} {what}", why=why, fix=fix)
+
+
+def keep_copy(connection: Connection, version: int) -> str:
+    """Every table as it is before the schema is changed, in a schema of their own; its name."""
+    named = connection.execute("SELECT current_schema() AS name").fetchone() or {}
+    copy = f"{named['name']}_before_{version + 1:04d}"[:63]
+    listed = connection.execute(
+        "SELECT table_name AS name FROM information_schema.tables"
+        " WHERE table_schema = current_schema() AND table_type = 'BASE TABLE'"
+    ).fetchall()
+    with connection.transaction():
+        connection.execute(f'DROP SCHEMA IF EXISTS "{copy}" CASCADE'.encode())
+        connection.execute(f'CREATE SCHEMA "{copy}"'.encode())
+        for row in listed:
+            table = f'CREATE TABLE "{copy}"."{row["name"]}" AS TABLE "{row["name"]}"'
+            connection.execute(table.encode())
+    return copy
+
+
+def orchestrator_of(connection: Connection) -> str:
+    """Which home's orchestrator holds the database, for people; empty where none does."""
+    found = connection.execute(
+        "SELECT coalesce(nullif(application_name, ''), 'process ' || a.pid) AS name"
+        " FROM pg_locks AS l JOIN pg_stat_activity AS a ON a.pid = l.pid"
+        " WHERE l.locktype = 'advisory' AND l.granted"
+        " AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+        " AND (l.classid::bigint << 32) + l.objid::bigint = %s",
+        (_ORCHESTRATOR_LOCK,),
+    ).fetchone()
+    return str(found["name"]) if found else ""
+
+
+def _readable_from(connection: Connection, version: int) -> int:
+    """The oldest version whose programs may use it; where that is not written down, its own."""
+    there = connection.execute("SELECT to_regclass('schema_facts') IS NOT NULL AS there")
+    if (there.fetchone() or {})["there"] is not True:
+        return version
+    found = connection.execute("SELECT readable_from FROM schema_facts").fetchone() or {}
+    return int(str(found["readable_from"]))
+
+
+def _has_news(connection: Connection) -> bool:
+    """Whether the server has said something unasked: nothing but its end does it say so."""
+    waiting = select.poll()
+    waiting.register(connection.fileno(), select.POLLIN)
+    return bool(waiting.poll(0))
 
 
 def schema_version(connection: Connection) -> int:
@@ -173,6 +306,11 @@ def migrate(connection: Connection, migration: Migration) -> None:
         if schema_version(connection) < migration.version:
             for statement in migration.statements:
                 connection.execute(statement.encode())
+            if migration.version > SCHEMA_FACTS:
+                connection.execute(
+                    "UPDATE schema_facts SET readable_from = greatest(readable_from, %s)",
+                    (migration.readable_from,),
+                )
             connection.execute("INSERT INTO schema_version VALUES (%s)", (migration.version,))
 
 

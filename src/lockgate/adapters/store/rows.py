@@ -1,9 +1,11 @@
 """Rows and dataclasses, in both directions; nowhere else does a row have a shape."""
 
+from collections.abc import Iterator
 from functools import lru_cache
 
 from msgspec.structs import replace
 
+from lockgate.adapters.store import sql
 from lockgate.adapters.store.json_forms import (
     Fields,
     Row,
@@ -30,7 +32,9 @@ from lockgate.adapters.store.json_forms import (
     words_from_json,
     words_to_json,
 )
+from lockgate.core.lifecycle.decision import Decision
 from lockgate.core.model.facts import StoredEvent, as_facts, canonical, event_hash
+from lockgate.core.model.people import Draft, Person, Right
 from lockgate.core.model.results import SingleGateResult
 from lockgate.core.model.task import (
     Cause,
@@ -44,7 +48,7 @@ from lockgate.core.model.task import (
     TaskId,
 )
 from lockgate.errors import Refused
-from lockgate.ports import GateRecord, PendingEffect, Project
+from lockgate.ports import GateRecord, Mark, PendingEffect, Project, Waits
 
 Values = dict[str, str | int | float | None]
 
@@ -53,9 +57,20 @@ def id_of(row: Row) -> TaskId:
     return TaskId(Fields("a task", row).text("id"))
 
 
-def age_of(row: Row) -> tuple[float, str]:
+def place_of(row: Row, by: str) -> tuple[float, str]:
+    """Where it stands among others that are listed by one of their times."""
     it = Fields("a task", row)
-    return it.real("created"), it.text("id")
+    return it.real(by), it.text("id")
+
+
+def status_of(row: Row) -> Status:
+    return _status(Fields(f"task {row.get('id')!r}", row))
+
+
+def waits_from_row(row: Row) -> Waits:
+    it = Fields(f"task {row.get('id')!r}", row)
+    ids = tuple(TaskId(id) for id in it.texts("depends_on"))
+    return Waits(TaskId(it.text("id")), _status(it), ids)
 
 
 def body_from_row(row: Row) -> str:
@@ -116,6 +131,17 @@ def session_to_row(session: Session) -> Values:
     )
 
 
+def of_session(decision: Decision) -> Iterator[tuple[str, Values]]:
+    """How the session of a decision is written, and what it has cost once it has ended."""
+    session, project = decision.session, decision.task.project
+    if session is None:
+        return
+    yield sql.PUT_SESSION, session_to_row(session)
+    if session.ended is not None and session.usd > 0:
+        spent: Values = {"session": session.id, "project": project, "ended": session.ended}
+        yield sql.PUT_SPENDING, {**spent, "usd": session.usd}
+
+
 def session_from_row(row: Row) -> Session:
     it = Fields(f"session {row.get('id')!r}", row)
     return Session(
@@ -161,6 +187,47 @@ def project_from_row(row: Row) -> Project:
     )
 
 
+def person_to_row(person: Person) -> Values:
+    return storable(
+        {
+            "name": person.name,
+            "may": person.may.value,
+            "uid": person.uid,
+            "token_hash": person.token_hash,
+            "added": float(person.added),
+            "added_by": person.added_by,
+        }
+    )
+
+
+def person_from_row(row: Row) -> Person:
+    it = Fields(f"person {row.get('name')!r}", row)
+    return Person(
+        name=it.text("name"),
+        may=it.choice("may", Right),
+        uid=None if row.get("uid") is None else it.whole("uid"),
+        token_hash=it.text_or_none("token_hash"),
+        added=it.real("added"),
+        added_by=it.text("added_by"),
+    )
+
+
+def draft_to_row(draft: Draft) -> Values:
+    row: Values = {name: getattr(draft, name) for name in draft.__struct_fields__}
+    return storable({**row, "time": float(draft.time)})
+
+
+def draft_from_row(row: Row) -> Draft:
+    it = Fields(f"draft {row.get('id')!r}", row)
+    texts = ("id", "patch", "person", "file", "side", "quote", "text", "priority")
+    return Draft(
+        task=TaskId(it.text("task")),
+        line=it.whole("line"),
+        time=it.real("time"),
+        **{name: it.text(name) for name in texts},
+    )
+
+
 def effect_to_row(pending: PendingEffect) -> Values:
     return storable(
         {
@@ -183,7 +250,13 @@ def effect_from_row(row: Row) -> PendingEffect:
     it = Fields(f"effect of {row.get('task')!r}", row)
     effect = effect_from_json(it.text("kind"), inside(it, "data"))
     task = TaskId(it.text("task"))
-    return PendingEffect(f"{task}:{it.whole('rev')}:{it.whole('n')}", task, effect)
+    project = ProjectId(it.text("project") if it.has("project") else "")
+    return PendingEffect(f"{task}:{it.whole('rev')}:{it.whole('n')}", task, effect, project)
+
+
+def mark_of(row: Row) -> Mark:
+    it = Fields(f"effect of {row.get('task')!r}", row)
+    return Mark(it.whole("turn"), it.text("task"), it.whole("rev"), it.whole("n"))
 
 
 def event_to_row(event: StoredEvent) -> Values:
@@ -309,6 +382,9 @@ def _of_people(task: Task) -> Values:
         "last_words": task.last_words,
         "reverts": revert_to_json(task.reverts),
         "instead_of": task.instead_of,
+        "entered": float(task.entered),
+        "asked": task.asked,
+        "in_vain": task.in_vain,
     }
 
 
@@ -392,6 +468,9 @@ def _with_people(task: Task, it: Fields) -> Task:
         last_words=it.text("last_words"),
         reverts=revert_from_json(inside(it, "reverts")),
         instead_of=it.text("instead_of"),
+        entered=it.real("entered"),
+        asked=it.text("asked"),
+        in_vain=it.text("in_vain"),
     )
 
 

@@ -10,7 +10,7 @@ INSERT INTO tasks (
     since, dead, taken_over, not_before, exhausted, usd, tokens, seconds, candidate, patch,
     protected, passed, waiting, approvals, seats, steps_passed, step_failures, escalated, troubled,
     to_land, held, landed, cause, directive, history, spent, pinned, size,
-    taken_at, question, words, last_words, reverts, instead_of
+    taken_at, question, words, last_words, reverts, instead_of, entered, asked, in_vain
 ) VALUES (
     :id, :project, :summary, :goal, :branch, :agent, :created, :updated, :rev, :status, :phase,
     :priority, :auto_start, :depends_on, :iteration, :review_round, :crash_count, :failed_attempts,
@@ -18,7 +18,7 @@ INSERT INTO tasks (
     :candidate, :patch, :protected, :passed, :waiting, :approvals, :seats, :steps_passed,
     :step_failures, :escalated, :troubled, :to_land, :held, :landed, :cause, :directive, :history,
     :spent, :pinned, :size, :taken_at, :question, :words, :last_words, :reverts,
-    :instead_of
+    :instead_of, :entered, :asked, :in_vain
 ) ON CONFLICT (id) DO NOTHING RETURNING id
 """
 
@@ -37,7 +37,8 @@ UPDATE tasks SET
     to_land = :to_land, held = :held, landed = :landed, cause = :cause,
     directive = :directive, history = :history, spent = :spent, pinned = :pinned, size = :size,
     taken_at = :taken_at, question = :question, words = :words, last_words = :last_words,
-    reverts = :reverts, instead_of = :instead_of
+    reverts = :reverts, instead_of = :instead_of, entered = :entered, asked = :asked,
+    in_vain = :in_vain
 WHERE id = :id AND rev = :rev - 1 RETURNING id
 """
 
@@ -51,33 +52,97 @@ TASKS_ON_BRANCH = """
 SELECT * FROM tasks WHERE project = :project AND branch = :branch ORDER BY created, id
 """
 
+# A task's dependencies, beside `depends_on` so that they are found from both ends.
+PUT_DEPENDENCY = """
+INSERT INTO dependencies (task, needs) VALUES (:task, :needs) ON CONFLICT (task, needs) DO NOTHING
+"""
+DROP_DEPENDENCIES = "DELETE FROM dependencies WHERE task = :task"
+_COUNT_NEEDS = """
+UPDATE tasks SET
+    blocked = (
+        SELECT count(*) FROM dependencies AS d LEFT JOIN tasks AS n ON n.id = d.needs
+        WHERE d.task = tasks.id AND (n.status IS NULL OR n.status <> 'DONE')
+    ),
+    lost = (
+        SELECT count(*) FROM dependencies AS d LEFT JOIN tasks AS n ON n.id = d.needs
+        WHERE d.task = tasks.id AND (
+            n.status IS NULL OR n.status IN ('CANCELLED', 'STUCK', 'PAUSED_FOR_INTERVENTION')
+        )
+    )
+"""
+_NEEDED_BY = "(SELECT task FROM dependencies WHERE needs = :id)"
+COUNT_NEEDS_OF = f"{_COUNT_NEEDS} WHERE id = :id"
+COUNT_NEEDS_ON = f"{_COUNT_NEEDS} WHERE id IN {_NEEDED_BY}"
+
+# What could start now. Agents that are limited stand in :without, each between two bars.
+PROJECTS_READY = """
+SELECT id FROM projects AS p WHERE (
+    SELECT id FROM tasks WHERE project = p.id AND status = 'PENDING' AND auto_start = 1
+    AND blocked = 0 ORDER BY priority, created, id LIMIT 1
+) IS NOT NULL ORDER BY id
+"""
+READY = """
+SELECT * FROM tasks
+WHERE project = :project AND status = 'PENDING' AND auto_start = 1 AND blocked = 0
+AND replace(:without, '|' || agent || '|', '') = :without
+ORDER BY priority, created, id LIMIT :limit
+"""
+AT_WORK = """
+SELECT count(*) AS n FROM tasks
+WHERE project = :project AND status IN ('WORKING', 'AGENT_REVIEW') AND dead = 0
+AND not_before <= :now
+"""
+IN_VAIN = "SELECT * FROM tasks WHERE lost > 0 OR in_vain <> '' ORDER BY id"
+TO_LAND = """
+SELECT project, count(*) AS n, sum(rev) AS revs, max(updated) AS updated
+FROM tasks WHERE status = 'REVIEWING' GROUP BY project
+"""
+
 TASKS_TROUBLED = "SELECT * FROM tasks WHERE troubled <> '' ORDER BY created DESC, id DESC"
 
-COUNTS = "SELECT status, count(*) AS n FROM tasks GROUP BY status"
-COUNTS_OF = "SELECT status, count(*) AS n FROM tasks WHERE project = :project GROUP BY status"
+COUNTS = "SELECT status, n FROM task_counts"
+COUNTS_OF = "SELECT status, n FROM task_counts WHERE project = :project"
 
-# Four pages, so that each is one walk along one index.
-PAGE = """
-SELECT * FROM tasks WHERE (created, id) < (:created, :id)
-ORDER BY created DESC, id DESC LIMIT :limit
-"""
-PAGE_OF_PROJECT = """
-SELECT * FROM tasks WHERE project = :project AND (created, id) < (:created, :id)
-ORDER BY created DESC, id DESC LIMIT :limit
-"""
-PAGE_OF_STATUS = """
-SELECT * FROM tasks WHERE status = :status AND (created, id) < (:created, :id)
-ORDER BY created DESC, id DESC LIMIT :limit
-"""
-PAGE_OF_PROJECT_AND_STATUS = """
-SELECT * FROM tasks
-WHERE project = :project AND status = :status AND (created, id) < (:created, :id)
-ORDER BY created DESC, id DESC LIMIT :limit
-"""
+# As the partial indexes have them, letter by letter: only then does a database use them.
+LIVE = "status NOT IN ('DONE', 'CANCELLED')"
+ENDED = """status NOT IN (
+    'PENDING', 'CLARIFICATION', 'WORKING', 'AGENT_REVIEW', 'REVIEWING', 'STUCK',
+    'PAUSED_FOR_INTERVENTION'
+)"""
+NEEDING = """(
+    status IN ('CLARIFICATION', 'REVIEWING', 'STUCK', 'PAUSED_FOR_INTERVENTION')
+    OR troubled <> ''
+    OR in_vain <> ''
+    OR status IN ('WORKING', 'AGENT_REVIEW')
+    AND (waiting <> '' OR escalated <> '' OR dead = 1 OR taken_over = 1)
+)"""
+OF_PROJECT, OF_STATUS, OF_AGENT = "project = :project", "status = :status", "agent = :agent"
+WITH_TEXT = """(
+    lower(id) LIKE :text ESCAPE '!' OR lower(branch) LIKE :text ESCAPE '!'
+    OR lower(summary) LIKE :text ESCAPE '!'
+)"""
+
+
+def page_of(by: str, wanted: tuple[str, ...]) -> str:
+    """The next tasks by `created` or `updated`; one walk along one index, whatever is wanted."""
+    where = " AND ".join((*wanted, f"({by}, id) < (:{by}, :id)"))
+    return f"SELECT * FROM tasks WHERE {where} ORDER BY {by} DESC, id DESC LIMIT :limit"  # noqa: S608
+
+
+TASKS_NEEDING = "SELECT * FROM tasks WHERE " + NEEDING  # noqa: S608 - all of it is here
+TASKS_NEEDING_OF = TASKS_NEEDING + " AND project = :project"
+TASKS_DEPENDING = (
+    "SELECT id, status, depends_on FROM tasks WHERE depends_on <> '[]' AND " + LIVE  # noqa: S608
+)
+STATUS_OF = "SELECT id, status FROM tasks WHERE id = :id"
 
 HEAD = "SELECT seq, hash FROM log_head"
 # Takes the next numbers and holds the row, so that writers append one after the other.
-TAKE_NUMBERS = "UPDATE log_head SET seq = seq + :count RETURNING seq, hash"
+TAKE_NUMBERS = """
+UPDATE log_head SET seq = seq + :count, turn = turn + 1 RETURNING seq, hash, turn
+"""
+# Read at every wake: how many turns were taken, and which programs may take more.
+PULSE = "SELECT turn, readable_from FROM log_head, schema_facts"
 MOVE_HEAD = "UPDATE log_head SET hash = :hash"
 
 INSERT_EVENT = """
@@ -91,11 +156,18 @@ SELECT * FROM events WHERE task = :task AND seq > :since ORDER BY seq LIMIT :lim
 
 # A key is met again only where a deleted task's id is used again: then it is a new effect.
 INSERT_EFFECT = """
-INSERT INTO outbox (task, rev, n, kind, data) VALUES (:task, :rev, :n, :kind, :data)
-ON CONFLICT (task, rev, n) DO UPDATE SET kind = :kind, data = :data
+INSERT INTO outbox (task, rev, n, kind, data, turn)
+VALUES (:task, :rev, :n, :kind, :data, :turn)
+ON CONFLICT (task, rev, n) DO UPDATE SET kind = :kind, data = :data, turn = :turn
 """
 EFFECT_DONE = "DELETE FROM outbox WHERE task = :task AND rev = :rev AND n = :n"
-EFFECTS = "SELECT * FROM outbox ORDER BY task, rev, n LIMIT :limit"
+EFFECTS = "SELECT * FROM outbox ORDER BY turn, task, rev, n LIMIT :limit"
+EFFECTS_AFTER = """
+SELECT outbox.*, coalesce(tasks.project, '') AS project
+FROM outbox LEFT JOIN tasks ON tasks.id = outbox.task
+WHERE (outbox.turn, outbox.task, outbox.rev, outbox.n) > (:turn, :task, :rev, :n)
+ORDER BY outbox.turn, outbox.task, outbox.rev, outbox.n LIMIT :limit
+"""
 EFFECTS_OF_TASK = "SELECT * FROM outbox WHERE task = :task ORDER BY rev, n LIMIT :limit"
 DROP_EFFECTS = "DELETE FROM outbox WHERE task = :task"
 
@@ -132,8 +204,17 @@ INSERT INTO sessions (
     agent = :agent, native = :native, interactive = :interactive, usd = :usd, tokens = :tokens,
     seat = :seat, asked = :asked, login = :login, limited_until = :limited_until
 """
+# What it has cost stays, also when its task is deleted.
+PUT_SPENDING = """
+INSERT INTO spending (session, project, ended, usd) VALUES (:session, :project, :ended, :usd)
+ON CONFLICT (session) DO UPDATE SET ended = :ended, usd = :usd
+"""
 SESSION = "SELECT * FROM sessions WHERE id = :id"
 SESSIONS_ALIVE = "SELECT * FROM sessions WHERE ended IS NULL ORDER BY id"
+SESSIONS_ALIVE_IN = """
+SELECT count(*) AS n FROM sessions WHERE ended IS NULL AND task <> :task
+AND (SELECT project FROM tasks WHERE id = sessions.task) = :project
+"""
 SESSIONS_LIMITED = """
 SELECT * FROM sessions WHERE limited_until > 0 AND limited_until > :now ORDER BY limited_until, id
 """
@@ -164,18 +245,29 @@ RAISE_EPOCH = "UPDATE orchestration SET epoch = epoch + 1 RETURNING epoch"
 HOLD_EPOCH = "UPDATE orchestration SET epoch = epoch WHERE epoch = :epoch RETURNING epoch"
 INSERT_LANDING = """
 INSERT INTO landings (
-    target, number, time, expected, commit_id, tree, tasks, changes, landed, epoch
+    target, number, time, expected, commit_id, tree, tasks, changes, landed, epoch, seconds
 )
 SELECT :target, coalesce(max(number), 0) + 1, :time, :expected, :commit_id, :tree, :tasks,
-    :changes, NULL, :epoch
+    :changes, NULL, :epoch, :seconds
 FROM landings WHERE target = :target RETURNING number
 """
 SETTLE_LANDING = """
 UPDATE landings SET landed = :landed WHERE target = :target AND number = :number
 """
+KEEP_EVIDENCE = """
+UPDATE landings SET evidence = :evidence WHERE target = :target AND number = :number
+"""
+EVIDENCE = """
+SELECT commit_id, evidence FROM landings
+WHERE target = :target AND evidence <> '' ORDER BY number
+"""
 OPEN_LANDINGS = """
 SELECT * FROM landings WHERE target = :target AND landed IS NULL ORDER BY number
 """
+LANDED_LAST = """
+SELECT * FROM landings WHERE target = :target AND landed = 1 ORDER BY number DESC LIMIT :limit
+"""
+PROOFS_OF = "SELECT proof FROM train_results WHERE target = :target AND tree = :tree"
 LANDED_COMMIT = """
 SELECT * FROM landings WHERE commit_id = :commit_id AND landed = 1 ORDER BY number LIMIT 1
 """
@@ -184,11 +276,36 @@ SELECT coalesce(sum(changes), 0) AS n FROM landings
 WHERE target = :target AND landed = 1 AND time < :before
 """
 
+PEOPLE = "SELECT * FROM people ORDER BY name"
+PUT_PERSON = """
+INSERT INTO people (name, may, uid, token_hash, added, added_by)
+VALUES (:name, :may, :uid, :token_hash, :added, :added_by)
+ON CONFLICT (name) DO UPDATE SET may = :may, uid = :uid, added = :added, added_by = :added_by
+"""
+REMOVE_PERSON = "DELETE FROM people WHERE name = :name RETURNING name"
+
+DRAFTS = "SELECT * FROM drafts WHERE task = :task AND person = :person ORDER BY time, id"
+PUT_DRAFT = """
+INSERT INTO drafts (id, task, patch, person, file, side, line, quote, text, priority, time)
+VALUES (:id, :task, :patch, :person, :file, :side, :line, :quote, :text, :priority, :time)
+ON CONFLICT (id) DO UPDATE SET patch = :patch, file = :file, side = :side, line = :line,
+    quote = :quote, text = :text, priority = :priority, time = :time
+"""
+DROP_DRAFT = "DELETE FROM drafts WHERE id = :id"
+
+SEEN = "SELECT need, until FROM seen WHERE person = :person"
+MARK_SEEN = """
+INSERT INTO seen (need, person, until) VALUES (:need, :person, :until)
+ON CONFLICT (need, person) DO UPDATE SET until = :until
+"""
+UNMARK_SEEN = "DELETE FROM seen WHERE need = :need AND person = :person"
+
 INSERT_PROJECT = """
 INSERT INTO projects (id, name, common_dir, root) VALUES (:id, :name, :common_dir, :root)
 ON CONFLICT (common_dir) DO NOTHING
 """
 PROJECT = "SELECT * FROM projects WHERE id = :id"
+PROJECTS = "SELECT * FROM projects ORDER BY name, id"
 PROJECT_AT = "SELECT * FROM projects WHERE common_dir = :common_dir"
 
 

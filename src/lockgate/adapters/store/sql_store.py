@@ -1,171 +1,46 @@
-"""The store over one database, whatever its dialect, and the numbered migrations of each."""
+"""The store over one database, whatever its dialect."""
 
-from collections.abc import Callable, Sequence
-from pathlib import Path
-from typing import Protocol
-
-from msgspec import Struct
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from itertools import chain
 
 from lockgate.adapters.store import rows, sql
+from lockgate.adapters.store.database import (
+    Database,
+    Run,
+    append,
+    first_broken,
+    head_of,
+    take_numbers,
+)
 from lockgate.adapters.store.json_forms import Fields, Row
-from lockgate.adapters.store.rows import Values, event_from_row, event_to_row
+from lockgate.adapters.store.rows import Values
 from lockgate.core.lifecycle.decision import Decision
-from lockgate.core.model.events import payload, type_of
-from lockgate.core.model.facts import FIRST_PREV, StoredEvent, canonical, event_hash
+from lockgate.core.model.events import StatusChanged
+from lockgate.core.model.facts import StoredEvent
+from lockgate.core.model.people import Draft, Person
 from lockgate.core.model.task import ProjectId, Session, SessionId, Status, Task, TaskId
-from lockgate.errors import LockgateError, NoSuchTask, Refused, StaleTask, Unavailable
-from lockgate.ports import GateRecord, Page, PendingEffect, Project, TaskFilter
-
-
-class Answer(Protocol):
-    """What a statement gave back; asking for it may be what sends the statement."""
-
-    def fetchone(self) -> Row | None: ...
-
-
-class Run(Protocol):
-    def __call__(self, statement: str, values: Values, /) -> Answer: ...
-
-
-Work = Callable[[Run], None]
-
-
-class Database(Protocol):
-    """One dialect. It turns its library's errors into ours, and threads may share it."""
-
-    def read(self, statement: str, values: Values) -> Sequence[Row]: ...
-    def write(self, work: Work) -> None:
-        """Do it in one transaction that is on disk on return; none of it is there on an error."""
-        ...
-
-    def write_lightly(self, work: Work) -> None:
-        """As write, but a power cut may undo it."""
-        ...
-
-    def close(self) -> None: ...
-
-
-# The migrations of a dialect: forward only, each in one transaction with its version.
-
-
-_HERE = Path(__file__).parent / "migrations"
-
-
-class Migration(Struct, frozen=True):
-    version: int
-    statements: tuple[str, ...]
-
-
-def newest_version(dialect: str) -> int:
-    return max(_version(file) for file in (_HERE / dialect).glob("*.sql"))
-
-
-def migrations_after(dialect: str, version: int) -> list[Migration]:
-    """What a database of this version lacks, in order."""
-    files = sorted((_HERE / dialect).glob("*.sql"))
-    return [
-        Migration(_version(file), split_statements(file.read_text(encoding="utf-8")))
-        for file in files
-        if _version(file) > version
-    ]
-
-
-def split_statements(script: str) -> tuple[str, ...]:
-    """Cut at each semicolon that ends a line and a statement; one inside quotes does neither."""
-    from sqlite3 import complete_statement  # noqa: PLC0415  a command may need no database
-
-    found: list[str] = []
-    statement = ""
-    for line in script.splitlines():
-        statement += line + "\n"
-        if complete_statement(statement):
-            found.append(statement.strip())
-            statement = ""
-    return tuple(found)
-
-
-def refuse_newer(where: str, version: int, known: int) -> None:
-    if version > known:
-        raise Unavailable(
-            f"the database {where} was not opened",
-            why=f"its schema is version {version} and this lockgate knows versions up to {known}",
-            fix="use the newer lockgate that wrote it, or restore a backup from before",
-        )
-
-
-def _version(file: Path) -> int:
-    return int(file.name.split("_", 1)[0])
-
-
-# The event log: numbered without gaps, each event holding the hash of the one before.
-
-
-class Head(Struct, frozen=True):
-    """The last event: its number and its hash."""
-
-    seq: int = 0
-    hash: str = FIRST_PREV
-
-
-def take_numbers(run: Run, decision: Decision) -> Head:
-    """The head before this decision's events; nobody else can append until the transaction ends."""
-    count = len(decision.events)
-    taken = head_of(run(sql.TAKE_NUMBERS, {"count": count}).fetchone())
-    return Head(taken.seq - count, taken.hash)
-
-
-def append(run: Run, decision: Decision, head: Head) -> None:
-    for event in decision.events:
-        stored = StoredEvent(
-            seq=head.seq + 1,
-            time=float(decision.task.updated),
-            task=decision.task.id,
-            type=type_of(event),
-            prev=head.hash,
-            data=payload(event),
-        )
-        row = event_to_row(stored)
-        run(sql.INSERT_EVENT, row)
-        head = head_of(row)
-    if decision.events:
-        run(sql.MOVE_HEAD, {"hash": head.hash})
-
-
-def head_of(row: Row | None) -> Head:
-    it = Fields("the event log", row or {})
-    return Head(it.whole("seq"), it.text("hash"))
-
-
-def first_broken(
-    read_head: Callable[[], Head], read_after: Callable[[int], Sequence[Row]]
-) -> int | None:
-    """Follow the chain from the first event to the head, while others may append."""
-    seen = Head()
-    while True:
-        head = read_head()
-        found = read_after(seen.seq)
-        for row in found:
-            if not _follows(row, seen):
-                return seen.seq + 1
-            seen = head_of(row)
-        if found:
-            continue
-        if seen.seq != head.seq:
-            return min(seen.seq, head.seq) + 1
-        return None if seen == head else seen.seq
-
-
-def _follows(row: Row, last: Head) -> bool:
-    try:
-        event = event_from_row(row)
-    except Unavailable:
-        return False
-    return (
-        (event.seq, event.prev) == (last.seq + 1, last.hash)
-        and row["hash"] == event_hash(event)
-        and row["data"] == canonical(event.data)
-    )
-
+from lockgate.core.model.troubles import DependencyDropped
+from lockgate.errors import (
+    LockgateError,
+    NoSuchTask,
+    Refused,
+    Restored,
+    SchemaIsNewer,
+    StaleTask,
+)
+from lockgate.ports import (
+    Cursor,
+    GateRecord,
+    Mark,
+    Page,
+    PendingEffect,
+    Project,
+    Recent,
+    TaskFilter,
+    Waits,
+)
 
 _AFTER_ANY_PREFIX = "\U0010ffff"  # greater than every character that an id has
 _EVENTS_AT_ONCE = 1000
@@ -176,25 +51,28 @@ class SqlStore:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self.told: Callable[[TaskId | None], None] = lambda _: None  # events, or effects done
+        self._turn = 0  # the last that was seen
 
     @property
     def database(self) -> Database:
         """For what else is kept there."""
         return self._database
 
-    def create(self, decision: Decision) -> None:
-        task = rows.task_to_row(decision.task)
-
+    def create(self, *decisions: Decision) -> None:
         def work(run: Run) -> None:
-            head = take_numbers(run, decision)
-            if run(sql.INSERT_TASK, task).fetchone() is None:
-                raise _taken(decision.task.id)
-            _write_session(run, decision)
-            _write_body(run, decision)
-            append(run, decision, head)
-            _write_effects(run, decision)
+            for decision in decisions:
+                head = take_numbers(run, decision)
+                if run(sql.INSERT_TASK, rows.task_to_row(decision.task)).fetchone() is None:
+                    raise _taken(decision.task.id)
+                _write_session(run, decision)
+                _write_body(run, decision)
+                _write_dependencies(run, decision)
+                append(run, decision, head)
+                _write_effects(run, decision, head.turn)
 
         self._database.write(work)
+        self.told(None)
 
     def commit(self, decision: Decision) -> None:
         task = rows.task_to_row(decision.task)
@@ -206,10 +84,15 @@ class SqlStore:
             _write_session(run, decision)
             _write_body(run, decision)
             _write_results(run, decision)
+            if any(isinstance(it, DependencyDropped) for it in decision.events):
+                _write_dependencies(run, decision)
+            elif any(isinstance(it, StatusChanged) for it in decision.events):
+                run(sql.COUNT_NEEDS_ON, {"id": decision.task.id})
             append(run, decision, head)
-            _write_effects(run, decision)
+            _write_effects(run, decision, head.turn)
 
         self._database.write(work)
+        self.told(None)
 
     def delete(self, decision: Decision) -> None:
         task: Values = {"id": decision.task.id, "rev": decision.task.rev}
@@ -219,10 +102,12 @@ class SqlStore:
             if run(sql.DELETE_TASK, task).fetchone() is None:
                 raise _not_changed(run, decision.task.id)
             run(sql.DROP_EFFECTS, {"task": decision.task.id})
+            run(sql.COUNT_NEEDS_ON, {"id": decision.task.id})
             append(run, decision, head)
-            _write_effects(run, decision)
+            _write_effects(run, decision, head.turn)
 
         self._database.write(work)
+        self.told(None)
 
     def load(self, id: TaskId) -> Task:
         task = self.find(id)
@@ -236,14 +121,16 @@ class SqlStore:
 
     def named(self, prefix: str) -> tuple[TaskId, ...]:
         values: Values = {"prefix": prefix, "end": prefix + _AFTER_ANY_PREFIX}
-        found = self._rows(sql.TASKS_NAMED, values)
-        ids = tuple(rows.id_of(row) for row in found)
+        ids = tuple(rows.id_of(row) for row in self._rows(sql.TASKS_NAMED, values))
         return ids[:1] if prefix in ids else ids
 
-    def counts(self, project: ProjectId | None = None) -> dict[Status, int]:
-        text = sql.COUNTS if project is None else sql.COUNTS_OF
-        found = {row["status"]: row["n"] for row in self._rows(text, {"project": project or ""})}
-        return {status: int(str(found.get(status.name, 0))) for status in Status}
+    def counts(self, projects: Iterable[ProjectId] = ()) -> dict[Status, int]:
+        wanted = list(projects)
+        read = [self._rows(sql.COUNTS_OF, {"project": it}) for it in wanted]
+        found = Counter[str]()
+        for row in chain(*read) if wanted else self._rows(sql.COUNTS, {}):
+            found[str(row["status"])] += int(str(row["n"]))
+        return {status: found[status.name] for status in Status}
 
     def page(self, which: TaskFilter, after: TaskId | None, limit: int) -> Page:
         last = None if after is None else self.load(after)
@@ -252,9 +139,42 @@ class SqlStore:
             "id": "" if last is None else last.id,
             "limit": limit + 1,  # one more tells whether a next page is there
         }
-        found = sorted(self._newest(which, begin), key=rows.age_of, reverse=True)
+        found = self._walk("created", which, begin, which.statuses)
         tasks = tuple(rows.task_from_row(row) for row in found[:limit])
         return Page(tasks, tasks[-1].id if tasks and len(found) > limit else None)
+
+    def recent(self, which: TaskFilter, after: Cursor | None, limit: int) -> Recent:
+        found: list[Task] = []
+        more: Cursor | None = None
+        for ended in (False, True):
+            if (after and after.ended and not ended) or not _wants(which, ended=ended):
+                continue
+            here = after if after and after.ended is ended else None
+            begin: Values = {
+                "updated": here.updated if here else float("inf"),
+                "id": here.id if here else "",
+                "limit": limit - len(found) + 1,
+            }
+            section = sql.ENDED if ended else sql.LIVE
+            seen = self._walk("updated", which, begin, (), section)
+            found += map(rows.task_from_row, seen[: limit - len(found)])
+            if len(seen) == begin["limit"]:
+                more = _cursor(found[-1]) if found else None
+                break
+        return Recent(tuple(found), more)
+
+    def needs(self, projects: Iterable[ProjectId] = ()) -> tuple[Task, ...]:
+        wanted = list(projects)
+        read = [self._rows(sql.TASKS_NEEDING_OF, {"project": it}) for it in wanted]
+        found = chain(*read) if wanted else self._rows(sql.TASKS_NEEDING, {})
+        return tuple(map(rows.task_from_row, found))
+
+    def waits(self) -> tuple[Waits, ...]:
+        return tuple(map(rows.waits_from_row, self._rows(sql.TASKS_DEPENDING, {})))
+
+    def statuses(self, ids: Iterable[TaskId]) -> dict[TaskId, Status]:
+        found = (self._row(sql.STATUS_OF, {"id": it}) for it in dict.fromkeys(ids))
+        return {rows.id_of(row): rows.status_of(row) for row in found if row}
 
     def on_branch(self, project: ProjectId, branch: str) -> tuple[Task, ...]:
         found = self._rows(sql.TASKS_ON_BRANCH, {"project": project, "branch": branch})
@@ -262,6 +182,44 @@ class SqlStore:
 
     def troubled(self) -> tuple[Task, ...]:
         return tuple(rows.task_from_row(row) for row in self._rows(sql.TASKS_TROUBLED, {}))
+
+    def pulse(self) -> int:
+        self._database.still_there()
+        [row] = self._database.read(sql.PULSE, {})
+        it = Fields("the event log", row)
+        turn, readable_from = it.whole("turn"), it.whole("readable_from")
+        if readable_from > self._database.known:
+            raise SchemaIsNewer(self._database.shown, readable_from, self._database.known)
+        if turn < self._turn:
+            raise Restored(self._database.shown)
+        self._turn = turn
+        return turn
+
+    def claim(self, name: str) -> str:
+        return self._database.claim(name)
+
+    def projects_ready(self) -> tuple[ProjectId, ...]:
+        found = self._rows(sql.PROJECTS_READY, {})
+        return tuple(ProjectId(str(row["id"])) for row in found)
+
+    def ready(
+        self, project: ProjectId, limit: int, without: Sequence[str] = ()
+    ) -> tuple[Task, ...]:
+        barred = "".join(f"|{agent}|" for agent in without)
+        values: Values = {"project": project, "limit": limit, "without": barred}
+        return tuple(rows.task_from_row(row) for row in self._rows(sql.READY, values))
+
+    def at_work(self, project: ProjectId, now: float) -> int:
+        return self._count(sql.AT_WORK, {"project": project, "now": float(now)})
+
+    def in_vain(self) -> tuple[Task, ...]:
+        return tuple(rows.task_from_row(row) for row in self._rows(sql.IN_VAIN, {}))
+
+    def to_land(self) -> dict[ProjectId, object]:
+        return {
+            ProjectId(str(row["project"])): (row["n"], int(str(row["revs"])), row["updated"])
+            for row in self._rows(sql.TO_LAND, {})
+        }
 
     def events(self, task: TaskId | None, since: int, limit: int) -> tuple[StoredEvent, ...]:
         statement = sql.EVENTS if task is None else sql.EVENTS_OF_TASK
@@ -278,6 +236,17 @@ class SqlStore:
         statement = sql.EFFECTS if task is None else sql.EFFECTS_OF_TASK
         found = self._rows(statement, {"task": task, "limit": limit})
         return tuple(rows.effect_from_row(row) for row in found)
+
+    def effects_after(self, mark: Mark, limit: int) -> tuple[tuple[PendingEffect, ...], Mark]:
+        values: Values = {
+            "turn": mark.turn,
+            "task": mark.task,
+            "rev": mark.rev,
+            "n": mark.n,
+            "limit": limit,
+        }
+        found = self._rows(sql.EFFECTS_AFTER, values)
+        return tuple(map(rows.effect_from_row, found)), rows.mark_of(found[-1]) if found else mark
 
     def body(self, task: TaskId) -> str | None:
         row = self._row(sql.BODY, {"task": task})
@@ -296,6 +265,8 @@ class SqlStore:
 
         if in_order:
             self._database.write_lightly(work)
+        for id in {key.partition(":")[0] for key in in_order}:
+            self.told(TaskId(id))
 
     def session(self, id: SessionId) -> Session | None:
         row = self._row(sql.SESSION, {"id": id})
@@ -312,9 +283,40 @@ class SqlStore:
     def sessions_alive(self) -> tuple[Session, ...]:
         return tuple(rows.session_from_row(row) for row in self._rows(sql.SESSIONS_ALIVE, {}))
 
+    def sessions_alive_in(self, project: ProjectId, besides: TaskId) -> int:
+        return self._count(sql.SESSIONS_ALIVE_IN, {"project": project, "task": besides})
+
     def sessions_limited(self, now: float) -> tuple[Session, ...]:
         found = self._rows(sql.SESSIONS_LIMITED, {"now": float(now)})
         return tuple(rows.session_from_row(row) for row in found)
+
+    def people(self) -> tuple[Person, ...]:
+        return tuple(map(rows.person_from_row, self._rows(sql.PEOPLE, {})))
+
+    def put_person(self, person: Person) -> None:
+        self._wrote(sql.PUT_PERSON, rows.person_to_row(person))
+
+    def remove_person(self, name: str) -> bool:
+        return self._wrote(sql.REMOVE_PERSON, rows.storable({"name": name})) is not None
+
+    def drafts(self, task: TaskId, person: str) -> tuple[Draft, ...]:
+        found = self._rows(sql.DRAFTS, {"task": task, "person": person})
+        return tuple(map(rows.draft_from_row, found))
+
+    def put_draft(self, draft: Draft) -> None:
+        self._wrote(sql.PUT_DRAFT, rows.draft_to_row(draft))
+
+    def drop_draft(self, id: str) -> None:
+        self._wrote(sql.DROP_DRAFT, {"id": id})
+
+    def seen(self, person: str) -> dict[str, float]:
+        found = self._rows(sql.SEEN, {"person": person})
+        return {str(row["need"]): float(str(row["until"])) for row in found}
+
+    def mark_seen(self, person: str, need: str, until: float | None) -> None:
+        statement = sql.UNMARK_SEEN if until is None else sql.MARK_SEEN
+        values = rows.storable({"person": person, "need": need, "until": until})
+        self._wrote(statement, values)
 
     def add_project(self, project: Project) -> Project:
         values = rows.project_to_row(project)
@@ -338,20 +340,56 @@ class SqlStore:
             )
         return rows.project_from_row(row)
 
+    def projects(self) -> tuple[Project, ...]:
+        return tuple(rows.project_from_row(row) for row in self._rows(sql.PROJECTS, {}))
+
+    def head(self) -> int:
+        return head_of(self._row(sql.HEAD, {})).seq
+
     def close(self) -> None:
         self._database.close()
 
-    def _newest(self, which: TaskFilter, begin: Values) -> Sequence[Row]:
-        """The newest tasks, one status after the other where some are asked for."""
-        values: Values = {"project": which.project, **begin}
-        if not which.statuses:
-            statement = sql.PAGE if which.project is None else sql.PAGE_OF_PROJECT
-            return self._rows(statement, values)
-        statement = sql.PAGE_OF_STATUS if which.project is None else sql.PAGE_OF_PROJECT_AND_STATUS
+    def _walk(
+        self,
+        by: str,
+        which: TaskFilter,
+        begin: Values,
+        statuses: Iterable[Status],
+        section: str = "",
+    ) -> Sequence[Row]:
+        """The first of them, one project and one status after the other where some are named."""
+        wanted = [section] if section else []
+        if section and which.statuses:
+            names = ", ".join(f"'{it.name}'" for it in Status if it in which.statuses)
+            wanted.append(f"status IN ({names})")
+        wanted += [sql.OF_PROJECT] if which.projects else []
+        wanted += [sql.OF_STATUS] if statuses else []
+        wanted += [sql.OF_AGENT] if which.agent else []
+        wanted += [sql.WITH_TEXT] if which.text else []
+        wanted += [sql.NEEDING] if which.needs else []
+        statement = sql.page_of(by, tuple(wanted))
+        values: Values = {**begin, "agent": which.agent, "text": f"%{_like(which.text)}%"}
         found: list[Row] = []
-        for status in which.statuses:
-            found += self._rows(statement, {"status": status.name, **values})
-        return found
+        for project in which.projects or (None,):
+            for status in [it.name for it in statuses] or [""]:
+                found += self._rows(statement, {**values, "project": project, "status": status})
+        found.sort(key=lambda row: rows.place_of(row, by), reverse=True)
+        return found[: int(str(begin["limit"]))]
+
+    def _count(self, statement: str, values: Values) -> int:
+        row = self._row(statement, values)
+        return 0 if row is None else int(str(row["n"]))
+
+    def _wrote(self, statement: str, values: Values) -> Row | None:
+        """One statement in a transaction; the row that it gives back, if it gives one."""
+        found: list[Row | None] = []
+
+        def work(run: Run) -> None:
+            answer = run(statement, values)
+            found.append(answer.fetchone() if "RETURNING" in statement else None)
+
+        self._database.write(work)
+        return found[-1]
 
     def _row(self, statement: str, values: Values) -> Row | None:
         found = self._rows(statement, values)
@@ -363,9 +401,23 @@ class SqlStore:
         return self._database.read(statement, values) if all(map(rows.can_be_stored, texts)) else ()
 
 
+def _wants(which: TaskFilter, *, ended: bool) -> bool:
+    ends = {Status.DONE, Status.CANCELLED}
+    return not which.statuses or bool(which.statuses & ends if ended else which.statuses - ends)
+
+
+def _cursor(task: Task) -> Cursor:
+    return Cursor(task.status in {Status.DONE, Status.CANCELLED}, task.updated, task.id)
+
+
+def _like(text: str) -> str:
+    """As part of a pattern in which nothing stands for something else."""
+    return re.sub("([!%_])", r"!\1", text.lower())
+
+
 def _write_session(run: Run, decision: Decision) -> None:
-    if decision.session is not None:
-        run(sql.PUT_SESSION, rows.session_to_row(decision.session))
+    for statement, values in rows.of_session(decision):
+        run(statement, values)
 
 
 def _write_body(run: Run, decision: Decision) -> None:
@@ -378,11 +430,21 @@ def _write_results(run: Run, decision: Decision) -> None:
         run(sql.INSERT_RESULT, rows.result_to_row(decision.task, n, result))
 
 
-def _write_effects(run: Run, decision: Decision) -> None:
+def _write_dependencies(run: Run, decision: Decision) -> None:
+    """And count anew what this task needs, and what others need of it."""
+    id = decision.task.id
+    run(sql.DROP_DEPENDENCIES, {"task": id})
+    for needs in decision.task.depends_on:
+        run(sql.PUT_DEPENDENCY, {"task": id, "needs": needs})
+    run(sql.COUNT_NEEDS_OF, {"id": id})
+    run(sql.COUNT_NEEDS_ON, {"id": id})
+
+
+def _write_effects(run: Run, decision: Decision, turn: int) -> None:
     task = decision.task
     for n, effect in enumerate(decision.effects):
         pending = PendingEffect(f"{task.id}:{task.rev}:{n}", task.id, effect)
-        run(sql.INSERT_EFFECT, rows.effect_to_row(pending))
+        run(sql.INSERT_EFFECT, {**rows.effect_to_row(pending), "turn": turn})
 
 
 def _taken(id: TaskId) -> Refused:

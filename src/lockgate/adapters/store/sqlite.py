@@ -1,27 +1,33 @@
 """The store in one SQLite file: one writer at a time, and on disk before it answers."""
 
+import fcntl
 import os
 import sqlite3
 import time
 from collections import deque
 from collections.abc import Generator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from threading import Lock
 
 from msgspec import Struct
 
-from lockgate.adapters.store.json_forms import Row
-from lockgate.adapters.store.rows import Values
-from lockgate.adapters.store.sql_store import (
+from lockgate.adapters.store.database import (
+    SCHEMA_FACTS,
+    UNGUARDED,
+    Guard,
     Migration,
-    SqlStore,
+    Read,
     Work,
+    in_order,
     migrations_after,
     newest_version,
     refuse_newer,
 )
-from lockgate.errors import Refused, Unavailable
+from lockgate.adapters.store.json_forms import Row
+from lockgate.adapters.store.rows import Values
+from lockgate.adapters.store.sql_store import SqlStore
+from lockgate.errors import Refused, Restored, Unavailable
 
 # SQLite's code, why it came, what to do.
 _CAUSES = {
@@ -54,8 +60,10 @@ class _Turn(Struct, eq=False):
 
 
 class SqliteStore(SqlStore):
-    def __init__(self, path: str | Path, *, wait_seconds: float = 5.0) -> None:
-        super().__init__(SqliteDatabase(Path(path), wait_seconds))
+    def __init__(
+        self, path: str | Path, *, wait_seconds: float = 5.0, guard: Guard = UNGUARDED
+    ) -> None:
+        super().__init__(SqliteDatabase(Path(path), wait_seconds, guard))
 
 
 class SqliteDatabase:
@@ -64,9 +72,11 @@ class SqliteDatabase:
     Threads that come to write while one is at it are written next, together, for one fsync.
     """
 
-    def __init__(self, path: Path, wait_seconds: float) -> None:
+    def __init__(self, path: Path, wait_seconds: float, guard: Guard = UNGUARDED) -> None:
         self._path = path
+        self.shown, self.known = str(path), newest_version("sqlite")
         self._wait = wait_seconds
+        self._guard = guard
         self._writing = Lock()
         self._waiting: deque[_Turn] = deque()
         self._readers: deque[sqlite3.Connection] = deque()
@@ -74,6 +84,28 @@ class SqliteDatabase:
         self._closed = False
         with self._our_errors("was not opened"):
             self._writer = self._open()
+            self._file = _identity(path)
+
+    def still_there(self) -> None:
+        """Restored where the path leads to another file than the one that is open."""
+        if _identity(self._path) != self._file:
+            raise Restored(self.shown)
+
+    @contextmanager
+    def snapshot(self) -> Generator[Read]:
+        with self._our_errors("was not read"), self._reader() as connection:
+            connection.execute("BEGIN")
+            try:
+                yield lambda statement: connection.execute(statement).fetchall()
+            finally:
+                connection.execute("ROLLBACK")
+
+    def tables(self) -> tuple[str, ...]:
+        asked = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
+        return in_order(str(row["name"]) for row in self.read(asked, {}))
+
+    def claim(self, name: str) -> str:
+        return ""
 
     def read(self, statement: str, values: Values) -> Sequence[Row]:
         with self._our_errors("was not read"), self._reader() as connection:
@@ -149,15 +181,27 @@ class SqliteDatabase:
         _make_file(self._path)
         connection = self._connect("FULL")
         try:
-            known = newest_version("sqlite")
-            refuse_newer(str(self._path), _version(connection), known)
+            version = _version(connection)
+            if version > self.known:
+                oldest = _readable_from(connection, version)
+                refuse_newer(self.shown, version, self.known, oldest)
             _use_write_ahead_log(connection, self._wait)
-            for migration in migrations_after("sqlite", _version(connection)):
-                migrate(connection, migration)
+            if version < self.known:
+                self._bring_up_to_date(connection, version)
         except BaseException:
             connection.close()
             raise
         return connection
+
+    def _bring_up_to_date(self, connection: sqlite3.Connection, version: int) -> None:
+        """One process at a time; a database that is not new is changed after a copy was kept."""
+        with _alone_in(self._path.parent, self._wait):
+            version = _version(connection)  # another process may have done it meanwhile
+            with self._guard() if 0 < version < self.known else nullcontext():
+                if 0 < version < self.known:
+                    keep_copy(connection, self._path, version)
+                for migration in migrations_after("sqlite", version):
+                    migrate(connection, migration)
 
     def _connect(self, synchronous: str) -> sqlite3.Connection:
         connection = sqlite3.connect(
@@ -181,10 +225,19 @@ class SqliteDatabase:
                 f"the database {what}", why=str(error), fix="this is a bug: please report it"
             ) from error
         except sqlite3.Error as error:
-            why, fix = _CAUSES.get(_code(error), (str(error), "try again"))
+            why, fix = _CAUSES.get(self._cause(error), (str(error), "try again"))
             raise self._unavailable(what, why, fix) from error
         except OSError as error:
             raise self._unavailable(what, error.strerror or str(error)) from error
+
+    def _cause(self, error: sqlite3.Error) -> int:
+        """SQLite's code; where a disk without room is why it could not write, that one."""
+        code = _code(error)
+        if code == sqlite3.SQLITE_IOERR:
+            with suppress(OSError):
+                if os.statvfs(self._path.parent).f_bavail == 0:
+                    return sqlite3.SQLITE_FULL
+        return code
 
     def _unavailable(self, what: str, why: str, fix: str = "try again") -> Unavailable:
         names = {"wait": self._wait, "path": self._path}
@@ -202,6 +255,11 @@ def migrate(connection: sqlite3.Connection, migration: Migration) -> None:
         if _version(connection) < migration.version:
             for statement in migration.statements:
                 connection.execute(statement)
+            if migration.version > SCHEMA_FACTS:
+                connection.execute(
+                    "UPDATE schema_facts SET readable_from = max(readable_from, ?)",
+                    (migration.readable_from,),
+                )
             connection.execute(f"PRAGMA user_version = {migration.version:d}")
         connection.execute("COMMIT")
     except BaseException:
@@ -245,6 +303,60 @@ def _use_write_ahead_log(connection: sqlite3.Connection, wait_seconds: float) ->
             time.sleep(0.01)
         else:
             return
+
+
+@contextmanager
+def _alone_in(directory: Path, wait_seconds: float) -> Generator[None]:
+    """Held by the process that makes or changes a database there; others wait for it."""
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        give_up = time.monotonic() + wait_seconds
+        while not _locked(descriptor):
+            if time.monotonic() > give_up:
+                raise sqlite3.OperationalError("another process is bringing it up to date")
+            time.sleep(0.01)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _locked(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def keep_copy(connection: sqlite3.Connection, path: Path, version: int) -> Path:
+    """The database as it is before it is changed, beside it; one a version, the newest counts."""
+    copies = path.parent / "backups"
+    copies.mkdir(mode=0o700, exist_ok=True)
+    copy = copies / f"{path.stem}-before-{version + 1:04d}.db"
+    half = copy.with_suffix(".half")
+    half.unlink(missing_ok=True)
+    os.close(os.open(half, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+    connection.execute("VACUUM INTO ?", (str(half),))
+    half.replace(copy)
+    return copy
+
+
+def _identity(path: Path) -> tuple[int, int]:
+    """Which file it is; (0, 0) where none is there."""
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return 0, 0
+    return found.st_dev, found.st_ino
+
+
+def _readable_from(connection: sqlite3.Connection, version: int) -> int:
+    """The oldest version whose programs may use it; where that is not written down, its own."""
+    try:
+        found = connection.execute("SELECT readable_from FROM schema_facts").fetchone()
+    except sqlite3.OperationalError:
+        return version
+    return int(found["readable_from"])
 
 
 def _version(connection: sqlite3.Connection) -> int:

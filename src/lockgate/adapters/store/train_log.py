@@ -7,9 +7,9 @@ from typing import cast
 from msgspec.structs import replace
 
 from lockgate.adapters.store import sql
+from lockgate.adapters.store.database import Database, Run
 from lockgate.adapters.store.json_forms import Fields, Row, damaged, fields_of, items_of
 from lockgate.adapters.store.rows import Values, storable
-from lockgate.adapters.store.sql_store import Database, Run
 from lockgate.core.model.facts import canonical
 from lockgate.core.model.task import TaskId
 from lockgate.core.train.model import (
@@ -90,6 +90,7 @@ class SqlTrainLog:
             raise Overtaken
 
     def intend(self, target: str, it: Landing, time: float) -> Landing:
+        meant = replace(it, time=time, seconds=self._seconds(target, it.tree))
         row: Values = storable(
             {
                 "target": target,
@@ -100,6 +101,7 @@ class SqlTrainLog:
                 "tasks": canonical(it.tasks),
                 "changes": len(it.tasks),
                 "epoch": it.epoch,
+                "seconds": meant.seconds,
             }
         )
         numbers = list[int]()
@@ -109,7 +111,7 @@ class SqlTrainLog:
             numbers.append(_whole(run(sql.INSERT_LANDING, row).fetchone(), "number"))
 
         self._database.write(work)
-        return replace(it, number=numbers[-1])
+        return replace(meant, number=numbers[-1])
 
     def settle(self, target: str, number: int, *, landed: bool, epoch: int = 0) -> None:
         row: Values = {"target": target, "number": number, "landed": int(landed)}
@@ -120,6 +122,16 @@ class SqlTrainLog:
 
         self._database.write(work)
 
+    def keep_evidence(self, target: str, number: int, evidence: str) -> None:
+        row: Values = {"target": target, "number": number, "evidence": evidence}
+        self._write((sql.KEEP_EVIDENCE, row))
+
+    def evidence(self, target: str) -> dict[Commit, str]:
+        found = (
+            _fields({"target": target, **it}) for it in self._rows(sql.EVIDENCE, target=target)
+        )
+        return {Commit(it.text("commit_id")): it.text("evidence") for it in found}
+
     def open_landings(self, target: str) -> tuple[Landing, ...]:
         return tuple(_landing(row) for row in self._rows(sql.OPEN_LANDINGS, target=target))
 
@@ -127,9 +139,18 @@ class SqlTrainLog:
         [row] = self._rows(sql.LANDED, target=target, before=before)
         return int(str(row["n"]))
 
+    def landed_last(self, target: str, limit: int) -> tuple[Landing, ...]:
+        found = self._rows(sql.LANDED_LAST, target=target, limit=limit)
+        return tuple(_landing(row) for row in found)
+
     def landing_of(self, commit: Commit) -> Landing | None:
         found = self._rows(sql.LANDED_COMMIT, commit_id=commit)
         return _landing(found[0]) if found else None
+
+    def _seconds(self, target: str, tree: Tree) -> float:
+        """What the gates of the newest proof took together."""
+        found = self._rows(sql.PROOFS_OF, target=target, tree=tree)
+        return max((_took(str(row["proof"])) for row in found), default=0.0)
 
     def _results(self, target: str, rules: str) -> Sequence[Row]:
         return self._rows(sql.TRAIN_RESULTS, target=target, rules=rules)
@@ -220,4 +241,11 @@ def _landing(row: Row) -> Landing:
         tree=Tree(it.text("tree")),
         tasks=tuple(TaskId(task) for task in tasks),
         epoch=it.whole("epoch"),
+        time=it.real("time"),
+        seconds=it.real("seconds"),
     )
+
+
+def _took(proof: str) -> float:
+    passed = cast("list[dict[str, dict[str, float]]]", json.loads(proof)) if proof else []
+    return sum(it["proof"]["seconds"] for it in passed)
