@@ -6,6 +6,7 @@ the whole's, as in any shell; who wants another says so in the command (`set -o 
 
 import os
 import shutil
+import signal
 from collections.abc import Callable
 from pathlib import Path
 
@@ -126,13 +127,26 @@ def _why(cut: Cut | None, gate: CommandGate, sandbox: SandboxSettings, tried: Tr
         None: f"perhaps ended by {signal}" if signal else "",
         Cut.DEADLINE: f"ended after {gate.timeout} seconds",
         Cut.CANCELLED: "it was called off",
-        Cut.BOX: f"the sandbox failed: {_tail(tried.finished.err)}",
+        Cut.BOX: f"the sandbox failed: {_tail(tried.finished.err) or _ended(tried.finished.code)}",
         Cut.SERVICE: f"{BESIDE}: {_tail(tried.said)}",
         Cut.MEMORY: f"it used up its memory ([sandbox] memory_mb = {sandbox.memory_mb})",
         Cut.SCRATCH: f"it used up its scratch ([sandbox] scratch_mb = {sandbox.scratch_mb})",
         Cut.PIDS: f"it used up its processes ([sandbox] pids = {sandbox.pids})",
     }
     return words[cut]
+
+
+def _ended(code: int) -> str:
+    """How the sandbox's own program ended, where it said nothing of it."""
+    how = f"was ended by {_signal(-code)}" if code < 0 else f"exited {code}"
+    return f"it {how} before the command's exit was known, and printed nothing"
+
+
+def _signal(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
 
 
 def _tail(text: str) -> str:

@@ -77,6 +77,24 @@ def start_detached(argv: Sequence[str], log: Path) -> None:
             raise _not_started(argv[0], error) from error
 
 
+def start_serving(argv: Sequence[str], handed: int, log: Path) -> Process:
+    """Start it with this one descriptor, by which it is told what to do; its words in a file."""
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with log.open("ab") as words:
+        try:
+            return subprocess.Popen(  # noqa: S603 - no shell, and every caller builds its own list
+                argv,
+                cwd="/",
+                stdin=subprocess.DEVNULL,
+                stdout=words,
+                stderr=words,
+                pass_fds=(handed,),
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise _not_started(argv[0], error) from error
+
+
 def start_piped(
     argv: Sequence[str],
     stdout: Path | None,

@@ -1,13 +1,16 @@
-"""The machine: time, chance, the home's lock, programs' versions, leftover processes."""
+"""The machine: time, chance, the home's lock, programs' versions, leftovers, disk that is used."""
 
 import fcntl
+import json
 import os
 import re
 import signal
 import time
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from datetime import timedelta, timezone, tzinfo
 from pathlib import Path
+from typing import TextIO
 
 from lockgate.adapters.run import STARTER, namespace, run, started_at
 from lockgate.errors import Unavailable
@@ -16,6 +19,9 @@ from lockgate.errors import Unavailable
 class SystemClock:
     def now(self) -> float:
         return time.time()
+
+    def elapsed(self) -> float:
+        return time.monotonic()
 
 
 class SystemChance:
@@ -26,6 +32,48 @@ class SystemChance:
         import secrets  # noqa: PLC0415 - only a session's start needs it
 
         return secrets.token_urlsafe(32)
+
+
+def local_zone() -> tzinfo:
+    """The zone of this machine's clock, with its changes; its present offset where none is set."""
+    from zoneinfo import ZoneInfo  # noqa: PLC0415 - only who tells people needs it
+
+    named = os.environ.get("TZ", "").removeprefix(":")
+    real = os.path.realpath("/etc/localtime").partition("/zoneinfo/")[2]
+    for name in filter(None, (named, real)):
+        with suppress(OSError, ValueError, KeyError):
+            return ZoneInfo(name)
+    return timezone(timedelta(seconds=time.localtime().tm_gmtoff))
+
+
+# The users of this machine.
+
+
+def owner_of(home: Path) -> int:
+    """The user that a home belongs to; of one that is not there yet, who would make it."""
+    try:
+        return home.stat().st_uid
+    except OSError:
+        return os.getuid()
+
+
+def user_name(uid: int) -> str:
+    """What the machine calls them; a user that it does not know has a number."""
+    import pwd  # noqa: PLC0415 - only who acts has a name
+
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return f"user-{uid}"
+
+
+def user_id(name: str) -> int | None:
+    import pwd  # noqa: PLC0415 - as above
+
+    try:
+        return pwd.getpwnam(name).pw_uid
+    except KeyError:
+        return None
 
 
 def wait(milliseconds: float) -> None:
@@ -52,6 +100,54 @@ def holding(home: Path) -> Generator[bool]:
         file.write(str(os.getpid()))
         file.flush()
         yield True
+
+
+PULSE = "orchestrator.pulse"
+
+
+def pulse(home: Path, doing: Sequence[str]) -> None:
+    """Leave a sign of life for whoever gets no answer; one that cannot be left is not missed."""
+    said = json.dumps({"pid": os.getpid(), "time": time.time(), "doing": doing})
+    with suppress(OSError):
+        (home / f"{PULSE}.new").write_text(said, encoding="utf-8")
+        (home / f"{PULSE}.new").replace(home / PULSE)
+
+
+MIGRATION = "migration.lock"
+PATIENCE = 60.0  # seconds for another process to bring the same database up to date
+
+
+@contextmanager
+def nobody_orchestrating(home: Path) -> Generator[None]:
+    """Held while the database is brought up to date: no orchestrator runs, and none begins."""
+    home.mkdir(parents=True, exist_ok=True)
+    with (home / MIGRATION).open("a", encoding="utf-8") as one_at_a_time:
+        _lock_within(one_at_a_time, PATIENCE)
+        with holding(home) as ours:
+            if not ours:
+                raise Unavailable(
+                    "the database was not brought up to date",
+                    why=f"an orchestrator that knows only its old form runs (pid {holder(home)})",
+                    fix="lockgate down, then try again",
+                )
+            yield
+
+
+def _lock_within(file: TextIO, seconds: float) -> None:
+    until = time.monotonic() + seconds
+    while True:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > until:
+                raise Unavailable(
+                    "the database was not brought up to date",
+                    why=f"another process has been doing that for {seconds:.0f} s",
+                    fix="wait for it, then try again",
+                ) from None
+            time.sleep(0.05)
+        else:
+            return
 
 
 @contextmanager
@@ -170,3 +266,31 @@ def _is_orphan(entry: Path) -> bool:
 
 
 _MARK = f"{STARTER}=".encode()
+
+
+# How large what is kept for later tasks was when it was made. It was noted then, beside each layer,
+# cache and service's data, so that nobody has to walk their files to tell.
+
+
+NOTES = {
+    "layers": ("layers/*/.note-*", "runs/*/.note-layer-*"),
+    "caches": ("caches/.note-*",),
+    "services": ("services/*/.note-*",),
+}
+
+
+def kept_sizes(home: Path) -> dict[str, int]:
+    """Bytes by what they are for."""
+    return {
+        name: sum(_size(note) for pattern in patterns for note in home.glob(pattern))
+        for name, patterns in NOTES.items()
+    }
+
+
+def _size(note: Path) -> int:
+    """Nothing where it is gone meanwhile, or half written."""
+    try:
+        found = json.loads(note.read_bytes())["size"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return 0
+    return found if isinstance(found, int) else 0

@@ -19,6 +19,7 @@ from lockgate.core.model.secrets import Secret, secrets_in_file
 from lockgate.core.model.task import ProjectId
 from lockgate.errors import BadConfig, Unavailable
 from lockgate.ports import Granted, Project
+from lockgate.ports.keys import Place
 
 LARGEST = 1024 * 1024  # bytes of a file of variables
 REFUSED = ".refused.json"
@@ -209,6 +210,37 @@ class FileGrants(Struct, frozen=True):
         return self.place / "trust" / f"{project.id}{REFUSED}"
 
 
+class FileAssistants(Struct, frozen=True):
+    """The AssistantGrants port: one file of the home. One that cannot be read grants nothing."""
+
+    place: Path  # the home
+
+    def assistants(self) -> tuple[str, ...]:
+        try:
+            told = _read(self._path(), {"assistants": []})
+            return tuple(map(str, cast("list[object]", told["assistants"])))
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            what = "which assistants may ask was not read"
+            fix = f"remove {self._path()}, then: lockgate trust --assistant NAME"
+            raise Unavailable(what, why=repr(error), fix=fix) from error
+
+    def grant_assistant(self, name: str) -> None:
+        self._put(dict.fromkeys((*self.assistants(), name)))
+
+    def forget_assistant(self, name: str) -> None:
+        self._put(it for it in self.assistants() if it != name)
+
+    def _put(self, names: Iterable[str]) -> None:
+        try:
+            _write(self._path(), {"assistants": list(names)})
+        except OSError as error:
+            what, fix = "the answer was not kept", "see that the home can be written, try again"
+            raise Unavailable(what, why=str(error), fix=fix) from error
+
+    def _path(self) -> Path:
+        return self.place / "assistants.json"
+
+
 def _read(path: Path, otherwise: dict[str, object]) -> dict[str, object]:
     try:
         text = path.read_text(encoding="utf-8")
@@ -217,7 +249,7 @@ def _read(path: Path, otherwise: dict[str, object]) -> dict[str, object]:
     return dict(cast("dict[str, object]", json.loads(text)))
 
 
-def _write(path: Path, told: dict[str, object]) -> None:
+def _write(path: Path, told: Mapping[str, object]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     beside = path.with_name(f".{path.name}.{os.urandom(4).hex()}")
     handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -229,6 +261,43 @@ def _write(path: Path, told: dict[str, object]) -> None:
 def _bad(file: Path, why: str) -> BadConfig:
     fix = 'write it so: origins = ["github.com/acme/*"]'
     return BadConfig(f"{file} was not read", why=why, fix=fix)
+
+
+# `web.json` in the home: where its board is served.
+
+
+def board_place(home: Path) -> Place:
+    """Made when it is asked for first: a host name of its own, and a secret."""
+    path = home / "web.json"
+    try:
+        told = _read(path, {})
+        if not told:
+            told = {"host": f"lg-{os.urandom(5).hex()}.localhost", "secret": os.urandom(32).hex()}
+            _write(path, told)
+        return Place(
+            host=str(told["host"]), secret=str(told["secret"]), url=str(told.get("url", ""))
+        )
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        fix = f"remove {path}; everybody logs in again"
+        raise Unavailable("web.json was not read", why=repr(error), fix=fix) from error
+
+
+def board_reached_at(home: Path, url: str) -> None:
+    """Where people reach the board now, for the links in notifications."""
+    place = board_place(home)
+    if place.url != url:
+        with suppress(OSError):
+            told: dict[str, object] = {"host": place.host, "secret": place.secret, "url": url}
+            _write(home / "web.json", told)
+
+
+def link_to(home: Path, path: str) -> str:
+    """A page of the board; empty where no board has been served."""
+    try:
+        url = str(_read(home / "web.json", {}).get("url", ""))
+    except (OSError, ValueError, TypeError):
+        return ""
+    return f"{url}{path}" if url else ""
 
 
 # `settings.toml` in the home: what only the user may decide, and no repository.

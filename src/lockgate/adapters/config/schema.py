@@ -9,10 +9,12 @@ from functools import cache
 from importlib.resources import files
 from typing import Annotated, Any, Literal
 
+from msgspec.structs import replace
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from lockgate.core.config.checks import COMMAND_KEYS, Problem, repeated_gates, unknown_skips
 from lockgate.core.config.settings import (
+    TOLD,
     AgentSettings,
     BudgetSettings,
     CommitSettings,
@@ -23,6 +25,7 @@ from lockgate.core.config.settings import (
     MergeSettings,
     MergeStrategy,
     MergeTarget,
+    NotifySettings,
     ProjectSettings,
     Respawn,
     SandboxLevel,
@@ -35,6 +38,7 @@ from lockgate.core.config.settings import (
 from lockgate.core.config.settings import (
     Commands as CommandLines,
 )
+from lockgate.core.lifecycle.needs import NeedKind
 from lockgate.core.model import limits
 from lockgate.core.model.commits import Author
 from lockgate.core.model.gates import (
@@ -50,10 +54,12 @@ from lockgate.core.model.gates import (
 )
 from lockgate.core.model.limits import Limits, RetryConfig, Strategy
 from lockgate.core.model.task import AgentPhase, GateKind
+from lockgate.core.notices.hours import CLOCK, LENGTH, SPAN
 
 NAME = r"^[A-Za-z0-9][A-Za-z0-9_-]{0,39}$"
 VARIABLE = r"^[A-Za-z_][A-Za-z0-9_]{0,99}$"
 IDENTITY = r"^$|^[^<>\n]*[^<>\s] <[^<>\s]+>$"  # Name <address>
+FROM_VARIABLE = r"^env:[A-Za-z_][A-Za-z0-9_]{0,99}$"  # an address itself would be in git
 HOST_AND_PORT = r"^[A-Za-z0-9.\-]{1,253}:[1-9][0-9]{0,4}$"
 
 MANY = 1_000_000
@@ -94,6 +100,9 @@ Dimensions = Annotated[tuple[Annotated[Dimension, Loose], ...], Loose]
 Ports = Annotated[tuple[Annotated[str, Field(pattern=HOST_AND_PORT)], ...], Loose]
 Variable = Annotated[str, Field(pattern=VARIABLE)]
 Variables = Annotated[tuple[Variable, ...], Loose]
+Kinds = Annotated[tuple[Annotated[NeedKind, Loose], ...], Loose]
+Approver = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._@-]{0,63}$")]
+Share = Annotated[float, Field(gt=0, le=1)]
 
 
 class Table(BaseModel):
@@ -141,6 +150,7 @@ class GateEntry(Table):
     advisory: Dimensions | None = None
     reviewer: Name | None = None
     prompt: Command | None = None
+    approvers: Annotated[tuple[Approver, ...], Field(strict=False, max_length=100)] | None = None
 
 
 class Gates(Table):
@@ -221,7 +231,13 @@ class Budget(Table):
 
 
 class Notify(Table):
-    urls: Strings = ()
+    urls: Annotated[tuple[Annotated[str, Field(pattern=FROM_VARIABLE)], ...], Loose] = ()
+    kinds: Kinds = tuple(map(NeedKind, TOLD))
+    urgent: Kinds = (NeedKind.RED_TIP,)
+    quiet: Annotated[str, Field(pattern=f"^$|{SPAN.pattern}")] = ""
+    digest: Annotated[str, Field(pattern=f"^$|{CLOCK.pattern}")] = ""
+    remind: Annotated[str, Field(pattern=f"^$|{LENGTH.pattern}")] = "4h"
+    budget: Annotated[tuple[Share, ...], Field(strict=False, max_length=10)] = (0.5, 0.8, 1.0)
 
 
 class Agent(Table):
@@ -305,9 +321,16 @@ def settings_from(config: Config) -> Settings:
         merge=MergeSettings(**dict(config.merge)),
         commit=CommitSettings(**dict(config.commit)),
         budget=BudgetSettings(**dict(config.budget)),
-        notify_urls=config.notify.urls,
+        notify=_notify(config.notify),
         agents=tuple(AgentSettings(name=name, **dict(it)) for name, it in config.agents.items()),
     )
+
+
+def _notify(written: Notify) -> NotifySettings:
+    """Kinds as plain words: the settings know no enum of the lifecycle."""
+    settings = NotifySettings(**dict(written))
+    kinds, urgent = map(str, written.kinds), map(str, written.urgent)
+    return replace(settings, kinds=tuple(kinds), urgent=tuple(urgent))
 
 
 def written_problems(config: Config) -> tuple[Problem, ...]:

@@ -33,6 +33,7 @@ SWITCHES = {
     "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
     "CLAUDE_CODE_MAX_RETRIES": "4",  # ten, its own choice, last for minutes
     "CLAUDE_CODE_ADDITIONAL_DIRECTORIES_CLAUDE_MD": "1",  # see --add-dir below
+    "ENABLE_TOOL_SEARCH": "false",  # with it Lockgate's tools are told of only when searched for
 }
 HOOK_SECONDS = 120
 LIMITED = r'\{"type":"system","subtype":"api_retry".*"error_status":(429|503|529)\b'
@@ -53,6 +54,7 @@ def launch(found: Found, job: Job) -> Launch:
             *("--add-dir", job.workspace, "--append-system-prompt", programs.guide(job)),
             "--dangerously-skip-permissions",
             *("--setting-sources", "", "--settings", json.dumps(_settings(job))),
+            *("--strict-mcp-config", "--mcp-config", json.dumps(_servers(job))),
             *(("--resume", job.native) if job.native else ()),
             *((programs.prompt_argument(job),) if job.interactive and job.prompt else ()),
         ),
@@ -91,6 +93,14 @@ def _settings(job: Job) -> dict[str, object]:
         hook = {"type": "command", "command": shlex.join(job.stop_command), "timeout": HOOK_SECONDS}
         settings["hooks"] = {"Stop": [{"hooks": [hook]}]}
     return settings
+
+
+def _servers(job: Job) -> dict[str, object]:
+    """Those of the project are left out."""
+    if not job.mcp_command:
+        return {"mcpServers": {}}
+    command, *args = job.mcp_command
+    return {"mcpServers": {programs.SERVER: {"command": command, "args": args}}}
 
 
 def _first_state(job: Job) -> dict[str, object]:

@@ -127,6 +127,16 @@ def _config(job: Job) -> str:
         f"[projects.{json.dumps(job.workspace)}]",
         'trust_level = "untrusted"',
     ]
+    if job.mcp_command:
+        command, *args = job.mcp_command
+        lines += [
+            f"[mcp_servers.{programs.SERVER}]",
+            f"command = {json.dumps(command)}",
+            f"args = {json.dumps(args)}",
+            f"env_vars = {json.dumps([programs.SOCKET])}",
+            f"startup_timeout_sec = {programs.STARTS_WITHIN}",
+            f"tool_timeout_sec = {programs.TOOL_SECONDS}",
+        ]
     if key:
         lines += [
             "[model_providers.lockgate]",

@@ -54,7 +54,7 @@ def launch(found: Found, job: Job) -> Launch:
         },
         stdin=None if job.interactive else job.prompt,
         files={
-            SETTINGS: json.dumps({**_settings(), "hooks": _hooks(job)}),
+            SETTINGS: json.dumps({**_settings(), **_servers(job), "hooks": _hooks(job)}),
             **(programs.prompt_file(job) if job.interactive else {}),
         },
         limited=LIMITED,
@@ -126,6 +126,20 @@ def _settings() -> dict[str, object]:
         "telemetry": {"enabled": False},
         "advanced": {"ignoreLocalEnv": True},
     }
+
+
+def _servers(job: Job) -> dict[str, object]:
+    if not job.mcp_command:
+        return {}
+    command, *args = job.mcp_command
+    server = {
+        "command": command,
+        "args": args,
+        "env": {programs.SOCKET: f"${programs.SOCKET}"},
+        "timeout": programs.TOOL_SECONDS * 1000,
+        "trust": True,
+    }
+    return {"mcpServers": {programs.SERVER: server}}
 
 
 def _hooks(job: Job) -> dict[str, object]:

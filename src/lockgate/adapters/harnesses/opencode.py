@@ -135,6 +135,13 @@ def _config(job: Job) -> dict[str, object]:
         "share": "disabled",
         "instructions": [f"{job.workspace}/AGENTS.md"],
     }
+    if job.mcp_command:
+        server = {
+            "type": "local",
+            "command": list(job.mcp_command),
+            "timeout": programs.STARTS_WITHIN * 1000,
+        }
+        config["mcp"] = {programs.SERVER: server}
     providers: dict[str, object] = {}
     anthropic = job.environ.get("ANTHROPIC_BASE_URL")
     if anthropic:
@@ -145,8 +152,8 @@ def _config(job: Job) -> dict[str, object]:
     if url and model:
         options = {"baseURL": url, "apiKey": "{env:OPENAI_API_KEY}"}
         package = "@ai-sdk/openai-compatible"
-        server = {"npm": package, "options": options, "models": {model: {"name": model}}}
-        providers["server"] = server
+        models = {model: {"name": model}}
+        providers["server"] = {"npm": package, "options": options, "models": models}
     return {**config, "provider": providers}
 
 

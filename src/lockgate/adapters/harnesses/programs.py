@@ -24,6 +24,10 @@ ARGUMENT_BYTES = 100_000  # the kernel takes 128 KiB
 PROMPT_FILE = ".lockgate-prompt.md"
 Event = Mapping[str, object]
 SAID_CHARACTERS = 2000
+SERVER = "lockgate"  # the name of our MCP server
+TOOL_SECONDS = 4 * 3600  # that a tool may take: a step takes as long as its tests
+STARTS_WITHIN = 60  # seconds for the server to answer first: nobody may have loaded it yet
+SOCKET = "LOCKGATE_SOCKET"  # by which the server finds its session
 
 
 def key_in_use(

@@ -256,7 +256,7 @@ def _level(sandbox: SandboxSettings, *, overlay: bool, group: bool, filter: bool
 
 
 MANY = 4096  # new processes, from which on it is quicker to look at all that there are
-BRIEFLY = 1.0  # seconds in which the numbers cannot all have been given away and begun anew
+BRIEFLY = 1.0  # seconds; too short for the kernel to use all numbers and start again
 PATIENCE = 5.0  # seconds for what was killed to be gone
 ROUNDS = 10  # what is just starting another one may be found only once that is there
 
@@ -294,7 +294,7 @@ def _younger(since: Start) -> Iterable[int]:
 
 
 def _newest() -> int:
-    """Nought where nobody knows."""
+    """0 if it is not known."""
     with suppress(OSError, ValueError):
         return int(_content("/proc/loadavg").split()[-1])
     return 0

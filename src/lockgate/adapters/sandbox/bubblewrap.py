@@ -74,11 +74,19 @@ class Host(Struct, frozen=True):
 
 
 def boxed(
-    box: Box, argv: Sequence[str], host: Host | None = None, *, bwrap: str | None = None
+    box: Box,
+    argv: Sequence[str],
+    host: Host | None = None,
+    *,
+    bwrap: str | None = None,
+    entering: tuple[str, ...] = (),
 ) -> Boxed:
-    """How it is started, by `run_boxed` or by a runner that hands over nothing but the options."""
+    """How it is started, by `run_boxed` or by a runner that hands over nothing but the options.
+
+    `entering` is what makes the mounts that the box shows, and then becomes what makes the box.
+    """
     limits = (f"--nproc={box.processes}", "--core=0", f"--fsize={FILE_BYTES}")
-    direct = (trusted("prlimit"), *limits, bwrap or trusted("bwrap"))
+    direct = (*entering, trusted("prlimit"), *limits, bwrap or trusted("bwrap"))
     scoped = SCOPED if box.network and closes_sockets(direct[-1]) else OPEN
     joined = uplink() if box.network and scoped == OPEN else ()
     apart = ("net",) if joined or not box.network else ()

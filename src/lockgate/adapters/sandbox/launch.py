@@ -32,7 +32,7 @@ def main(scoped: str, filter: str, argv: list[str]) -> None:
     listening = select.poll()
     listening.register(int(argv[told - 1]), 0)
     if listening.poll(0):
-        sys.exit("whoever started this is gone")
+        sys.exit("the process that started this has ended")
     if scoped == SCOPED:
         _close_abstract_sockets()
     if argv[told] == "--proof":

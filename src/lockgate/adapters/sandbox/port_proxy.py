@@ -129,7 +129,7 @@ def to_unix(path: str) -> Connect:
 
 
 def main(directory: str, *ports: str) -> None:
-    """Listen, then go on in the background: whoever waits for us knows that we listen."""
+    """Listen, then continue in the background: when the parent exits, the port is open."""
     doors = [
         (socket.create_server(("127.0.0.1", int(port))), to_unix(f"{directory}/{port}"))
         for port in ports

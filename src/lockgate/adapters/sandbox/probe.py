@@ -9,8 +9,9 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from lockgate.adapters.run import Cut, Finished
+from lockgate.adapters.run import Cut, Finished, run
 from lockgate.adapters.sandbox.bubblewrap import Box, boxed, closes_sockets, owner, uplink
+from lockgate.adapters.sandbox.layered import How, Layered, make_room
 from lockgate.adapters.sandbox.process import run_boxed
 from lockgate.adapters.sandbox.scratch import OVER, Keeper, Room
 from lockgate.adapters.sandbox.toolchain import PACKAGES, NotTrusted, trusted
@@ -82,7 +83,55 @@ def _overlay_works(directory: Path) -> bool:
             return done == Finished(0, "", "") and unchanged and keeper.sees_its_room
 
 
+def can_keep_overlay(directory: Path) -> bool:
+    """Whether what is written over a layer can be kept on that disk."""
+    device = directory.stat().st_dev
+    if device not in _KEPT:
+        _KEPT[device] = _kept_overlay_works(directory)
+    return _KEPT[device]
+
+
+def _kept_overlay_works(directory: Path) -> bool:
+    with tempfile.TemporaryDirectory(prefix=".lockgate-probe-", dir=directory) as name:
+        top = Path(name).resolve()
+        top.chmod(0o755)
+        for made in (top / "layer" / "d", top / "workspace" / "d"):
+            made.mkdir(parents=True)
+            os.chown(made, *owner())
+        (top / "layer" / "d" / "file").write_text("before")
+        os.chown(top / "layer" / "d" / "file", *owner())
+        it = Layered(layer=top / "layer", room=top / "room", folders=("d",), how=How.OVERLAY)
+        make_room(it)
+        box = Box(mounts=it.mounts(top / "workspace"), directory=f"{WORKSPACE}/d", env={})
+        made_so = boxed(box, ("/bin/sh", "-c", CHANGES), entering=it.entering)
+        try:
+            done = run_boxed(made_so, deadline=20.0)
+            written = (it.written / "d" / "file").read_text()
+        except (Unavailable, OSError):
+            return False
+        unchanged = (top / "layer" / "d" / "file").read_text() == "before"
+        return done == Finished(0, "", "") and unchanged and written == "after\n"
+
+
+def can_reflink(source: Path, target: Path) -> bool:
+    """Whether a copy from one directory to the other takes no room."""
+    devices = (source.stat().st_dev, target.stat().st_dev)
+    if devices not in _REFLINKS:
+        with tempfile.TemporaryDirectory(prefix=".lockgate-probe-", dir=target) as name:
+            try:
+                with tempfile.NamedTemporaryFile(dir=source) as file:
+                    file.write(b"x" * 4096)
+                    file.flush()
+                    copying = ("cp", "--reflink=always", "--", file.name, name)
+                    _REFLINKS[devices] = run(copying).code == 0
+            except (OSError, Unavailable):
+                return False
+    return _REFLINKS[devices]
+
+
 _OVERLAYS: dict[int, bool] = {}
+_KEPT: dict[int, bool] = {}
+_REFLINKS: dict[tuple[int, int], bool] = {}
 _PROBE = Box(mounts=(), directory="/", env={})
 _HINT = (
     "; user namespaces may be switched off: look at the sysctls user.max_user_namespaces, "

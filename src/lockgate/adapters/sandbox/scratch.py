@@ -118,7 +118,7 @@ def room_for(
 ) -> Generator[Room]:
     """Beside the checkout, and gone afterwards."""
     checkout = checkout.resolve()
-    made = Path(tempfile.mkdtemp(prefix=".room-", dir=checkout.parent))
+    made = _new_room(checkout.parent)
     try:
         under = layer_under(checkout)
         if not size_mb:
@@ -139,12 +139,24 @@ def room_in(checkout: Path, upkeep: Upkeep) -> Generator[Room]:
         _remove(known)
         del upkeep.seen[known]
         known = None
-    room = known or Path(tempfile.mkdtemp(prefix=".room-", dir=checkout.parent))
+    room = known or _new_room(checkout.parent)
     if known is None:
         for name in BESIDE:
             (room / name).mkdir()
         upkeep.seen[room] = look(room)
     yield Room(place=room, checkout=checkout, size_mb=0, tree=checkout)
+
+
+def _new_room(beside: Path) -> Path:
+    """Its name says which process made it."""
+    return Path(tempfile.mkdtemp(prefix=f".room-{os.getpid()}-", dir=beside))
+
+
+def sweep_rooms(runs: Path) -> None:
+    """Remove the rooms of attempts whose process was killed before it could."""
+    for room in runs.glob("*/.room-*-*"):
+        if not Path("/proc", room.name.split("-")[1]).exists():
+            _remove(room)
 
 
 def size_of_memory(asked_mb: int) -> int:
@@ -204,7 +216,7 @@ def _was_empty(room: Path) -> bool:
 
 
 def have_as_made(checkout: Path, upkeep: Upkeep) -> None:
-    """What was changed is made anew, whoever changed it and whenever: look before each attempt."""
+    """Make the checkout again if anything changed it since. Call it before each attempt."""
     with upkeep.lock:
         if checkout in upkeep.seen:
             if is_as_seen(checkout, upkeep):
@@ -236,7 +248,7 @@ def look(directory: Path) -> bytes:
     newest, seen, left = found.st_ctime_ns, [_seen(top, found)], [top]
     while left:
         with os.scandir(left.pop()) as entries:
-            for entry in entries:  # in another order it would be made anew for nothing
+            for entry in entries:  # another order would look like a change
                 found = entry.stat(follow_symlinks=False)
                 seen.append(_seen(entry.path, found))
                 newest = max(newest, found.st_ctime_ns)

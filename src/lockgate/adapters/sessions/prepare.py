@@ -13,6 +13,7 @@ from msgspec import Struct
 
 import lockgate
 from lockgate.adapters.sandbox import Box, Mount, boxed, cgroup, inside_path, owner
+from lockgate.adapters.sandbox.layered import layered_at
 from lockgate.adapters.sandbox.process import in_memory
 from lockgate.adapters.sandbox.proof import PIPES, asked
 from lockgate.adapters.sandbox.services.orders import PLACE, PREPARED, Where, serving_first
@@ -26,7 +27,10 @@ from lockgate.ports.work import Becomes, Shell
 BASE = "/base.git"
 TOLD = "/run/told"
 SERVICES_MB = 1024  # of memory, for what the services of a session write
-CLIENT = Path(lockgate.__file__).parent / "faces" / "client.py"
+PACKAGE = Path(lockgate.__file__).parent
+CLIENT = (str(PACKAGE / "faces" / "client.py"),)
+# `lockgate mcp` in a session: it needs no packages but ours.
+PIPE = "import sys; sys.path.append({root!r}); from lockgate.faces.pipe import main; main()"
 
 
 # Writes into a directory that an agent owns: no link it has left there is ever followed.
@@ -196,7 +200,7 @@ def _spec(start: Start, directory: Path, state: Path) -> Spec:
         "limited_seconds": start.limited_seconds,
         "memory_mb": start.memory_mb,
         "disk_mb": start.disk_mb,
-        "places": [str(start.desk.directory), str(start.home)],
+        "places": [str(it) for it in _written(start)],
         "group": str(cgroup.where() or "") if start.sandboxed and start.memory_mb else "",
         "log_bytes": LOG_BYTES,
         "interactive": start.interactive,
@@ -210,9 +214,13 @@ def _spec(start: Start, directory: Path, state: Path) -> Spec:
 def make_door(door: Path) -> None:
     """The directory with the session's `lockgate` command; its runner adds the socket."""
     (door / "bin").mkdir(parents=True, exist_ok=True)
-    command = " ".join(shlex.quote(it) for it in (sys.executable, "-I", "-S", str(CLIENT)))
+    command, pipe = (
+        shlex.join((sys.executable, "-I", "-S", *it))
+        for it in (CLIENT, ("-c", PIPE.format(root=str(PACKAGE.parent))))
+    )
     new = door / "bin" / f"lockgate.{secrets.token_hex(8)}"
-    new.write_text(f'#!/bin/sh\nexec {command} "$@"\n', encoding="utf-8")
+    script = f'#!/bin/sh\n[ "$*" = mcp ] && exec {pipe}\nexec {command} "$@"\n'
+    new.write_text(script, encoding="utf-8")
     for place, mode in ((door, 0o755), (door / "bin", 0o755), (new, 0o755)):
         place.chmod(mode)
     new.rename(door / "bin" / "lockgate")
@@ -242,7 +250,12 @@ def program_of(start: Start, door: Path, state: Path, mark: str) -> Program:
             "directory": str(start.desk.directory),
         }
     where = Where(place=PLACE, told=TOLD, prepared=PREPARED if start.data else "")
-    made = boxed(_box(start, door, state, mark), _with_services(start, where))
+    layered = layered_at(start.desk.directory)
+    made = boxed(
+        _box(start, door, state, mark),
+        _with_services(start, where),
+        entering=layered.entering if layered else (),
+    )
     return {
         "program": list(made.program),
         "options": list(made.options),
@@ -259,6 +272,7 @@ def _box(start: Start, door: Path, state: Path, mark: str) -> Box:
     return Box(
         mounts=(
             Mount(source=start.desk.directory, target=WORKSPACE, writable=True),
+            *_mounted(start.desk.directory),
             *_shown(start.desk),
             Mount(source=start.base, target=BASE),
             Mount(source=start.home, target=AGENT_HOME, writable=True),
@@ -296,6 +310,19 @@ def _bare_where(start: Start, door: Path) -> Where:
 
 def _told_in(session: Path) -> Path:
     return session / "told"
+
+
+def _mounted(workspace: Path, *, writable: bool = True) -> tuple[Mount, ...]:
+    """The folders of the set-up layer that were not copied into it."""
+    layered = layered_at(workspace)
+    return layered.mounts(workspace, writable=writable) if layered else ()
+
+
+def _written(start: Start) -> Iterator[Path]:
+    layered = layered_at(start.desk.directory)
+    yield from (start.desk.directory, start.home)
+    if layered:
+        yield layered.written
 
 
 def _shown(desk: Desk) -> Iterator[Mount]:
@@ -366,6 +393,7 @@ def shell_at(state: Path, it: Shell) -> Becomes:
     box = Box(
         mounts=(
             Mount(source=it.workspace, target=WORKSPACE, writable=not it.read_only),
+            *_mounted(it.workspace, writable=not it.read_only),
             Mount(source=it.base, target=BASE),
             Mount(source=it.home, target=AGENT_HOME, writable=not it.read_only),
         ),
@@ -376,7 +404,8 @@ def shell_at(state: Path, it: Shell) -> Becomes:
         hidden=(str(state.absolute()),),
         terminal=it.terminal,
     )
-    made = boxed(box, argv)
+    layered = layered_at(it.workspace)
+    made = boxed(box, argv, entering=layered.entering if layered else ())
     told = ["--json-status-fd", str(_kept(os.open(os.devnull, os.O_WRONLY)))]
     if made.filter:
         told += ["--seccomp", str(_kept(in_memory(made.filter)))]

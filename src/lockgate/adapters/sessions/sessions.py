@@ -17,6 +17,7 @@ from lockgate.adapters.run import run
 from lockgate.adapters.sessions.prepare import lay_out, read_object, write_once
 from lockgate.adapters.sessions.runner import proc
 from lockgate.adapters.sessions.runner.files import written
+from lockgate.adapters.sessions.tail import Tail
 from lockgate.core.model.agents import Ending, Exit
 from lockgate.core.model.task import SessionId
 from lockgate.errors import Unavailable
@@ -30,7 +31,7 @@ PATIENCE = 15.0
 
 
 class ProcessSessions:
-    """Implements `Sessions`. Everything it knows is read from the session's directory anew."""
+    """Implements `Sessions`. Keeps nothing: each call reads the session's directory."""
 
     def __init__(self, home: Path) -> None:
         self._home = home.absolute()
@@ -103,6 +104,9 @@ class ProcessSessions:
         directory = self._directory(id)
         parts = (written(str(directory / name)) for name in ("stdout.log", "stderr.log"))
         return "\n".join(it for it in parts if it)
+
+    def tail(self, id: SessionId) -> Tail:
+        return Tail(str(self._directory(id)))
 
     def remove(self, id: SessionId) -> None:
         self.end(id, 0.0)

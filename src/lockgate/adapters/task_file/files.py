@@ -149,6 +149,7 @@ HISTORY = "history.jsonl"
 LARGEST = 1024 * 1024
 LARGEST_OF_OURS = 4 * LARGEST  # the parts of several files come together in it
 _ID = re.compile(r"[a-z0-9-]{1,40}")
+_BESIDE = re.compile(r"\.TASK\.md\.(\d+)\.[0-9a-f]+")  # by the pid of who writes it
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -181,6 +182,10 @@ class TaskFiles:
 
     def write(self, id: TaskId, frontmatter: Mapping[str, str | int], body: str) -> None:
         write_task_file(self._made(id), frontmatter, body)
+
+    def write_at(self, directory: Path, text: Readable, body: str) -> None:
+        kept = "" if text.frontmatter is None else f"---\n{text.frontmatter}---\n"
+        _replace(directory, kept + body, as_directory=True)
 
     def shows(self, text: Readable, frontmatter: Mapping[str, str | int]) -> bool:
         return text.frontmatter == split_frontmatter(render_frontmatter(frontmatter))[0]
@@ -266,18 +271,45 @@ def write_task_file(directory: Path, frontmatter: Mapping[str, str | int], body:
 
     Nothing waits for the disk: what must survive a power cut is in the database already.
     """
-    text = render_frontmatter(frontmatter) + body.replace("\0", "\ufffd")
-    data = text.encode("utf-8", "replace")
+    _replace(directory, render_frontmatter(frontmatter) + body)
+
+
+def _replace(directory: Path, text: str, *, as_directory: bool = False) -> None:
+    """`as_directory`: it belongs to whom the directory belongs to, not to us."""
+    data = text.replace("\0", "\ufffd").encode("utf-8", "replace")
     beside = f".{NAME}.{os.getpid()}.{os.urandom(4).hex()}"
     with _ours(f"{NAME} was not written"), _opened(directory) as where:
         try:
             with _closing(os.open(beside, _CREATE, 0o644, dir_fd=where)) as file:
                 _write_all(file, data)
+                owner = os.fstat(where)
+                if as_directory and owner.st_uid != os.geteuid():
+                    os.fchown(file, owner.st_uid, owner.st_gid)
             put_in_place(where, beside, NAME)
+            _remove_left_over(where)
         except BaseException:
             with suppress(OSError):
                 os.unlink(beside, dir_fd=where)
             raise
+
+
+def _remove_left_over(where: int) -> None:
+    """What a process that was killed here had beside the file."""
+    for name in os.listdir(where):
+        found = _BESIDE.fullmatch(name)
+        if found and _is_gone(int(found[1])):
+            with suppress(OSError):
+                os.unlink(name, dir_fd=where)
+
+
+def _is_gone(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    except (OSError, OverflowError):
+        return False
+    return False
 
 
 def _bytes(where: int, name: str, limit: int) -> bytes | str:

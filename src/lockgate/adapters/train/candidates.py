@@ -327,7 +327,8 @@ def _joined(
     by = hand.merging if len(parents) > 1 else hand.by(load)
     author = f"author {by.author} {facts.seconds} +0000"
     words = load.message.encode("utf-8", "replace").decode().replace("\0", "").rstrip("\n")
-    message = with_trailers(words or "(no summary)", by.trailers)
+    named = f"Merge {load.task}: " if len(parents) > 1 else ""
+    message = with_trailers(f"{named}{words or '(no summary)'}", by.trailers)
     return _committed(repos, facts, parents, Words((author,), message), hand)
 
 

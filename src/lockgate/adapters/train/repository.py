@@ -4,8 +4,7 @@ A target is a branch of the user's repository, or one of a remote. Hooks do not 
 the user's own branch of that name is left alone.
 """
 
-import secrets
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
@@ -25,9 +24,10 @@ from lockgate.adapters.train.candidates import (
     reverted,
     unmark,
 )
-from lockgate.adapters.train.git import alone, in_checkout, in_repository, scripted
+from lockgate.adapters.train.git import alone, in_checkout, scripted
+from lockgate.adapters.train.notes import notes_sound, put_note, read_note, rewrite_notes
 from lockgate.adapters.train.targets import Pushes, ask_remote, look_here, ref_of, shown
-from lockgate.adapters.workspaces.git import git, is_ancestor, told, words_of
+from lockgate.adapters.workspaces.git import is_ancestor, told, words_of
 from lockgate.adapters.workspaces.repositories import Repositories, repositories_of, writing
 from lockgate.core.config.settings import MergeStrategy
 from lockgate.core.train.model import Built, Commit, Conflict
@@ -43,41 +43,6 @@ from lockgate.ports.train import (
     Span,
     Target,
 )
-
-# The evidence beside a landed commit, as a git note in the user's repository.
-
-
-_NOTES = ("notes", "--ref=refs/notes/lockgate")
-_WHO = ("-c", "user.name=Lockgate", "-c", "user.email=lockgate@localhost")
-
-
-def put_note(repos: Repositories, project: Project, commit: Commit, text: str) -> None:
-    """Byte for byte; it replaces the one that is there. Two at once wait for each other."""
-    theirs, what = Path(project.common_dir), f"the evidence of {commit} was not kept"
-    file = repos.directory / f".note-{secrets.token_hex(4)}"
-    repos.directory.mkdir(parents=True, exist_ok=True)
-    try:
-        file.write_bytes(text.encode("utf-8", "surrogateescape"))
-        blob = told(what, theirs, "hash-object", "-w", "--no-filters", "--", str(file)).strip()
-    finally:
-        file.unlink(missing_ok=True)
-    with alone(project):
-        add = ("add", "-f", "--allow-empty", "-C", blob, f"{commit}^{{commit}}")
-        told(what, theirs, *_WHO, *_NOTES, *add)
-
-
-def read_note(project: Project, name: str) -> tuple[Commit, str | None] | None:
-    asked = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
-    meant = in_repository(project, *asked)
-    if meant.code != 0:
-        return None
-    theirs, commit = Path(project.common_dir), meant.out.strip()
-    found = git(theirs, *_NOTES, "list", commit)
-    if found.code != 0:
-        return Commit(commit), None
-    what = f"the evidence of {commit} was not read"
-    return Commit(commit), told(what, theirs, "cat-file", "blob", found.out.strip())
-
 
 MOST_KNOWN = 10_000
 
@@ -163,6 +128,12 @@ class GitYard:
 
     def note_of(self, project: Project, name: str) -> tuple[Commit, str | None] | None:
         return read_note(project, name)
+
+    def notes_sound(self, project: Project) -> bool:
+        return notes_sound(project)
+
+    def rewrite_notes(self, project: Project, notes: Mapping[Commit, str]) -> int:
+        return rewrite_notes(self._of(project), project, notes)
 
     def _of(self, project: Project) -> Repositories:
         return repositories_of(self.home, project)

@@ -12,7 +12,7 @@ from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 from lockgate.adapters.run import run
 from lockgate.adapters.workspaces.git import (
@@ -31,7 +31,7 @@ from lockgate.adapters.workspaces.repositories import Repositories, keep, rules_
 from lockgate.core.layers.inputs import LOCKS
 from lockgate.core.model.task import Task
 from lockgate.errors import Unavailable
-from lockgate.ports import Candidate, Change, Project
+from lockgate.ports import Candidate, Change, FileSize, Project
 
 LARGEST_DIFF = 32 * 1024 * 1024
 _PUBLISHED = "refs/lockgate/published"  # what we have set a task's branch to
@@ -48,7 +48,7 @@ DEPENDENCIES = (
     *(".venv/", "__pycache__/", "*.dist-info/", "*.egg-info/", ".eggs/", ".tox/", ".nox/"),
     *(".pytest_cache/", ".mypy_cache/", ".ruff_cache/", ".hypothesis/"),
     *("node_modules/", "bower_components/", ".next/", ".nuxt/", ".svelte-kit/", ".turbo/"),
-    *(".parcel-cache/", ".gradle/", ".terraform/"),
+    *(".parcel-cache/", ".gradle/", ".terraform/", ".go-modules/", ".cargo-home/"),
 )
 MOST_SHOWN = 2000  # patterns that git compares with every file of a clone
 _NAMES = "|".join(re.escape(it[:-1]).replace(r"\*", "[^/]*") for it in DEPENDENCIES)
@@ -63,7 +63,35 @@ def change_of(repos: Repositories, it: Candidate) -> Change:
     if it.commit == rules_of(it).base_commit:
         return Change(it.commit, (), hashlib.sha256().hexdigest())
     with _diff(repos, it, *_WITH_LIST, "--binary", "--full-index", "-U3") as file:
-        return Change(it.commit, _files(file), *_patch(file))
+        files, patch = _files(file), _patch(file)
+    return Change(
+        it.commit,
+        files,
+        patch.digest,
+        patch.added,
+        lines=(patch.more, patch.fewer),
+    )
+
+
+def sizes_of(repos: Repositories, it: Candidate) -> tuple[FileSize, ...]:
+    """Each file of the change with the lines that come and go."""
+    if it.commit == rules_of(it).base_commit:
+        return ()
+    said = _compared(repos, it, "diff", *_PLAIN, "--numstat", "-z", "--no-renames")
+    return tuple(_file_size(line) for line in said.split("\0")[:-1])
+
+
+def _file_size(line: str) -> FileSize:
+    added, removed, path = line.split("\t", 2)
+    lines = (int(it) if it.isdecimal() else None for it in (added, removed))
+    return FileSize(path, *lines)
+
+
+def commits_of(repos: Repositories, it: Candidate) -> int:
+    """Those that base does not have; 0 where git cannot count them."""
+    base = rules_of(it).base_commit
+    said = git(repos.judge, "rev-list", "--count", f"{base}..{it.commit}", "--").out.strip()
+    return int(said) if said.isdecimal() else 0
 
 
 def files_of(repos: Repositories, it: Candidate) -> tuple[str, ...]:
@@ -92,22 +120,32 @@ def _named(listed: bytes) -> Iterator[bytes]:
             yield next(fields)
 
 
-def _patch(file: BinaryIO) -> tuple[str, int]:
+class _Patch(NamedTuple):
+    """How many bytes are added, and how many lines come and go, beside the digest."""
+
+    digest: str
+    added: int
+    more: int
+    fewer: int
+
+
+def _patch(file: BinaryIO) -> _Patch:
     """A digest of every line that differs, with those around it, wherever in its file it stands.
 
-    Beside it how many bytes are added. What is no text has its new content before its old one.
+    What is no text has its new content before its old one.
     """
-    seen, added, before = hashlib.sha256(), 0, b""
+    seen, added, before, more, fewer = hashlib.sha256(), 0, b"", 0, 0
     for line in file:
         if not line.startswith((b"@@", b"index ")):
             seen.update(line)
         if line.startswith((b"@@", b"diff ", b"GIT binary patch")):
             before = line
-        elif line.startswith(b"+") and before.startswith(b"@@"):
-            added += len(line) - 1
+        elif before.startswith(b"@@"):
+            more, fewer = more + line.startswith(b"+"), fewer + line.startswith(b"-")
+            added += len(line) - 1 if line.startswith(b"+") else 0
         elif before.startswith(b"GIT"):
             added, before = added + int(line.split()[1]), b""
-    return seen.hexdigest(), added
+    return _Patch(seen.hexdigest(), added, more, fewer)
 
 
 def tree_of(repos: Repositories, commit: str) -> str:

@@ -212,7 +212,7 @@ def is_clone_of(place: Path, commit: str) -> bool:
 
 
 def build(order: Order, place: Path, fill: Callable[[Path], None], who: Byline = JUDGED) -> None:
-    """Filled beside its place, and moved there whole; whoever came first wins."""
+    """Fill a directory beside the place and move it there. If the place exists, it stays."""
     place.parent.mkdir(parents=True, exist_ok=True)
     for half in place.parent.glob(f".new-{escape(place.name)}-????????"):
         remove(half)

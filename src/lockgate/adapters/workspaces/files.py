@@ -10,6 +10,7 @@ from pathlib import Path
 
 from lockgate.adapters.run import run
 from lockgate.adapters.sandbox import owner
+from lockgate.adapters.sandbox.layered import place_of
 from lockgate.adapters.sandbox.scratch import under_mark
 from lockgate.errors import Unavailable
 
@@ -76,6 +77,7 @@ def discard(directory: Path) -> None:
     """With our marks beside it: what comes into its place has not been set up."""
     for mark in (ready_mark(directory), made_mark(directory), under_mark(directory)):
         mark.unlink(missing_ok=True)
+    remove(place_of(directory))
     remove(directory)
 
 
@@ -164,7 +166,7 @@ def _closing(handle: int) -> Generator[int]:
         os.close(handle)
 
 
-# Locks that end with whoever holds them.
+# Locks that the kernel releases when their holder ends.
 
 
 @contextmanager

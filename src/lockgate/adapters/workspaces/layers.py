@@ -6,6 +6,7 @@ own, made from its own commit; it lies among the task's runs and goes with them.
 
 import hashlib
 import os
+import re
 import secrets
 import time
 from collections.abc import Generator, Iterable, Iterator, Mapping
@@ -17,6 +18,7 @@ from msgspec.structs import replace
 
 from lockgate.adapters.run import Cut, Finished
 from lockgate.adapters.sandbox import Box, Mount, boxed, run_boxed, trouble
+from lockgate.adapters.sandbox.layered import layered_at
 from lockgate.adapters.sandbox.probe import can_overlay
 from lockgate.adapters.sandbox.scratch import Room, room_for, size_of_memory
 from lockgate.adapters.workspaces import changes
@@ -25,6 +27,7 @@ from lockgate.adapters.workspaces.clones import BASE, Order, clone_of_commit
 from lockgate.adapters.workspaces.files import hand_over, locked, made_mark, remove, size_of
 from lockgate.adapters.workspaces.git import git, told
 from lockgate.adapters.workspaces.layer_facts import facts_of, programs_here, settings_in
+from lockgate.adapters.workspaces.layer_notes import forget, note_layer, note_size
 from lockgate.adapters.workspaces.reading import files_in
 from lockgate.core.config.settings import EnvSettings, Settings
 from lockgate.core.layers.compare import Surroundings, compared
@@ -35,8 +38,10 @@ from lockgate.core.model.gates import CommandGate, DifferentialGate
 from lockgate.errors import Unavailable
 
 SECONDS = 1800.0
-TAIL = 2000  # characters of its output that are shown
-LINE = 300  # and of its last line, where that is all
+HEAD, TAIL = 1000, 2000  # characters of its output that are shown
+LINE = 300  # and of one line, where that is all
+TELLING = 40  # characters of a line that says what is wrong, and more than a code
+_WRONG = re.compile(r"\berr(?:or)?\b|\bERR_", re.IGNORECASE)
 AGAIN_AFTER = 60.0  # seconds
 MOST_BYTES = 20 << 30  # that a set-up may leave, with its HOME
 UNUSED = 2 * 3600.0  # seconds after which nobody can still be using a layer
@@ -82,7 +87,7 @@ def layer_of(order: Order, env: EnvSettings) -> tuple[Path, frozenset[Entry]]:
             _not_again(failed, env.setup)
             done = _make(order, env, place, order.base_commit)
             if done.cut is not Cut.BOX and done.code != 0:
-                failed.write_text(_last_line(done), encoding="utf-8", errors="replace")
+                failed.write_text(_in_a_line(done), encoding="utf-8", errors="replace")
             check(done, env.setup)
         made_mark(place).touch()  # when it was used last
         return place, entries_in(made_mark(place).read_bytes())
@@ -91,16 +96,19 @@ def layer_of(order: Order, env: EnvSettings) -> tuple[Path, frozenset[Entry]]:
 def keep_within(home: Path, limit_bytes: int) -> None:
     """Remove base's layers, then caches, the longest unused first, until all of them fit in there.
 
-    What was used lately stays: a gate may see it. What is removed is made again when it is needed.
+    What was used lately stays: a gate may see it; and so does what a workspace shows. What is
+    removed is made again when it is needed.
     """
     left = size_of(home / "layers") + size_of(home / "caches")
+    shown = {it.layer for it in map(layered_at, (home / "workspaces").glob("[!.]*")) if it}
     for used, place, lock in (*sorted(_layers(home)), *sorted(_caches(home))):
         if left <= limit_bytes:
             break
-        if time.time() - used > UNUSED:
+        if time.time() - used > UNUSED and place not in shown:
             size = size_of(place)
             with locked(home / "locks" / lock):
                 made_mark(place).unlink(missing_ok=True)
+                forget(place)
                 remove(place)
             left -= size
 
@@ -114,7 +122,7 @@ def _layers(home: Path) -> Iterator[tuple[float, Path, str]]:
 
 
 def _caches(home: Path) -> Iterator[tuple[float, Path, str]]:
-    for place in (home / "caches").glob("*"):
+    for place in (home / "caches").glob("[!.]*"):
         yield place.stat().st_mtime, place, f"cache-{place.name}"
 
 
@@ -179,8 +187,11 @@ def _not_again(failed: Path, command: str) -> None:
     failed.unlink(missing_ok=True)
 
 
-def _last_line(done: Finished) -> str:
-    return (done.out + done.err).strip().rpartition("\n")[2][-LINE:]
+def _in_a_line(done: Finished) -> str:
+    """The first line that says what is wrong, else the last one."""
+    lines = [it.strip() for it in (done.out + done.err).splitlines() if it.strip()]
+    wrong = (it for it in lines if len(it) > TELLING and _WRONG.search(it))
+    return next(wrong, lines[-1] if lines else "")[-LINE:]
 
 
 def need_sandbox(what: str) -> None:
@@ -192,8 +203,15 @@ def _how(done: Finished, command: str) -> str:
     ended = f"was cut ({done.cut})" if done.cut else f"exited {done.code}"
     if done.cut is Cut.DEADLINE:
         ended = f"did not end within {SECONDS:.0f} s (nobody answers what it asks)"
-    tail = (done.out + done.err).strip()[-TAIL:]
-    return f"`{command}` {ended}: {tail}"
+    return f"`{command}` {ended}: {_shortened(done)}"
+
+
+def _shortened(done: Finished) -> str:
+    """The last words; also the first ones of a long complaint, which a tool may begin with."""
+    whole = (done.out + done.err).strip()
+    if len(whole) <= HEAD + TAIL:
+        return whole
+    return f"{(done.err.strip() or whole)[:HEAD]}\n…\n{whole[-TAIL:]}"
 
 
 def _edited(order: Order, env: EnvSettings) -> tuple[str, ...]:
@@ -286,6 +304,7 @@ def _make(order: Order, env: EnvSettings, place: Path, commit: str) -> Finished:
             made = made_by_set_up(tracked, files_in(order, new / "tree", SECONDS), env.inputs)
             made_mark(place).write_bytes(as_list(made))
             _strip(order, new, commit)
+            note_layer(place, new / "tree", tracked)
             (new / "tree").rename(place)
         return done
     finally:
@@ -303,7 +322,9 @@ def _run(order: Order, new: Path, env: EnvSettings, *, own: bool) -> Finished:
                 *mounts,
             ),
             directory=WORKSPACE,
-            env=given | (caching(CACHE) if mounts else {}) | {"HOME": AGENT_HOME, "CI": "1"},
+            env=given
+            | (caching(CACHE, env.setup) if mounts else {})
+            | {"HOME": AGENT_HOME, "CI": "1"},
             network=True,
             read=tuple(it for it in map(given.get, CERTIFICATES) if it and Path(it).is_file()),
             hidden=(str(order.home),),
@@ -323,6 +344,7 @@ def _cache(order: Order, *, own: bool) -> Generator[tuple[Room | None, tuple[Mou
         os.chown(place, *order.agent)
         os.utime(place.parent)  # when it was used last
         yield None, (Mount(source=place, target=CACHE, writable=True),)
+        note_size(place.parent, size_of(place))
     elif place.is_dir() and can_overlay(place.parent):
         with room_for(place, size_of_memory(CACHE_MB)) as room:
             yield room, (Mount(source=room.place / "tree", target=CACHE, writable=True),)

@@ -20,8 +20,9 @@ from lockgate.adapters.sandbox import Mount
 from lockgate.adapters.sandbox.service_making import Making, make
 from lockgate.adapters.sandbox.services.orders import data_version, must_be_installed
 from lockgate.adapters.workspaces.clones import BASE, Order
-from lockgate.adapters.workspaces.files import locked, remove
+from lockgate.adapters.workspaces.files import locked, remove, size_of
 from lockgate.adapters.workspaces.git import told
+from lockgate.adapters.workspaces.layer_notes import forget, note_at, note_size
 from lockgate.core.config.settings import Service
 from lockgate.errors import NotPrepared, Unavailable
 
@@ -95,6 +96,7 @@ def _kept(it: Wanted, place: Path, making: Making, commit: str = "") -> Path:
                 _failure(place).write_text(told, encoding="utf-8")
                 raise
             _failure(place).unlink(missing_ok=True)
+            note_size(place, size_of(place))
             _remove_oldest(place)
         os.utime(place)
     return place
@@ -135,6 +137,9 @@ def _remove_oldest(newest: Path) -> None:
     others = [it for it in newest.parent.iterdir() if it != newest]
     whole = [it for it in others if not it.name.startswith(".")]
     whole.sort(key=lambda it: -it.stat().st_mtime)
-    for place in (*whole[KEPT - 1 :], *(it for it in others if it.name.startswith("."))):
+    notes = {note_at(it) for it in (newest, *whole)}
+    halves = [it for it in others if it.name.startswith(".") and it not in notes]
+    for place in (*whole[KEPT - 1 :], *halves):
         if time.time() - place.stat().st_mtime > LATELY:
+            forget(place)
             remove(place)

@@ -10,6 +10,7 @@ from pathlib import Path, PurePosixPath
 
 from lockgate.adapters.run import Finished, run
 from lockgate.adapters.sandbox import Box, Mount, boxed, run_boxed
+from lockgate.adapters.sandbox.layered import Layered
 from lockgate.adapters.sandbox.probe import can_overlay
 from lockgate.adapters.sandbox.scratch import under_mark
 from lockgate.adapters.workspaces.changes import (
@@ -33,6 +34,13 @@ from lockgate.adapters.workspaces.layers import (
     need_sandbox,
     own_layer,
 )
+from lockgate.adapters.workspaces.mounting import (
+    can_be_mounted,
+    copying,
+    mend,
+    mount_from_now_on,
+    to_mount,
+)
 from lockgate.adapters.workspaces.reading import files_in
 from lockgate.core.config.settings import EnvSettings, Settings
 from lockgate.core.model.agents import WORKSPACE
@@ -45,10 +53,6 @@ _HALF = "copying"
 _LEAVE_OUT = """
 for pattern; do printf '%s\\n' "$pattern"; done >>.git/info/exclude
 exit 0
-"""
-_LAY = """
-cp -a --reflink=auto --remove-destination "$1/." "$2/" || exit 2
-shift 2
 """
 
 
@@ -77,11 +81,14 @@ def _furnish(order: Order, place: Path, settings: Settings, *, own: bool) -> Non
         raise Unavailable("the change's own set-up did not finish", why=brought.why, fix=fix)
     key = _key((brought.key if brought else layer_key(order, env), *names))
     if _said(place)[:1] == (key,):
+        if not can_be_mounted(place):
+            layer_of(order, env)
+            mend(place)
         return
     _say(place, _HALF, names)
     if env.setup and order.sandboxed:
         layer, made = (brought.place, brought.made) if brought else layer_of(order, env)
-        _let_see(order, layer, place, made)
+        _let_see(order, layer, place, made, names)
     if names:
         _lay_copies(order, place, names)
     if env.setup and not order.sandboxed:
@@ -126,17 +133,22 @@ def _lay_copies(order: Order, place: Path, names: tuple[str, ...]) -> None:
         remove(stage)
 
 
-def _let_see(order: Order, layer: Path, place: Path, made: frozenset[Entry]) -> None:
+def _let_see(
+    order: Order, layer: Path, place: Path, made: frozenset[Entry], names: tuple[str, ...]
+) -> None:
     """A gate's checkout is only seen over the layer; what an agent works in has a copy of it.
 
-    Of a gate's runs nothing is kept, so one overlay is enough for both. A second name for the same
-    file is never made: one write would change what judges everybody.
+    Of a gate's runs nothing is kept, so one overlay is enough for both. Large folders of
+    dependencies are not copied into a workspace either: its sessions mount them. A second name for
+    the same file is never made: one write would change what judges everybody.
     """
     patterns = tuple(_shown(made))
     runs = place.parent == order.home / "runs" / order.name
     if not runs or not can_overlay(place.parent):
         _note_made(place, made)
-        _lay(order, layer, place, patterns)
+        mounted = to_mount(order, layer, place, names)
+        _lay(order, layer, place, patterns, mounted)
+        mount_from_now_on(place, mounted)
         return
     exclude = place / ".git" / "info" / "exclude"
     exclude.parent.mkdir(exist_ok=True)
@@ -147,8 +159,14 @@ def _let_see(order: Order, layer: Path, place: Path, made: frozenset[Entry]) -> 
     under_mark(place).write_bytes(os.fsencode(layer))
 
 
-def _lay(order: Order, source: Path, place: Path, patterns: tuple[str, ...]) -> None:
-    script = ("sh", "-c", _LAY + _LEAVE_OUT, "lay")
+def _lay(
+    order: Order,
+    source: Path,
+    place: Path,
+    patterns: tuple[str, ...],
+    mounted: Layered | None = None,
+) -> None:
+    script = ("sh", "-c", f"{copying(mounted)}shift 2\n{_LEAVE_OUT}", "lay")
     if not order.sandboxed:
         asked = (*script, str(source), str(place), *patterns)
         check(run(asked, cwd=place, deadline=SECONDS), "cp")

@@ -75,7 +75,7 @@ def _clear(beside: Path) -> None:
 
 
 def _is_left(handle: int) -> bool:
-    """Whether it is ours, and whoever made it is gone."""
+    """Whether it belongs to us, and the process that made it has ended."""
     found = os.fstat(handle)
     if found.st_uid != os.geteuid() or time.time() - found.st_mtime < YOUNG:
         return False
@@ -94,7 +94,7 @@ def _is_left(handle: int) -> bool:
 
 
 def lend(home: Path, project: Project, rules: Pinned) -> None:
-    """With the base branch at its commit, for whoever asks where the change comes from.
+    """With the base branch at its commit, so that git finds where the change left it.
 
     What was lent before stays, and what is new comes to it.
     """
@@ -128,7 +128,7 @@ def lend(home: Path, project: Project, rules: Pinned) -> None:
 class Checkouts(Struct, frozen=True):
     """Those that stay from one judgement to the next: which commit each is of, and how it looked.
 
-    Only whoever wrote them in this process knows of them; another writes them anew.
+    Only this process knows its checkouts. Another process writes its own.
     """
 
     _known: dict[Path, tuple[str, bytes]] = field(default_factory=dict[Path, tuple[str, bytes]])
@@ -158,7 +158,7 @@ def _attributes(seen: bytes) -> dict[bytes, bytes]:
 
 
 def _moved(order: Order, place: Path, before: str, commit: str) -> bool:
-    """Whether it is now as it would be written anew, if the attributes are as they were."""
+    """Whether it now equals a new checkout, provided that the attributes did not change."""
     git_dir, rules = place / ".git", order.rules
     origin = f"refs/remotes/origin/{rules.base}"
     base = ref_at(git_dir, origin)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from lockgate.adapters.sandbox.layered import place_of
 from lockgate.adapters.workspaces import changes, layers
 from lockgate.adapters.workspaces.clones import (
     Order,
@@ -42,7 +43,7 @@ from lockgate.core.model.commits import byline
 from lockgate.core.model.secrets import Secret
 from lockgate.core.model.task import Task, TaskId
 from lockgate.errors import Unavailable
-from lockgate.ports import Candidate, Change, Project, Unfit, candidate_of
+from lockgate.ports import Candidate, Change, FileSize, Project, Unfit, candidate_of
 
 TAKE_SECONDS = 600.0
 MOST_READ = 100_000  # bytes of a file that an agent wrote for us
@@ -121,6 +122,9 @@ class GitWorkspaces:
 
     def changed_files(self, it: Candidate) -> tuple[str, ...]:
         return changes.files_of(up_to_date(self.home, it), it)
+
+    def file_sizes(self, it: Candidate) -> tuple[FileSize, ...]:
+        return changes.sizes_of(up_to_date(self.home, it), it)
 
     def diff(self, project: Project, task: Task, commit: str) -> str:
         it = candidate_of(project, task, commit)
@@ -226,8 +230,9 @@ class GitWorkspaces:
         taken = take_work(order, self.place(task.id), self.take_seconds, known)
         if isinstance(taken, Unfit):
             return taken
-        change = changes.change_of(order.repos, candidate_of(project, task, taken.commit))
-        return replace(change, mended=taken.mended)
+        it = candidate_of(project, task, taken.commit)
+        change, count = changes.change_of(order.repos, it), changes.commits_of(order.repos, it)
+        return replace(change, mended=taken.mended, commits=count)
 
     def _order(self, it: Candidate) -> Order:
         enclosed = self.sandboxed and rules_of(it).sandboxed
@@ -243,7 +248,7 @@ class GitWorkspaces:
         """Beside the rooms, our marks and what a killed one has left."""
         place = self.place(id)
         yield from (self.home / room / id for room in ("homes", "reviews", "runs"))
-        yield from (ready_mark(place), made_mark(place))
+        yield from (ready_mark(place), made_mark(place), place_of(place))
         for part in ("new", "old", "take", "copy"):
             yield from place.parent.glob(f".{part}-{id}-????????")
 

@@ -135,7 +135,7 @@ def missing(kind: str) -> str:
     return next((it for it in PROGRAMS.get(kind, ()) if program(it) is None), "")
 
 
-# In the box: a keeper starts them and stays; whoever forked it becomes the command.
+# In the box: a keeper process starts the services and stays. Its parent becomes the command.
 
 
 def main(order: Order, command: list[str]) -> int:
@@ -466,7 +466,7 @@ def _tell(order: Order, name: str, text: str) -> None:
 
 
 def _leave_terminal() -> None:
-    """A key at the terminal is not for the services, and their output not for whoever reads it."""
+    """Services get no keys from the terminal, and their output does not appear there."""
     os.setsid()
     null = os.open(os.devnull, os.O_RDWR)
     for target in (0, 1, 2):

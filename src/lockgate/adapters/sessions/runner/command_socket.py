@@ -1,19 +1,27 @@
 """A unix socket that takes command lines and answers with what they print.
 
-A request is fields joined by NUL, and the end of what is sent ends it. An answer is fields that end
-with NUL, sent as they come: `o` and what goes to stdout, `e` and what goes to stderr, last `x` and
-the exit code. The session's runner uses this too, so it imports little: no dataclasses, no pathlib.
+A request is fields joined by NUL, and the end of what is sent ends it (version 2), or its length
+stands before it and the caller may go on sending (version 3). An answer is fields that end with
+NUL, sent as they come: `o` and what goes to stdout, `e` and what goes to stderr, last `x` and the
+exit code. The first of version 2 is an empty `o`: the command has begun. An empty `t` says that the
+connection was taken: what follows, both ways, is between the caller and the taker. The session's
+runner uses this too, so it imports little: no dataclasses, no pathlib.
 """
 
 import contextlib
 import os
 import select
 import socket
+import sys
 import threading
 import time
 from collections.abc import Callable, Generator
 
 VERSION = "2"
+COUNTED = b"3\0"  # the version whose requests say how long they are
+DIGITS = 8  # of that number, which a NUL ends
+HEAD = len(COUNTED) + DIGITS + 1
+TAKEN = b"t\0"
 LONGEST = 2 << 20  # bytes of a request: 1 MB of input, and the command line
 PATIENT_UNTIL = 64 << 20  # bytes that are read and thrown away before we stop listening
 PATIENCE = 30.0  # seconds for a request to arrive whole
@@ -27,10 +35,11 @@ class Request:
     """A command line, and who asks for it from where.
 
     `path` is where they look for programs; `lively` means that a person sees what goes to stderr.
-    `columns` is how wide the terminal is that stdout goes to, 0 where that is none.
+    `columns` is how wide the terminal is that stdout goes to, 0 where that is none. `uid` is the
+    user whose process connected, by the kernel's word; None where the kernel does not say.
     """
 
-    __slots__ = ("argv", "columns", "cwd", "lively", "path", "stdin", "token")
+    __slots__ = ("argv", "columns", "cwd", "lively", "path", "stdin", "token", "uid")
 
     def __init__(
         self,
@@ -44,6 +53,7 @@ class Request:
     ) -> None:
         self.token, self.cwd, self.stdin, self.argv = token, cwd, stdin, argv
         self.path, self.lively, self.columns = path, lively, 0
+        self.uid: int | None = None
 
 
 class Line:
@@ -64,11 +74,30 @@ class Line:
 
     def gone(self) -> bool:
         """Whether nobody listens any more, or the door is about to close."""
+        return self.left() or self._closing()
+
+    def left(self) -> bool:
+        """Whether nobody listens any more."""
         if not self._broken:
             waiting = select.poll()
             waiting.register(self._connection, 0)  # for the end of both ways, and nothing else
             self._broken = bool(waiting.poll(0))
-        return self._broken or self._closing()
+        return self._broken
+
+    def take(self) -> socket.socket:
+        """The connection itself, which is the taker's to close; OSError where nobody listens.
+
+        The caller is told, and nothing more is said down this line. What the caller sent behind
+        its request is still to be read. A place at the door is free when the answer returns.
+        """
+        with self._lock:
+            if self._broken:
+                raise BrokenPipeError
+            self._broken = True
+            self._connection.sendall(TAKEN)
+            taken = socket.socket(fileno=self._connection.detach())
+        taken.settimeout(None)
+        return taken
 
     def _say(self, kind: str, text: str) -> None:
         with self._lock:
@@ -92,22 +121,31 @@ class Answer:
 class Arriving:
     """A connection whose request has not arrived whole."""
 
-    __slots__ = ("connection", "length", "text", "until")
+    __slots__ = ("connection", "length", "text", "until", "whole")
 
     def __init__(self, connection: socket.socket) -> None:
         connection.settimeout(0.0)
         self.connection, self.text, self.length = connection, bytearray(), 0
+        self.whole: int | None = None  # how long it is, where its head has said so
         self.until = time.monotonic() + PATIENCE
 
     def read(self) -> bool:
         """Whether it has ended, or is so long that no more of it is read."""
-        chunk = self.connection.recv(1 << 16)
+        chunk = self.connection.recv(self._wanted())
         self.length += len(chunk)
         if self.too_long:
             self.text.clear()
         else:
             self.text += chunk
-        return not chunk or self.length > PATIENT_UNTIL
+        if self.length == HEAD:
+            self.whole = whole_length(bytes(self.text))
+        return not chunk or self.length > PATIENT_UNTIL or self.length == self.whole
+
+    def _wanted(self) -> int:
+        """No byte behind a request is read: it is for whoever takes the connection."""
+        if self.length < HEAD:
+            return HEAD - self.length
+        return 1 << 16 if self.whole is None else min(self.whole - self.length, 1 << 16)
 
     @property
     def too_long(self) -> bool:
@@ -242,7 +280,11 @@ class Door:
             with connection, self._room:
                 connection.settimeout(PATIENCE)
                 line = Line(connection, lambda: self._closed)
-                answer = self._answered(raw, line)
+                if line.left():
+                    return  # a caller who did not wait does not want it any more
+                if raw and raw.startswith(b"2\0"):
+                    line.out("")
+                answer = self._answered(raw, line, uid_of(connection))
                 if answer is not None:
                     line.out(answer.out)
                     line.err(answer.err)
@@ -252,12 +294,13 @@ class Door:
         finally:
             self._count(-1)
 
-    def _answered(self, raw: bytes | None, line: Line) -> Answer | None:
+    def _answered(self, raw: bytes | None, line: Line, uid: int | None) -> Answer | None:
         if raw is None:
             return Answer(1, err="lockgate: the request was not understood: it is too long\n")
         request = parsed_request(raw)
         if request is None:
             return Answer(1, err="lockgate: the request was not understood\n")
+        request.uid = uid
         try:
             return self._answer(request, line)
         except Exception as error:  # noqa: BLE001 - the other side must hear of it, whatever it is
@@ -285,6 +328,48 @@ def ask(path: str, request: Request, *, patience: float) -> Answer | None:
     return parsed_answer(raw)
 
 
+def take(path: str, request: Request, *, patience: float) -> socket.socket | Answer | None:
+    """A connection that the other end has taken, or why not; None where nobody is there."""
+    connection = socket.socket(socket.AF_UNIX)
+    try:
+        with short(path) as name:
+            connection.settimeout(patience)
+            _connect(connection, name, time.monotonic() + patience)
+        connection.sendall(counted(packed_request(request)))
+        said = connection.recv(1) + connection.recv(1)
+        if said != TAKEN:
+            said += received(connection)
+            connection.close()
+            return parsed_answer(said)
+    except OSError:
+        connection.close()
+        return None
+    connection.settimeout(None)
+    return connection
+
+
+def both_ways(one: socket.socket, other: socket.socket) -> None:
+    """Copy what each end sends to the other, in threads, until one of them has gone."""
+    threading.Thread(target=_join, args=(one, other), daemon=True).start()
+
+
+def _join(one: socket.socket, other: socket.socket) -> None:
+    with one, other:
+        back = threading.Thread(target=_copy, args=(other, one), daemon=True)
+        back.start()
+        _copy(one, other)
+        back.join()
+
+
+def _copy(source: socket.socket, target: socket.socket) -> None:
+    with contextlib.suppress(OSError):
+        while chunk := source.recv(1 << 16):
+            target.sendall(chunk)
+    for it in (source, target):
+        with contextlib.suppress(OSError):
+            it.shutdown(socket.SHUT_RDWR)
+
+
 def _connect(connection: socket.socket, name: str, last: float) -> None:
     """Try again while the other end has more callers than its queue takes; TimeoutError then."""
     while True:
@@ -310,6 +395,15 @@ def short(path: str) -> Generator[str]:
         os.close(descriptor)
 
 
+def uid_of(connection: socket.socket) -> int | None:
+    """The user at the other end, whatever they say; None where the kernel does not tell."""
+    asked = getattr(socket, "SO_PEERCRED", None)  # Linux has it
+    if asked is None:
+        return None
+    said = connection.getsockopt(socket.SOL_SOCKET, asked, 12)  # pid, uid, gid
+    return int.from_bytes(said[4:8], sys.byteorder)
+
+
 def packed_request(request: Request) -> bytes:
     seen = f"{'1' if request.lively else ''} {request.columns or ''}".rstrip()
     where = (request.cwd, request.path, seen)
@@ -317,7 +411,23 @@ def packed_request(request: Request) -> bytes:
     return b"\0".join(_encoded(it) for it in parts)
 
 
+def counted(raw: bytes) -> bytes:
+    """The same request in version 3: the caller may go on sending behind it."""
+    _, _, fields = raw.partition(b"\0")
+    return COUNTED + f"{len(fields):0{DIGITS}}".encode() + b"\0" + fields
+
+
+def whole_length(head: bytes) -> int | None:
+    """How long a request of version 3 is, its head included; None where it is none."""
+    digits = head[len(COUNTED) : -1]
+    if not (head.startswith(COUNTED) and head.endswith(b"\0") and digits.isdigit()):
+        return None
+    return HEAD + int(digits)
+
+
 def parsed_request(raw: bytes) -> Request | None:
+    if whole_length(raw[:HEAD]) == len(raw):
+        raw = b"\0".join((VERSION.encode(), raw[HEAD:]))
     version, *fields = (it.decode("utf-8", "surrogateescape") for it in raw.split(b"\0"))
     if version != VERSION or len(fields) < 5:  # noqa: PLR2004 - token, where they are, input
         return None

@@ -1,7 +1,7 @@
 """Keeps one session's program: `python -I -S main.py SESSION_DIR`, with no one to depend on.
 
-It outlives whoever started it. What it knows is in its directory: run.json once it holds the
-lock, exit.json once nothing of the program is left.
+It outlives the process that started it. What it knows is in its directory: run.json once it holds
+the lock, exit.json once nothing of the program is left.
 """
 
 import contextlib

@@ -1,11 +1,19 @@
 """Carries out what an agent may ask of Lockgate, with the session's token and no other."""
 
 import os
+import socket
 import subprocess
 import threading
 from collections.abc import Mapping
 
-from lockgate.adapters.sessions.runner.command_socket import Answer, Line, Request, ask
+from lockgate.adapters.sessions.runner.command_socket import (
+    Answer,
+    Line,
+    Request,
+    ask,
+    both_ways,
+    take,
+)
 
 ALLOWED = (
     ("task", "update"),
@@ -15,6 +23,7 @@ ALLOWED = (
     ("checkpoint",),
     ("step",),
     ("review", "submit"),
+    ("mcp",),  # the same commands as tools, and no more
 )
 REVIEW = ("review", "submit")  # the one of these that names a file; the session's own side reads it
 NOT_READ = (
@@ -22,7 +31,11 @@ NOT_READ = (
     "  lockgate review submit --file - < FILE\n"
 )
 STEP = ("step",)  # takes as long as its tests do: in a process of its own, it holds up nobody
+MCP = ("mcp",)  # a connection that stays, to a server that knows the session by its token
+SERVER = "lockgate.faces.mcp.child"
 PATIENCE, STEP_PATIENCE = 3600.0, 4 * 3600.0
+ANSWERS = 600.0  # seconds for the orchestrator, which may be stopped
+TAKES_WITHIN = 8.0  # seconds for an orchestrator to take a connection
 OURS = ("LOCKGATE_SOCKET", "LOCKGATE_SESSION")  # an agent's, not for a command of ours
 
 
@@ -34,17 +47,52 @@ class Relay:
         self.starting = threading.Lock()  # held while a helper is started but not yet in the list
         self.helpers: set[int] = set()
 
-    def answer(self, request: Request, _line: Line) -> Answer:
+    def answer(self, request: Request, line: Line) -> Answer | None:
         """What the agent sent as its token and directory is not looked at."""
         if not any(request.argv[: len(it)] == it for it in ALLOWED):
             return Answer(1, err=_refused(request.argv))
         if request.argv[:2] == REVIEW and _names_a_file(request.argv):
             return Answer(1, err=NOT_READ)
         ours = Request(token=self._token, cwd=self._home, stdin=request.stdin, argv=request.argv)
+        if request.argv == MCP:
+            return self._connect(ours, line)
         if request.argv[:1] == STEP:
             return self._run(ours, STEP_PATIENCE)
-        told = ask(os.path.join(self._home, "door.sock"), ours, patience=PATIENCE)  # noqa: PTH118 - the runner has no pathlib
+        told = ask(self._door, ours, patience=ANSWERS)
         return told or self._run(ours, PATIENCE)
+
+    @property
+    def _door(self) -> str:
+        return os.path.join(self._home, "door.sock")  # noqa: PTH118 - the runner has no pathlib
+
+    def _connect(self, request: Request, line: Line) -> Answer | None:
+        """Between the agent and the orchestrator, or a server of our own where there is none."""
+        there = take(self._door, request, patience=TAKES_WITHIN)
+        if isinstance(there, Answer):
+            return there
+        both_ways(line.take(), there or self._serve())
+        return None
+
+    def _serve(self) -> socket.socket:
+        """A server that ends with the connection."""
+        here, there = socket.socketpair()
+        with there, self.starting:
+            helper = subprocess.Popen(  # noqa: S603 - ours
+                [self._python, "-P", "-m", SERVER],
+                cwd=self._home,
+                env=self._environment(os.environ),
+                stdin=there.fileno(),
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+            self.helpers.add(helper.pid)
+        threading.Thread(target=self._reap, args=(helper,), daemon=True).start()
+        return here
+
+    def _reap(self, helper: "subprocess.Popen[bytes]") -> None:
+        helper.wait()
+        self.helpers.discard(helper.pid)
 
     def _run(self, request: Request, patience: float) -> Answer:
         with self.starting:
