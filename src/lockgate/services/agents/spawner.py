@@ -36,6 +36,7 @@ from lockgate.ports import (
     Workspaces,
     candidate_of,
 )
+from lockgate.services.agents.day_budget import DayBudget
 from lockgate.services.task.logins import Logins, usage_limits
 from lockgate.services.task.sessions import Attendance
 from lockgate.services.task.tasks import must_be_enclosed
@@ -92,6 +93,7 @@ GRACE = 5.0
 GOODBYE = 10.0  # seconds that an agent which has signalled gets to end by itself
 SILENCE = 900.0
 LOOK_AGAIN = 2.0
+RECKON = 300.0  # seconds after which a time of day is compared with the clock again: it may jump
 MOMENT = 0.2  # seconds in which the end of a session that is over gets recorded
 
 
@@ -110,25 +112,31 @@ class Spawner(Struct, frozen=True, kw_only=True):
     secrets: Secrets
     clock: Clock
     chance: Chance
+    budget: DayBudget
+    tools: bool = False  # whether agents get Lockgate's commands as tools too
     wall_seconds: float = NO_LIMIT  # that a session gets at most, whatever the budget leaves
 
     def spawn(self, task: Task, spawn: SpawnAgent) -> float:
-        """Nought once it runs, or has run; else when to look again."""
+        """0 once it runs, or has run; else in how many seconds to look again."""
         id = session_id(task.id, spawn.generation, spawn.seat)
         known = self.store.session(id)
         if known and (known.ended is not None or self.sessions.started(id)):
             return 0.0
-        again = self._wait_until(task, spawn)
+        again = self._seconds_to_wait(task, spawn)
         if again:
             return again
-        settings = self.configuration.allowed_for(task, self.store.project(task.project))
+        project = self.store.project(task.project)
+        until = 0.0 if spawn.interactive else self.budget.wait_until(project)
+        if until:
+            return max(MOMENT, until - self.clock.now())
+        settings = self.configuration.allowed_for(task, project)
         spawn, limited = self._by_turn(task, spawn, settings, known)
         if limited:
             return self._parked(task, spawn, limited)
         self._must_be_there(_agent(task, spawn), settings)
         must_be_enclosed(_agent(task, spawn), settings, f"the agent of {task.id} was not started")
         if self._ended_older(task, spawn):
-            return self.clock.now() + MOMENT
+            return MOMENT
         self._begin(task, spawn, settings, known)
         return 0.0
 
@@ -170,28 +178,24 @@ class Spawner(Struct, frozen=True, kw_only=True):
         return replace(spawn, agent=agent, instead_of=now), 0.0
 
     def _parked(self, task: Task, spawn: SpawnAgent, until: float) -> float:
-        """When to look again; never, where a human says when the task goes on."""
+        """In how many seconds to look again; 0 where a human says when the task goes on."""
         if task.pinned is None or task.pinned.resume:
-            return until
+            return min(max(MOMENT, until - self.clock.now()), RECKON)
         self.attendance.keep_waiting(task.id, spawn, until)
         return 0.0
 
-    def _wait_until(self, task: Task, spawn: SpawnAgent) -> float:
-        now = self.clock.now()
+    def _seconds_to_wait(self, task: Task, spawn: SpawnAgent) -> float:
         if spawn.interactive:
             return 0.0
         taken = spawn.role is Role.WORKER and task.taken_over
-        leaving = now < task.updated + GOODBYE and self._older(task, spawn)
-        if taken or leaving or not self._has_slot(task):
-            return now + LOOK_AGAIN
-        return 0.0
+        since = self.clock.now() - task.updated  # less than 0 where the clock was set back
+        leaving = 0 <= since < GOODBYE and self._older(task, spawn)
+        return LOOK_AGAIN if taken or leaving or not self._has_slot(task) else 0.0
 
     def _has_slot(self, task: Task) -> bool:
         project = self.store.project(task.project)
         slots = self.configuration.settings_for(task, project).project.slots
-        alive = [it for it in self.store.sessions_alive() if it.task != task.id]
-        of_project = [it for it in alive if self.store.load(it.task).project == task.project]
-        return len(of_project) < slots
+        return self.store.sessions_alive_in(task.project, task.id) < slots
 
     def _must_be_there(self, agent: str, settings: Settings) -> None:
         how = self.harnesses.missing(agent, settings)
@@ -247,6 +251,7 @@ class Spawner(Struct, frozen=True, kw_only=True):
             native=native,
             interactive=spawn.interactive,
             stop_command=stop if spawn.role is Role.WORKER else (),
+            mcp_command=(command, "mcp") if self.tools else (),
         )
 
     def _prompt(self, task: Task, spawn: SpawnAgent, settings: Settings, *, resumed: bool) -> str:
@@ -352,7 +357,8 @@ class Monitor(Struct, frozen=True):
         if exit.ending is Ending.LOST:
             self.sessions.end(id, 0.0)  # its runner cannot have ended what it had started
         report = self._report(session, exit)
-        end = End(exit, report, self._spent(session, report), self._resumable(session, report))
+        known = self._spent(session, report), self._resumable(session, report)
+        end = End(exit, report, *known, skipped=self._skipped(session))
         try:
             self.attendance.session_ended(id, end)
         except TurnDeclined:
@@ -365,6 +371,13 @@ class Monitor(Struct, frozen=True):
         settings = self.configuration.settings_for(task, self.store.project(task.project))
         known = report.native or session.native
         return bool(known) and self.harnesses.can_resume(session.agent or task.agent, settings)
+
+    def _skipped(self, session: Session) -> str:
+        """The fallbacks of its agent that are not installed."""
+        task = self.store.load(session.task)
+        settings = self.configuration.settings_for(task, self.store.project(task.project))
+        _, *others = in_turn(settings, session.agent or task.agent)
+        return ", ".join(it for it in others if self.harnesses.missing(it, settings))
 
     def _report(self, session: Session, exit: Exit) -> Report:
         task = self.store.load(session.task)

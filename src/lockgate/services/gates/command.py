@@ -30,6 +30,7 @@ from lockgate.core.model.results import (
     believed,
 )
 from lockgate.core.model.retry import (
+    KILLED,
     Accept,
     Exhausted,
     RetryAfter,
@@ -124,7 +125,9 @@ def _result(tries: Tries, flaky: Callable[[], frozenset[str]]) -> SingleGateResu
         return Failed(gate.name, (_finding(last.why, last),))
     broken = unjudged(last)
     if broken is not None:
-        return Broken(gate.name, broken)
+        return Broken(gate.name, broken, passing=last.cut is Cut.BOX)
+    if last.exit_code is None or last.exit_code in KILLED:
+        return _killed(gate, last)
     match believed(last.exit_code, read, expected_some=False):
         case Good(tests_passed, findings):
             proof = _proof(gate, tries.run, last, tests_passed)
@@ -135,6 +138,13 @@ def _result(tries: Tries, flaky: Callable[[], frozenset[str]]) -> SingleGateResu
             )
         case NoJudgement(why):
             return Broken(gate.name, why)
+
+
+def _killed(gate: CommandGate, last: Attempt) -> Broken:
+    """Another process ended the command, perhaps because memory was short: nobody is blamed yet."""
+    how = "was killed" if last.exit_code is None else f"exited {last.exit_code}"
+    why = f"`{gate.command}` was ended by a signal from outside (the command {how})"
+    return Broken(gate.name, why, passing=True, if_repeated=(_finding(why, last),))
 
 
 def _passed_again(

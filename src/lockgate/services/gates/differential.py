@@ -245,7 +245,7 @@ class DifferentialJudge(Struct, frozen=True, kw_only=True):
             bench = self._bench(it, gate, cancelled)
             return self._judged(bench)
         except Unavailable as error:
-            return Broken(gate.name, str(error))
+            return Broken(gate.name, str(error), passing=True)
 
     def _bench(
         self, it: Evaluation, gate: DifferentialGate, cancelled: Callable[[], bool]

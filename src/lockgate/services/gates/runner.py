@@ -39,7 +39,7 @@ from lockgate.core.model.secrets import hiding
 from lockgate.core.model.task import REVIEWS, Task, TaskId
 from lockgate.core.text.steering import asked_of, touched
 from lockgate.core.wrappers.edits import Edit, asking, question
-from lockgate.errors import NotPrepared, Unavailable
+from lockgate.errors import NotPrepared, SurroundingsFailed, Unavailable
 from lockgate.ports import (
     Candidate,
     Change,
@@ -282,7 +282,7 @@ class GateRunner(Struct, frozen=True, kw_only=True):
         try:
             brought = clean.brought
         except Unavailable as error:
-            return Broken(gate.name, str(error))
+            return Broken(gate.name, str(error), passing=True)
         if isinstance(brought, SetUpFailed):
             return unprepared(gate.name, brought)
         return clean.noting(brought, self._ran(clean, gate, cancelled))
@@ -325,7 +325,7 @@ class GateRunner(Struct, frozen=True, kw_only=True):
                 said = f"{error}; {error.fix}"
                 return Failed(gate.name, (Finding(Priority.P1_MAJOR, said),))
             except Unavailable as error:
-                return Broken(gate.name, str(error))
+                return Broken(gate.name, str(error), passing=True)
 
     def _alone(self, gate: Gate) -> Lock:
         word = gate.place.exclusive
@@ -419,9 +419,16 @@ class Judge(Struct, frozen=True, kw_only=True):
     runner: GateRunner
     configuration: Configuration
     signals: Signals
+    _killed: dict[TaskId, tuple[int, frozenset[str]]] = field(
+        default_factory=dict[TaskId, tuple[int, frozenset[str]]]
+    )  # by task: the evaluation, and the gates whose command was killed in it
 
     def evaluate(self, id: TaskId, cancelled: Callable[[], bool]) -> None:
-        """All gates up to the next review; nothing is said of an evaluation that was called off."""
+        """All gates up to the next review; nothing is said of an evaluation that was called off.
+
+        SurroundingsFailed where no gate found anything and one of them could not run for a reason
+        that may pass: the caller tries again later, and nobody is charged.
+        """
         known = self.store.load(id)
         project = self.store.project(known.project)
         settings = self.configuration.allowed_for(known, project)
@@ -430,11 +437,27 @@ class Judge(Struct, frozen=True, kw_only=True):
             return
         files = self._files(project, task)
         results = self.runner.results(evaluation_of(project, task, files, settings), cancelled)
-        if not cancelled():
-            what = f"the results of the gates of task {id} were not kept"
-            self.coordinator.turn(
-                id, lambda seen: evaluation.judged(seen, results, task.since), what=what
-            )
+        if cancelled():
+            return
+        results = self._with_repeated(task, results)
+        passing = evaluation.passing_trouble(results)
+        if passing:
+            raise SurroundingsFailed(passing.gate, passing.why)
+        self._killed.pop(id, None)
+        what = f"the results of the gates of task {id} were not kept"
+        self.coordinator.turn(
+            id, lambda seen: evaluation.judged(seen, results, task.since), what=what
+        )
+
+    def _with_repeated(
+        self, task: Task, results: Sequence[SingleGateResult]
+    ) -> tuple[SingleGateResult, ...]:
+        """A command that is killed a second time in one evaluation is a finding."""
+        since, before = self._killed.get(task.id, (task.since, frozenset[str]()))
+        known = before if since == task.since else frozenset[str]()
+        now = frozenset(it.gate for it in results if isinstance(it, Broken) and it.if_repeated)
+        self._killed[task.id] = (task.since, known | now)
+        return evaluation.with_repeated(results, known)
 
     def with_change(self, task: Task) -> Task | None:
         """The task with the commit that is judged, taken now where its agent did not bring it.
@@ -467,5 +490,5 @@ class Judge(Struct, frozen=True, kw_only=True):
 
 
 def _taken(seen: Evidence, change: Change) -> Decision | Declined:
-    facts = moves.Facts(change.patch, change.added, change.mended)
+    facts = moves.Facts(change.patch, change.size, change.mended)
     return moves.change_taken(seen, change.commit, change.files, facts)

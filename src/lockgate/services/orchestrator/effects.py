@@ -3,16 +3,20 @@
 Also starts the tasks that wait, the urgent first, once what they depend on is done.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import partial
 
 from msgspec import Struct, field
 
 from lockgate.core.config.settings import in_turn
 from lockgate.core.lifecycle.decision import (
+    Decision,
     DiscardTask,
     Effect,
     EndSessions,
     EvaluateGates,
+    Evidence,
     MirrorTask,
     NotifyHuman,
     PrepareWorkspace,
@@ -22,9 +26,14 @@ from lockgate.core.lifecycle.decision import (
     overtaken,
 )
 from lockgate.core.lifecycle.moves import Move
-from lockgate.core.lifecycle.records import publish_skipped
+from lockgate.core.lifecycle.needs import lost_dependencies
+from lockgate.core.lifecycle.records import (
+    ENDED,
+    has_its_dependencies,
+    lost_its_dependency,
+    publish_skipped,
+)
 from lockgate.core.lifecycle.transition import session_id
-from lockgate.core.model.dag import Cycle, TaskDAG, UnknownNode
 from lockgate.core.model.task import ProjectId, Role, Status, Task, TaskId
 from lockgate.errors import LockgateError
 from lockgate.ports import (
@@ -34,10 +43,11 @@ from lockgate.ports import (
     Project,
     Sessions,
     Store,
-    TaskFilter,
     Workspaces,
     candidate_of,
+    of_project,
 )
+from lockgate.services.agents.day_budget import DayBudget
 from lockgate.services.agents.spawner import GRACE, Spawner
 from lockgate.services.gates.runner import Judge
 from lockgate.services.task.coordinator import LOCKGATE, Coordinator
@@ -46,10 +56,9 @@ from lockgate.services.task.projects import Branches
 
 BATCH = 100
 ELSEWHERE = (EvaluateGates, MirrorTask, DiscardTask)  # the loop's, and the effector's
-PAGE = 1000
-NO_LIMITS: Limits = {}
 AGAIN_AFTER = 30.0  # seconds before a task that could not be started is tried again
-AT_WORK = frozenset({Status.WORKING, Status.AGENT_REVIEW})
+UNWRITTEN = 30.0  # seconds before a TASK.md that could not be written is tried again
+Trouble = Callable[[str, str, TaskId], object]  # a lane, why it failed, and its task
 
 
 class Hands(Struct, frozen=True, kw_only=True):
@@ -65,7 +74,7 @@ class Hands(Struct, frozen=True, kw_only=True):
     def carry_out(self, id: TaskId) -> float:
         """In order, each marked when it is done; one that must wait does not hold up the next.
 
-        The answer is when to look again, or nought where nothing waits.
+        The answer is in how many seconds to look again, or 0 where nothing waits.
         """
         self.coordinator.effector.carry_out(id)
         waits: list[float] = []
@@ -76,6 +85,8 @@ class Hands(Struct, frozen=True, kw_only=True):
                 waits.append(again)
             elif not isinstance(pending.effect, ELSEWHERE):
                 self.store.effects_done([pending.key])
+            elif not isinstance(pending.effect, EvaluateGates):
+                waits.append(UNWRITTEN)  # the effector was not able to do it
         return min(waits, default=0.0)
 
     def _did(self, pending: PendingEffect, task: Task) -> float:
@@ -154,7 +165,7 @@ class Housekeeper(Struct, frozen=True):
 
     def tidy(self) -> tuple[TaskId, ...]:
         self.workspaces.keep_set_ups_within(self.set_ups_bytes)
-        tasks = self.store.page(TaskFilter(None, IDLE), None, SWEPT_AT_ONCE).tasks
+        tasks = self.store.page(of_project(None, IDLE), None, SWEPT_AT_ONCE).tasks
         idle = [(self.store.project(it.project), it) for it in tasks if self._is_free(it)]
         return self.workspaces.keep_within(self.pool_bytes, idle)
 
@@ -172,67 +183,85 @@ class Starter(Struct, frozen=True, kw_only=True):
     configuration: Configuration
     logins: Logins
     clock: Clock
-    _refused: dict[TaskId, float] = field(default_factory=dict[TaskId, float])  # until when
+    budget: DayBudget
+    _refused: dict[TaskId | ProjectId, float] = field(
+        default_factory=dict[TaskId | ProjectId, float]
+    )  # until when, by the clock that nobody sets
 
-    def start_ready(self, trouble: Callable[[str, str, TaskId], object]) -> None:
-        slots: dict[ProjectId, int] = {}
-        for task in self._ready():
-            try:
-                left = slots.get(task.project)
-                left = self._free_slots(task.project) if left is None else left
-                slots[task.project] = left - 1
-                if left > 0:
-                    self.coordinator.move(task.id, Move(Status.WORKING), LOCKGATE)
-            except LockgateError as error:
-                slots.setdefault(task.project, 0)  # no other task of it is tried now
-                self._refused[task.id] = self.clock.now() + AGAIN_AFTER
-                trouble(f"task {task.id}", f"{error} ({error.fix})", task.id)
+    def is_due(self) -> bool:
+        """Whether something that was refused may be tried once more."""
+        now = self.clock.elapsed()
+        return any(until <= now for until in self._refused.values())
 
-    def blockers(self, task: Task) -> tuple[Task, ...]:
-        """The tasks that it waits for."""
-        named = (self.store.find(id) for id in task.depends_on)
-        return tuple(it for it in named if it and it.status is not Status.DONE)
+    def start_ready(self, trouble: Trouble) -> None:
+        """Start what has a slot; what waits for a task in vain is marked, for a human to decide."""
+        now = self.clock.elapsed()
+        for id in [it for it, until in self._refused.items() if until <= now]:
+            del self._refused[id]
+        self._mark_in_vain()
+        limited: Limits | None = None
+        for project in self.store.projects_ready():
+            if project not in self._refused:
+                if limited is None:
+                    limited = usage_limits(self.store, self.clock.now())
+                self._start_in(project, limited, trouble)
 
-    def _ready(self) -> Iterator[Task]:
-        pending = [it for it in self._all(frozenset({Status.PENDING})) if it.auto_start]
-        pending.sort(key=lambda it: (it.priority, it.created, it.id))
-        by_id = {it.id: it for it in pending}
-        after = {it.id: _among(it.depends_on, by_id) for it in pending}
-        order: TaskDAG[TaskId] | Cycle[TaskId] | UnknownNode[TaskId] = TaskDAG[TaskId].of(after)
-        if not isinstance(order, TaskDAG):
-            return
-        limited = usage_limits(self.store, self.clock.now()) if pending else NO_LIMITS
-        for id in order.ready(()):
-            task = by_id[id]
-            rests = self.clock.now() < self._refused.get(id, 0.0)
-            if not rests and not self.blockers(task) and not self._is_limited(task, limited):
-                yield task
-
-    def _is_limited(self, task: Task, limits: Limits) -> bool:
-        """Whether all that may work on it are; what cannot be read is told when it starts."""
-        if not limits:
-            return False
+    def _start_in(self, id: ProjectId, limits: Limits, trouble: Trouble) -> None:
+        """Where one task cannot be started, no other of its project is tried now."""
         try:
-            settings = self.configuration.settings_of(self.store.project(task.project))
+            project = self.store.project(id)
+            if self.budget.wait_until(project):
+                return
+            slots = self.configuration.allowed_of(project).project.slots
+        except LockgateError as error:
+            self._refused[id] = self.clock.elapsed() + AGAIN_AFTER
+            for task in self.store.ready(id, 1):
+                trouble(f"task {task.id}", f"{error} ({error.fix})", task.id)
+            return
+        free = slots - self.store.at_work(id, self.clock.now())
+        for task in self._next(project, free, limits):
+            try:
+                self.coordinator.move(task.id, Move(Status.WORKING), LOCKGATE)
+            except LockgateError as error:
+                self._refused[task.id] = self.clock.elapsed() + AGAIN_AFTER
+                trouble(f"task {task.id}", f"{error} ({error.fix})", task.id)
+                return
+
+    def _next(self, project: Project, free: int, limits: Limits) -> Sequence[Task]:
+        """As many as have a slot: none that was just refused, none whose agents are limited."""
+        resting: list[str] = []
+        while free > 0:
+            most = free + len(self._refused)
+            found = self.store.ready(project.id, most, resting)
+            barred = {it.agent for it in found if limits and self._is_limited(it, project, limits)}
+            if not barred:
+                return [it for it in found if it.id not in self._refused][:free]
+            resting += sorted(barred)
+        return ()
+
+    def _is_limited(self, task: Task, project: Project, limits: Limits) -> bool:
+        """Whether all that may work on it are; what cannot be read is told when it starts."""
+        try:
+            settings = self.configuration.settings_of(project)
             return self.logins.turn(in_turn(settings, task.agent), settings, limits)[1] > 0
         except LockgateError:
             return False
 
-    def _free_slots(self, project: ProjectId) -> int:
-        slots = self.configuration.allowed_of(self.store.project(project)).project.slots
-        now = self.clock.now()
-        at_work = self._all(AT_WORK, project)
-        return slots - sum(1 for it in at_work if not it.dead and it.not_before <= now)
-
-    def _all(self, statuses: frozenset[Status], project: ProjectId | None = None) -> Iterator[Task]:
-        which, after = TaskFilter(project, statuses), None
-        while True:
-            page = self.store.page(which, after, PAGE)
-            yield from page.tasks
-            after = page.after
-            if after is None:
-                return
+    def _mark_in_vain(self) -> None:
+        for task in self.store.in_vain():
+            named = [(it, self.store.find(it)) for it in task.depends_on]
+            why = lost_dependencies({id: it.status if it else None for id, it in named})
+            with suppress(LockgateError):  # the next time
+                if task.status in ENDED or not why:
+                    if task.in_vain:
+                        self.coordinator.turn(task.id, _has_back)
+                elif why != task.in_vain:
+                    self.coordinator.turn(task.id, partial(_lost, why=why))
 
 
-def _among(ids: Iterable[TaskId], known: dict[TaskId, Task]) -> list[TaskId]:
-    return [id for id in ids if id in known]
+def _has_back(seen: Evidence) -> Decision:
+    return has_its_dependencies(seen.task, seen.now)
+
+
+def _lost(seen: Evidence, why: str) -> Decision:
+    return lost_its_dependency(seen.task, why, seen.now)

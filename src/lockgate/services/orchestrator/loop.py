@@ -1,29 +1,28 @@
-"""The orchestrator's loop: what is ready starts, what was asked for is done, ends are noticed."""
+"""The orchestrator's loop: it plans what is to be done, and the engine has it done."""
 
-from collections import deque
 from collections.abc import Callable, Iterable
-from concurrent.futures import Executor
 from contextlib import suppress
-from functools import partial
 from threading import Event
 
 from msgspec import Struct, field
 
-from lockgate.core.lifecycle import advice, records
-from lockgate.core.lifecycle.advice import Trouble
-from lockgate.core.lifecycle.decision import Decision, EvaluateGates, Evidence, overtaken
-from lockgate.core.model.task import Session, SessionId, Task, TaskId
-from lockgate.errors import LockgateError, TurnDeclined
-from lockgate.ports import Clock, PendingEffect, Sessions, Store, Watch
+from lockgate.core.jobs import CarryOut, Evaluate, Job, Tidy, TurnTrain, lane_of
+from lockgate.core.lifecycle.decision import EvaluateGates
+from lockgate.core.lifecycle.needs import Trouble, failed
+from lockgate.core.model.task import Session, SessionId, TaskId
+from lockgate.errors import LockgateError, Overtaken, Restored, SchemaIsNewer
+from lockgate.ports import Clock, Mark, PendingEffect, Sessions, Store, Watch
+from lockgate.ports.engine import Engine, State
 from lockgate.services.agents.spawner import Monitor
-from lockgate.services.gates.runner import Judge
-from lockgate.services.orchestrator.effects import Hands, Housekeeper, Starter
-from lockgate.services.train.queue import MergeQueue
+from lockgate.services.orchestrator.crew import Crew
+from lockgate.services.orchestrator.effects import Starter
 
 HEALTH_CHECK = 30.0  # S2's; deaths are noticed by event, and this finds what an event missed
 TIDY_EVERY = 600.0
-AGAIN_AFTER = 15.0  # seconds before something that failed is tried once more
+SOON = 1.0  # seconds until the end of a session that could not be read is looked at again
 BATCH = 1000
+OVER = (Overtaken, Restored, SchemaIsNewer)  # after these nothing may be written from here
+MINE = "the loop"  # the lane of what the loop itself fails to do
 
 
 class Loop(Struct, kw_only=True):
@@ -31,64 +30,81 @@ class Loop(Struct, kw_only=True):
 
     store: Store
     starter: Starter
-    hands: Hands
-    judge: Judge
+    crew: Crew
     monitor: Monitor
-    housekeeper: Housekeeper
-    trains: MergeQueue
     sessions: Sessions
     watch: Watch
-    pool: Executor
+    engine: Engine
     clock: Clock
     report: Callable[[str], None]
-    troubles: dict[str, Trouble] = field(default_factory=dict[str, Trouble])  # by lane
     stopping: Event = field(default_factory=Event)
     visited: Callable[[], bool] = lambda: False  # whether somebody waits for an answer
-    _busy: set[str] = field(default_factory=set[str])
-    _rests: dict[str, float] = field(default_factory=dict[str, float])
-    _tried: dict[str, set[str]] = field(default_factory=dict[str, set[str]])  # effects, by lane
+    pulse: Callable[[list[str]], None] = lambda _: None  # told which lanes are at work
+    turned: Callable[[], None] = lambda: None  # after each turn: whatever there is to tell
     _watched: set[SessionId] = field(default_factory=set[SessionId])
-    _changed: deque[TaskId] = field(default_factory=deque[TaskId])
-    _checked: float = 0.0
-    _tidied: float = 0.0
+    _put_off: dict[str, Job] = field(default_factory=dict[str, Job])  # by lane, which is busy
+    _ends: dict[SessionId, float] = field(default_factory=dict[SessionId, float])  # look again at
+    _read: Mark = Mark()  # how far the outbox was read
+    _turn: int = -1  # the last that was seen
+    _checked: float = -HEALTH_CHECK
+    _tidied: float = -TIDY_EVERY
+
+    @property
+    def troubles(self) -> dict[str, Trouble]:
+        return self.crew.troubles
 
     def run(self, idle_seconds: float | None = None) -> None:
-        """Until it is stopped, or until nothing has been left to do for so long."""
-        quiet_since = self.clock.now()
+        """Until it is stopped, or until nothing has been left to do for so long.
+
+        A store that does not answer is waited for; one that is another than it was ends the loop.
+        """
+        quiet_since = self.clock.elapsed()
         while not self.stopping.is_set():
-            self.turn()
-            now, left = self.clock.now(), HEALTH_CHECK
+            left = self._turned()
+            now = self.clock.elapsed()
             if not self.is_quiet():
                 quiet_since = now
             elif idle_seconds is not None:
-                left = quiet_since + idle_seconds - now
+                left = min(left, quiet_since + idle_seconds - now)
                 if left <= 0:
                     return
-            self.wait(min(HEALTH_CHECK, left))
+            self.wait(left)
 
     def turn(self) -> None:
         """Set going all that can go now."""
-        now = self.clock.now()
-        if now - self._checked >= HEALTH_CHECK or now < self._checked:
-            self._checked = now
+        now, turn = self.clock.elapsed(), self.store.pulse()
+        checks = now - self._checked >= HEALTH_CHECK
+        if checks:
             self.look_after(self.store.sessions_alive())
+            self._checked = now
+        self._look_again(now)
         if now - self._tidied >= TIDY_EVERY:
             self._tidied = now
-            self._submit("housekeeping", self._tidy)
-        while self._changed:
-            self.look_after(self.store.sessions(self._changed.popleft()))
-        self.starter.start_ready(self._trouble)
-        for project in self.trains.due():
-            lane = f"train of {project.name}"
-            if lane not in self.troubles or now >= self._rests.get(lane, 0.0):
-                self._submit(lane, partial(self.trains.turn, project, self._submit))
-        self._dispatch_all(now)
+            self.engine.put(Tidy())
+        while self.crew.changed:
+            self.look_after(self.store.sessions(self.crew.changed.popleft()))
+        if checks or turn != self._turn or self.starter.is_due():
+            self.starter.start_ready(self.crew.trouble)
+        self._put_trains()
+        for job in (*self._put_off.values(), *self.engine.rested()):
+            self._put(job)
+        self._read_outbox()
+        self._turn = turn
+        lanes = self.engine.lanes()
+        self.pulse(sorted(it.name for it in lanes if it.state is State.RUNNING))
+        self.turned()
 
     def wait(self, seconds: float) -> None:
-        now = self.clock.now()
-        until = min(list(self._rests.values()), default=now + seconds)
-        for id in self.watch.wait(max(0.0, min(seconds, until - now))):
+        """Until something happens or is due; after a turn that failed nothing is due earlier."""
+        left = seconds if MINE in self.troubles else min(seconds, self._next_due(seconds))
+        for id in self.watch.wait(max(0.0, left)):
             self._finish(id)
+
+    def _next_due(self, otherwise: float) -> float:
+        """In how many seconds an end or a lane is to be looked at again."""
+        now, rest = self.clock.elapsed(), self.engine.next_rest()
+        ends = (at - now for at in self._ends.values())
+        return min(*ends, otherwise if rest is None else rest, otherwise)
 
     def stop(self) -> None:
         self.stopping.set()
@@ -96,8 +112,9 @@ class Loop(Struct, kw_only=True):
 
     def is_quiet(self) -> bool:
         """Whether nothing goes on that will need us; what keeps failing waits for a human."""
-        waiting = [lane for lane in list(self._rests) if lane not in self.troubles]
-        return not self._busy and not self._watched and not waiting and not self.visited()
+        lanes = self.engine.lanes()
+        at_work = any(it.state is not State.RESTING or not self._fails(it.job) for it in lanes)
+        return not (at_work or self._watched or self._ends or self.visited())
 
     def look_after(self, sessions: Iterable[Session]) -> None:
         """Watch those that live, and record the end of those that do not."""
@@ -115,121 +132,88 @@ class Loop(Struct, kw_only=True):
                     self._watched.add(id)
                     self.watch.add(id, descriptor)
 
-    def _finish(self, id: SessionId) -> None:
-        self._watched.discard(id)
-        waiting = [lane for lane in list(self._rests) if lane not in self.troubles]
-        for lane in waiting:  # a slot is free
-            self._rests.pop(lane, None)
-        lane = f"end {id}"
-        if lane not in self._busy:  # at once and here: whoever waits for it waits for nothing else
-            session = self.store.session(id)
-            self._done(
-                lane,
-                lambda: 0.0 if self.monitor.finish(id) else self.clock.now() + 1.0,
-                session.task if session else None,
-            )
-
-    def _dispatch_all(self, now: float) -> None:
-        by_task: dict[TaskId, list[PendingEffect]] = {}
-        for pending in self.store.pending_effects(None, BATCH):
-            by_task.setdefault(pending.task, []).append(pending)
-        for effects in by_task.values():
-            for pending in effects:
-                self._dispatch(pending, {it.key for it in effects}, now)
-
-    def _dispatch(self, pending: PendingEffect, known: set[str], now: float) -> None:
-        """A lane that waits does so with all effects that it has tried, `known` at that time.
-
-        One that is new, such as a human's wish, does not wait with them.
-        """
-        judges = isinstance(pending.effect, EvaluateGates)
-        lane = f"judge {pending.task}" if judges else f"task {pending.task}"
-        if pending.key in self._tried.get(lane, ()) and now < self._rests.get(lane, 0.0):
-            return
-        work = partial(self._judge, pending) if judges else partial(self._carry_out, pending.task)
-        if lane not in self._busy:
-            self._tried[lane] = known
-            self._submit(lane, work, pending.task)
-
-    def _tidy(self) -> float:
-        for id in self.housekeeper.tidy():
-            self.report(f"task {id}: its workspace was released to save space; its work is kept")
-        return 0.0
-
-    def _carry_out(self, id: TaskId) -> float:
+    def _turned(self) -> float:
+        """One turn; for how long to wait then, at most."""
         try:
-            return self.hands.carry_out(id)
-        finally:
-            self._changed.append(id)
-
-    def _judge(self, pending: PendingEffect) -> float:
-        def cancelled() -> bool:
-            task = self.store.find(pending.task)
-            return self.stopping.is_set() or task is None or overtaken(pending.effect, task)
-
-        try:
-            if not cancelled():
-                self.judge.evaluate(pending.task, cancelled)
-        except TurnDeclined:
-            pass  # somebody else ended the evaluation meanwhile
-        if not self.stopping.is_set():
-            self.store.effects_done([pending.key])
-        return 0.0
-
-    def _submit(self, lane: str, work: Callable[[], float], task: TaskId | None = None) -> bool:
-        """False where the lane is busy, and the work is not taken."""
-        if lane in self._busy:
-            return False
-        self._busy.add(lane)
-        self.pool.submit(self._done, lane, work, task)
-        return True
-
-    def _done(self, lane: str, work: Callable[[], float], task: TaskId | None = None) -> None:
-        """A lane's work answers when to look again, or nought where all is done."""
-        try:
-            again = work()
-            self.troubles.pop(lane, None)
-            self._recovered(task)
+            self.turn()
+        except OVER as error:
+            self.report(f"{error} ({error.fix})")
+            self.stop()
+            return 0.0
         except LockgateError as error:
-            again = self._trouble(lane, f"{error} ({error.fix})", task)
-        except Exception as error:  # noqa: BLE001 - our bug must not end the other lanes
-            again = self._trouble(lane, f"a bug in Lockgate: {error!r}", task)
+            return self._failed(f"{error} ({error.fix})")
+        except Exception as error:  # noqa: BLE001 - our bug must not end the orchestrator
+            return self._failed(f"a bug in Lockgate: {error!r}")
+        if self.troubles.pop(MINE, None):
+            self.report("the orchestrator goes on: what it needs answers again")
+        return HEALTH_CHECK
+
+    def _failed(self, why: str) -> float:
+        """Told once, and tried again ever more rarely, but at least as often as by itself."""
+        before = self.troubles.get(MINE)
+        self.troubles[MINE] = now = failed(before, why, now=self.clock.now())
+        if before is None:
+            self.report(f"the orchestrator waits, and tries again: {why}")
+        return min(now.again_after / 5, HEALTH_CHECK)
+
+    def _look_again(self, now: float) -> None:
+        for id, at in list(self._ends.items()):
+            if at <= now:
+                self._finish(id)
+
+    def _finish(self, id: SessionId) -> None:
+        """Inline, not as a job: recording an end must not wait for anything slower."""
+        self._watched.discard(id)
+        for lane in self.engine.lanes():  # a slot is free
+            if lane.state is State.RESTING and not self._fails(lane.job):
+                self.engine.hurry(lane.name)
+
+        def work() -> float:
+            return 0.0 if self.monitor.finish(id) else SOON
+
+        again = self.crew.attempt(f"end {id}", work, self._task_of(id))
         if again:
-            self._rests[lane] = again
+            self._ends[id] = self.clock.elapsed() + again
         else:
-            self._rests.pop(lane, None)
-            self._tried.pop(lane, None)
-        self._busy.discard(lane)
-        self.watch.wake()
+            self._ends.pop(id, None)
 
-    def _trouble(self, lane: str, why: str, task: TaskId | None = None) -> float:
-        """Reported once; what fails again and again in the same way needs a human."""
-        before = self.troubles.get(lane)
-        self.troubles[lane] = now = advice.failed(before, why, task)
-        if before is None or before.why != why:
-            self.report(f"{lane}: {why}")
-        self._record(
-            task,
-            lambda it: advice.is_news(it, now),
-            lambda seen: records.troubled(seen.task, why, seen.now),
-        )
-        return self.clock.now() + AGAIN_AFTER
+    def _task_of(self, id: SessionId) -> TaskId | None:
+        with suppress(LockgateError):  # what fails is then told of the lane alone
+            session = self.store.session(id)
+            return session.task if session else None
+        return None
 
-    def _recovered(self, task: TaskId | None) -> None:
-        """The task needs no human any more, unless another of its lanes still fails."""
-        self._record(
-            task,
-            lambda it: bool(it.troubled) and all(t.task != it.id for t in self.troubles.values()),
-            lambda seen: records.recovered(seen.task, seen.now),
-        )
+    def _fails(self, job: Job) -> bool:
+        return self.crew.title(job) in self.troubles
 
-    def _record(
-        self,
-        id: TaskId | None,
-        due: Callable[[Task], bool],
-        decide: Callable[[Evidence], Decision],
-    ) -> None:
-        with suppress(LockgateError):  # what fails may be the store; `status` shows it all the same
-            task = self.store.find(id) if id else None
-            if task and due(task):
-                self.hands.coordinator.turn(task.id, decide)
+    def _put_trains(self) -> None:
+        """A train that failed waits for its time; else it is turned when something has changed."""
+        resting = {it.name for it in self.engine.lanes() if it.state is State.RESTING}
+        for project in self.crew.trains.due():
+            job = TurnTrain(project.id)
+            if lane_of(job) not in resting or not self._fails(job):
+                self.engine.put(job)
+
+    def _read_outbox(self) -> None:
+        """What is new in it since the last time, to the end."""
+        while True:
+            found, self._read = self.store.effects_after(self._read, BATCH)
+            jobs = (_job_for(it) for it in found)
+            for job in {lane_of(it): it for it in jobs}.values():  # once for all that is new in it
+                self._put(job)
+            if len(found) < BATCH:
+                return
+
+    def _put(self, job: Job) -> None:
+        """What finds its lane busy is put when that is free: it may be new since it began."""
+        lane = lane_of(job)
+        if self.engine.put(job):
+            self._put_off.pop(lane, None)
+        else:
+            self._put_off[lane] = job
+
+
+def _job_for(pending: PendingEffect) -> Job:
+    if isinstance(pending.effect, EvaluateGates):
+        return Evaluate(pending.task, pending.project, pending.key)
+    return CarryOut(pending.task, pending.project)

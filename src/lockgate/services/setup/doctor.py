@@ -34,8 +34,8 @@ from lockgate.ports import (
     Sessions,
     Start,
     Store,
-    TaskFilter,
     Workspaces,
+    of_project,
 )
 from lockgate.services.task.logins import Logins
 from lockgate.services.task.projects import CONFIG, BaseConfiguration
@@ -98,14 +98,16 @@ class Checkup(Struct, frozen=True):
     def agents(self, logins: Logins, settings: Settings) -> Iterator[Part]:
         for agent in known_agents(settings):
             name, how = f"agent {agent}", logins.harnesses.missing(agent, settings)
+            limited = ", ".join(it.name for it in settings.agents if it.fallback == agent)
+            skipped = f"; it is skipped as the fallback of {limited}" if limited else ""
             if how:
-                costs = "it can be given no task"
+                costs = f"it can be given no task{skipped}"
                 yield Part(name=name, found="not installed", costs=costs, fix=how)
             elif agent == BUILT_IN:
                 yield Part(name=name, found="comes with Lockgate")
             else:
                 found, login = self._installed(agent, settings), logins.missing(agent, settings)
-                costs, fix = (login.why, login.fix) if login else ("", "")
+                costs, fix = (f"{login.why}{skipped}", login.fix) if login else ("", "")
                 yield Part(name=name, found=found, costs=costs, fix=fix)
 
     def _git(self) -> Part:
@@ -335,7 +337,7 @@ class Readiness(Struct, frozen=True, kw_only=True):
     def _branches(self, project: Project) -> Iterator[str]:
         after = None
         while True:
-            page = self.store.page(TaskFilter(project.id), after, BATCH)
+            page = self.store.page(of_project(project.id), after, BATCH)
             yield from (task.branch for task in page.tasks)
             after = page.after
             if after is None:

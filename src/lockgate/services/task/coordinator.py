@@ -32,7 +32,7 @@ from lockgate.core.model.task import Actor, Task, TaskId
 from lockgate.core.text.task_file import Readable, TaskText, Unreadable, frontmatter
 from lockgate.errors import StaleTask, TransitionRefused, TurnDeclined, Unavailable
 from lockgate.ports import Store, TaskFiles
-from lockgate.services.task.callers import Caller
+from lockgate.services.task.callers import Caller, must_be_human
 from lockgate.services.task.evidence import Look, Witness, behind
 
 BATCH = 100
@@ -129,6 +129,8 @@ class Coordinator(Struct, frozen=True):
 
         `what` says what did not happen where the decision declines.
         """
+        if caller.actor is Actor.HUMAN:
+            must_be_human(caller, what or f"task {id} was not changed")
         if behind(self.store, id):  # what an earlier turn accepted is written before it is read
             self.effector.carry_out(id)
         for _ in range(TRIES):
@@ -141,6 +143,7 @@ class Coordinator(Struct, frozen=True):
                 if not isinstance(decision, Decision):
                     raise refused(id, decision, what)
                 decision = redacted(_carrying(decision, look), look.hide)
+                decision = replace(decision, by=caller.by, how=caller.how)
                 (write or self.store.commit)(decision)
             except StaleTask:
                 continue

@@ -89,6 +89,8 @@ class Witness(Struct, frozen=True, kw_only=True):
             unsigned=self.repository.signing_trouble(project) if starts else None,
             now=self.clock.now(),
             actor=caller.actor,
+            by=caller.by,
+            how=caller.how,
             session=caller.session,
             landed=task.status is Status.REVIEWING
             and self.repository.landed(project, _change_of(task), rules.base),

@@ -224,6 +224,7 @@ class Shells(Struct, frozen=True, kw_only=True):
         if read_only and not sandboxed:
             why = "without a sandbox nothing can be mounted read-only"
             raise Refused(what, why=why, fix=f"look at a copy: lockgate open {id}")
+        self.workspaces.set_up(candidate_of(project, task), settings, place)
         shell = Shell(
             argv=argv,
             workspace=place,

@@ -5,6 +5,7 @@ A configuration counts on trust: what a repository asks for, a human has agreed 
 
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from posixpath import normpath
 
@@ -27,7 +28,7 @@ from lockgate.core.config.trust import (
 from lockgate.core.lifecycle.records import Unacceptable, check_branch
 from lockgate.core.model.task import Pinned, ProjectId, Task, TaskId
 from lockgate.core.text.task_file import Readable
-from lockgate.errors import BadConfig, NoSuchTask, Refused, Untrusted
+from lockgate.errors import BadConfig, LockgateError, NoSuchTask, Refused, Untrusted
 from lockgate.ports import (
     Configuration,
     Granted,
@@ -138,6 +139,15 @@ def wanted(new: Sequence[Request]) -> str:
     return f"{told}; and {more} more (lockgate trust --show)" if more > 0 else told
 
 
+def unagreed(configuration: Configuration, project: Project) -> tuple[str, str]:
+    """Why nothing of it runs, and the command; also where that cannot be read."""
+    try:
+        new = configuration.refused(project)
+    except LockgateError as error:
+        return str(error), error.fix
+    return (f"it wants {wanted(new)}" if new else "", "lockgate trust")
+
+
 # Projects and their configuration.
 
 
@@ -155,6 +165,27 @@ class Projects(Struct, frozen=True):
                 fix="change into the repository, or make one: git init",
             )
         return project
+
+    def with_id(self, id: ProjectId) -> Project:
+        return self.store.project(id)
+
+    def known(self) -> tuple[Project, ...]:
+        """Those that have, or had, tasks."""
+        return self.store.projects()
+
+    def named(self, name: str, directory: Path) -> Project:
+        """By the name or id of a project that is known, or by a path, also from this directory."""
+        known = [it for it in self.known() if name in {it.name, it.id}]
+        if len(known) == 1:
+            return known[0]
+        with suppress(LockgateError):  # there is no such directory
+            found = self.repository.project_at(directory / name)
+            if found is not None:
+                return found
+        why = f"several are called {name!r}" if known else f"none is called {name!r}, or lies there"
+        names = ", ".join(it.root for it in self.store.projects()[:SHOWN])
+        fix = f"name one by its path: {names}" if names else "name one by its path"
+        raise Refused("no project was found", why=why, fix=fix)
 
     def tip_of(self, task: Task) -> str | None:
         """The commit that the task's branch is at in the user's repository, if it is there."""

@@ -3,7 +3,8 @@
 Also what an agent says while it works: it is done, or here is where it stands.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -13,7 +14,7 @@ from lockgate.core.lifecycle.decision import Decision, Declined, Evidence, Spawn
 from lockgate.core.lifecycle.moves import Move, Work, move
 from lockgate.core.lifecycle.reviews import handed_in
 from lockgate.core.lifecycle.sessions import NOWHERE, Place
-from lockgate.core.lifecycle.words import heard, waiting_words
+from lockgate.core.lifecycle.words import asked_text, heard, waiting_words
 from lockgate.core.model.agents import End
 from lockgate.core.model.facts import as_facts
 from lockgate.core.model.task import (
@@ -27,9 +28,10 @@ from lockgate.core.model.task import (
     TaskId,
 )
 from lockgate.core.prompts.worker import left_behind, spoken
+from lockgate.core.text.task_file import Readable, frontmatter, replace_section
 from lockgate.errors import LockgateError, Refused, WordsWaiting
 from lockgate.ports import Change, Clock, Sessions, Store, TaskFiles, Workspaces
-from lockgate.services.task.callers import Caller, hashed
+from lockgate.services.task.callers import Caller, hashed, must_be_heard
 from lockgate.services.task.coordinator import LOCKGATE, Coordinator, refused
 
 NOTHING = Change("", ())
@@ -209,9 +211,34 @@ class Signals(Struct, frozen=True, kw_only=True):
         what = f"no review of task {id} was handed in"
         return self.coordinator.turn(id, lambda seen: handed_in(seen, text), caller, what)
 
+    def ask(self, id: TaskId, questions: Sequence[str], caller: Caller) -> Task:
+        """A worker asks a human: its `## Questions`, as it would write them, and the move."""
+        what = f"no question of task {id} was asked"
+        text = asked_text(questions)
+        if isinstance(text, Declined):
+            raise refused(id, text, what)
+        asked = Move(Status.CLARIFICATION)
+        answer = move(self.coordinator.witness.look(id, caller).evidence, asked)
+        if not isinstance(answer, Decision):
+            raise refused(id, answer, what)
+        self._write(self.store.load(id), "Questions", text, caller.session)
+        return self.coordinator.move(id, asked, caller)
+
+    def _write(self, task: Task, title: str, text: str, session: Session | None) -> None:
+        """Into the TASK.md that the session works with, which is read for what it says."""
+        where = session.directory if session else None
+        found = self.files.read(task.id) if where is None else self.files.read_at(Path(where))
+        body = found.body if isinstance(found, Readable) else ""
+        if where is None:
+            self.files.write(task.id, frontmatter(task), replace_section(body, title, text))
+            return
+        kept = found if isinstance(found, Readable) else Readable(None, "", "")
+        self.files.write_at(Path(where), kept, replace_section(body, title, text))
+
     def checkpoint(self, id: TaskId, caller: Caller, said: Said) -> Checkpoint:
         """Keep where the work stands, with a snapshot of it."""
         seen = self.coordinator.witness.look(id, caller).evidence
+        must_be_heard(seen, f"no checkpoint of task {id} was kept")
         return self._checkpoint(seen, said, self._taken(seen.task), caller.session)
 
     def completed(self, task: Task, change: Change) -> Checkpoint:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from lockgate.core.config.settings import Settings, known_agents, runs_bare
 from lockgate.core.lifecycle import records
-from lockgate.core.lifecycle.decision import Decision, Evidence, MirrorTask
+from lockgate.core.lifecycle.decision import Decision, Declined, Evidence, MirrorTask
 from lockgate.core.lifecycle.records import Unacceptable
 from lockgate.core.model.agents import names_a_file
 from lockgate.core.model.task import Actor, Revert, Status, Task, TaskId
@@ -68,11 +68,21 @@ class Tasks(Struct, frozen=True, kw_only=True):
 
     def create(self, project: Project, asked: NewTask, caller: Caller) -> Task:
         must_be_human(caller, "the task was not created")
-        self._check(project, asked)
+        self.check(project, asked)
+        known = tuple(self.find(name) for name in asked.depends_on)
+        decision = self.made(project, asked, self.free_id(asked.branch), known)
+        self.store.create(replace(decision, by=caller.by, how=caller.how))
+        self.coordinator.effector.carry_out(decision.task.id)
+        return decision.task
+
+    def made(
+        self, project: Project, asked: NewTask, id: TaskId, depends_on: tuple[TaskId, ...]
+    ) -> Decision:
+        """The task as it begins, with its text; it is not stored yet."""
         agent = self._agent(project, asked.agent)
         now = self.clock.now()
         task = Task(
-            id=self.free_id(asked.branch),
+            id=id,
             project=self.store.add_project(project).id,
             summary=asked.summary.strip(),
             goal=asked.summary.strip(),
@@ -80,16 +90,15 @@ class Tasks(Struct, frozen=True, kw_only=True):
             agent=agent,
             created=now,
             updated=now,
+            entered=now,
             priority=asked.priority,
-            depends_on=tuple(self.find(name) for name in asked.depends_on),
+            depends_on=depends_on,
             auto_start=asked.auto_start,
             reverts=asked.reverts,
         )
         done = f"\n## Handoff\n\nDONE: {asked.done}\n" if asked.done else ""
         body = _first_body(asked.context.strip()) + done
-        self.store.create(with_body(records.created(task), body))
-        self.coordinator.effector.carry_out(task.id)
-        return task
+        return with_body(records.created(task), body)
 
     def free_id(self, branch: str) -> TaskId:
         """One that no task has; of two made at the same moment the store refuses the second."""
@@ -107,6 +116,18 @@ class Tasks(Struct, frozen=True, kw_only=True):
 
         return self.coordinator.turn(id, decide, caller)
 
+    def drop_dependency(self, id: TaskId, needs: str, caller: Caller) -> Task:
+        """A task that was deleted is named by its whole id."""
+        what = f"task {id} still waits for {needs}"
+        must_be_human(caller, what)
+
+        def decide(seen: Evidence) -> Decision | Declined:
+            meant = [it for it in seen.task.depends_on if it.startswith(needs)]
+            other = meant[0] if len(meant) == 1 else TaskId(needs)
+            return records.dependency_dropped(seen.task, other, seen.now)
+
+        return self.coordinator.turn(id, decide, caller, what)
+
     def delete(self, id: TaskId, caller: Caller) -> Task:
         must_be_human(caller, f"task {id} was not deleted")
 
@@ -118,7 +139,7 @@ class Tasks(Struct, frozen=True, kw_only=True):
 
         return self.coordinator.turn(id, decide, caller, write=self.store.delete)
 
-    def _check(self, project: Project, asked: NewTask) -> None:
+    def check(self, project: Project, asked: NewTask) -> None:
         what = "the task was not created"
         accept(records.check_summary(asked.summary), what)
         accept(records.check_priority(asked.priority), what)
@@ -204,7 +225,8 @@ class Imports(Struct, frozen=True):
         text = self._text(path)
         fields = self._fields(text)
         task = self._task(project, fields)
-        decision = with_body(records.imported(task), text.body)
+        made = replace(records.imported(task), by=caller.by, how=caller.how)
+        decision = with_body(made, text.body)
         self.tasks.store.create(decision)
         self.tasks.coordinator.effector.carry_out(task.id)
         return task
@@ -246,6 +268,7 @@ class Imports(Struct, frozen=True):
             agent=settings.settings_of(project).project.agent,
             created=now,
             updated=now,
+            entered=now,
             status=status,
             auto_start=False,
             pinned=None if status is Status.PENDING else settings.rules_of(project),

@@ -1,21 +1,14 @@
-"""Read models: what every face shows of a task, a board, a move that is not possible yet."""
+"""Read models of one task: all that is kept of it, and a move that is not possible yet."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 
 from msgspec import Struct
 
-from lockgate.core.lifecycle.advice import (
-    Advice,
-    Surroundings,
-    Trouble,
-    advice,
-    goes_on,
-    need_of,
-    needs_human,
-)
+from lockgate.core.lifecycle.advice import Advice, Surroundings, advice
 from lockgate.core.lifecycle.decision import EvaluateGates, Evidence, PublishChange, SpawnAgent
 from lockgate.core.lifecycle.map import RULES, Rule, unmet
+from lockgate.core.lifecycle.needs import Need, NeedKind, Trouble, need_of
 from lockgate.core.model.facts import StoredEvent, as_facts
 from lockgate.core.model.task import (
     Actor,
@@ -33,43 +26,21 @@ from lockgate.core.text.task_file import (
     frontmatter,
 )
 from lockgate.errors import LockgateError
-from lockgate.ports import GateRecord, PendingEffect, Project, Store, TaskFiles, TaskFilter
+from lockgate.ports import (
+    GateRecord,
+    PendingEffect,
+    Project,
+    Store,
+    TaskFiles,
+    of_project,
+)
 from lockgate.services.task.callers import HUMAN
 from lockgate.services.task.evidence import Witness, behind
 from lockgate.services.task.logins import login_in, usage_limits
-from lockgate.services.task.projects import wanted
 
 PAGE = 50
 BATCH = 1000
 NO_TROUBLES: Mapping[str, Trouble] = {}
-
-
-class BoardRow(Struct, frozen=True):
-    """A task as a list shows it; `trouble` says what is wrong with its TASK.md, if anything is.
-
-    `asked` is what the gate asks that waits for a human; empty where none waits.
-    """
-
-    task: Task
-    trouble: str | None
-    asked: str = ""
-
-
-class Board(Struct, frozen=True):
-    rows: tuple[BoardRow, ...]
-    after: TaskId | None
-
-
-class Glance(Struct, frozen=True, kw_only=True):
-    """The board as people see it: every task that needs a human, then a page of the others.
-
-    `ended` counts the tasks that have landed or were cancelled and are not among the rows.
-    """
-
-    needs: tuple[BoardRow, ...]
-    rows: tuple[BoardRow, ...]
-    after: TaskId | None = None
-    ended: Mapping[Status, int] = {}
 
 
 class GateView(Struct, frozen=True):
@@ -105,6 +76,7 @@ class Why(Struct, frozen=True):
     task: Task
     advice: Advice
     moves: tuple[WhyRow, ...]
+    need: Need | None = None
 
 
 class Limited(Struct, frozen=True, kw_only=True):
@@ -116,31 +88,7 @@ class Limited(Struct, frozen=True, kw_only=True):
     gone_on: tuple[tuple[str, int], ...] = ()  # agents that stand in, and for how many tasks
 
 
-class Overview(Struct, frozen=True, kw_only=True):
-    """The whole home at a glance; `humans` are the tasks that wait for one, and why.
-
-    `untrusted` are the projects that ask for what no human has agreed to, and what to do.
-    `lanes` are those of the loop that keep failing, where no such task says so.
-    """
-
-    counts: Mapping[Status, int]
-    alive: tuple[Session, ...]
-    humans: tuple[tuple[Task, str], ...]
-    needs: tuple[BoardRow, ...] = ()  # the same tasks, as the board shows them
-    untrusted: tuple[tuple[Project, str], ...] = ()
-    lanes: tuple[tuple[str, str], ...] = ()
-    limited: tuple[Limited, ...] = ()
-
-
-NEEDS_HUMAN = frozenset(
-    {Status.STUCK, Status.PAUSED_FOR_INTERVENTION, Status.CLARIFICATION, Status.REVIEWING}
-)
-
-
-# Where a human is needed now and then: by a gate that waits, by an agent that died.
-BUSY = frozenset({Status.WORKING, Status.AGENT_REVIEW})
-LIVE = NEEDS_HUMAN | BUSY | {Status.PENDING}
-ENDED = frozenset({Status.DONE, Status.CANCELLED})
+RUNNING = frozenset({Status.PENDING, Status.WORKING, Status.AGENT_REVIEW})
 BEGINNINGS = frozenset({"task.created", "task.imported", "GateEvaluationStarted"})
 ON_ITS_WAY = (SpawnAgent, EvaluateGates, PublishChange)
 
@@ -167,65 +115,8 @@ class Views(Struct, frozen=True):
         """The first event of the log that is not what was written; None where all are."""
         return self.store.first_broken_event()
 
-    def board(
-        self,
-        project: ProjectId | None = None,
-        statuses: Iterable[Status] = (),
-        after: TaskId | None = None,
-        limit: int = PAGE,
-    ) -> Board:
-        """Of every project where none is named, and of every status."""
-        page = self.store.page(TaskFilter(project, frozenset(statuses)), after, limit)
-        rows = tuple(BoardRow(task, self._trouble(task)) for task in page.tasks)
-        return Board(rows, page.after)
-
-    def glance(
-        self,
-        project: ProjectId | None,
-        statuses: frozenset[Status],
-        after: TaskId | None,
-        limit: int,
-        lands_by_itself: Callable[[Task], bool],
-    ) -> Glance:
-        """Needs are never cut off; they are on the first page, so that each task is shown once."""
-
-        def wanted(task: Task) -> bool:
-            return need_of(task) is not None and not goes_on(task, lands_by_itself)
-
-        which = TaskFilter(project, statuses)
-        page = self.store.page(which, after, limit)
-        needs = [] if after else [it for it in self._busy(which) if wanted(it)]
-        others = [it for it in page.tasks if not wanted(it)]
-        counts = self.store.counts(project)
-        return Glance(
-            needs=self._rows(needs, limit),
-            rows=self._rows(others, limit),
-            after=page.after,
-            ended={it: counts[it] for it in Status if it in ENDED - statuses},
-        )
-
-    def _rows(self, tasks: Sequence[Task], read: int) -> tuple[BoardRow, ...]:
-        """Only of the first ones the files are read: a list of needs may be long."""
-        first = (BoardRow(it, self._trouble(it), self._asked(it)) for it in tasks[:read])
-        return (*first, *(BoardRow(it, None) for it in tasks[read:]))
-
-    def _asked(self, task: Task) -> str:
-        if not (task.status is Status.AGENT_REVIEW and task.waiting):
-            return ""
-        asked = [it for it in self.all_events(task.id) if it.type == "HumanReviewRequested"]
-        return str(asked[-1].data["prompt"]) if asked else ""
-
-    def _busy(self, which: TaskFilter) -> Iterable[Task]:
-        """The tasks of the filter that may need a human."""
-        project, statuses = which.project, which.statuses
-        troubled = (it for it in self.store.troubled() if project in {None, it.project})
-        found = (*troubled, *self._all((NEEDS_HUMAN | BUSY) & statuses, project))
-        return {it.id: it for it in found if it.status in statuses}.values()
-
-    def board_of(self, id: TaskId) -> Board:
-        """One task, as its own session may see it."""
-        task = self.store.load(id)
-        return Board((BoardRow(task, self._trouble(task)),), None)
+    def newest(self, project: ProjectId, limit: int) -> tuple[Task, ...]:
+        return self.store.page(of_project(project), None, limit).tasks
 
     def task(self, id: TaskId) -> TaskView:
         task = self.store.load(id)
@@ -239,39 +130,23 @@ class Views(Struct, frozen=True):
             gates=self._gates(id),
         )
 
-    def overview(
-        self,
-        lands_by_itself: Callable[[Task], bool] = lambda _: False,
-        troubles: Mapping[str, Trouble] = NO_TROUBLES,
-    ) -> Overview:
-        """`troubles` are those of the loop's lanes, where the loop is this process's."""
-        found = (it for it in self._all(NEEDS_HUMAN) if needs_human(it))
-        waiting = [it for it in found if not goes_on(it, lands_by_itself)]
-        held = [it for it in self._all(BUSY) if needs_human(it) and not it.taken_over]
-        tasks = {it.id: it for it in (*self.store.troubled(), *waiting, *held)}
-        return Overview(
-            counts=self.store.counts(),
-            alive=self.store.sessions_alive(),
-            humans=tuple((task, needs_human(task)) for task in tasks.values()),
-            needs=tuple(BoardRow(it, None, self._asked(it)) for it in tasks.values()),
-            untrusted=self.untrusted(filter(self._lives, self.witness.configuration.noted())),
-            lanes=tuple(
-                (lane, it.why)
-                for lane, it in troubles.items()
-                if it.needs_human and it.task not in tasks
-            ),
-            limited=tuple(self._limited()),
-        )
+    def limited(self) -> tuple[Limited, ...]:
+        """The logins whose usage limit is reached."""
+        return tuple(self._limited())
+
+    def alive(self) -> tuple[Session, ...]:
+        """The sessions of agents that are at work."""
+        return self.store.sessions_alive()
 
     def _limited(self) -> Iterator[Limited]:
-        """The logins whose usage limit is reached; a task waits where no session of it runs."""
+        """A task waits where no session of it runs."""
         now = self.witness.clock.now()
         limits = usage_limits(self.store, now)
         if not limits:
             return
         hit = [(login_in(it), it.agent) for it in self.store.sessions_limited(now)]
         working = {it.task for it in self.store.sessions_alive()}
-        tasks = [(it, *self._logins(it)) for it in self._all(BUSY | {Status.PENDING})]
+        tasks = [(it, *self._logins(it)) for it in self._all(RUNNING)]
         for login, until in limits.items():
             waits = [it for it, its, _ in tasks if its == login and it.id not in working]
             others = Counter(it.agent for it, _, chosen in tasks if chosen == login)
@@ -301,24 +176,6 @@ class Views(Struct, frozen=True):
         except LockgateError:
             return "", ""
 
-    def untrusted(self, ids: Iterable[ProjectId]) -> tuple[tuple[Project, str], ...]:
-        """Those in which something was refused because no human agrees to what they ask for."""
-        projects = [self.store.project(id) for id in dict.fromkeys(ids)]
-        told = ((it, self._unagreed(it)) for it in projects)
-        return tuple((it, f"{why}; cd {it.root} && {fix}") for it, (why, fix) in told if why)
-
-    def _unagreed(self, project: Project) -> tuple[str, str]:
-        """Why nothing of it runs, and the command; also where that cannot be read."""
-        try:
-            new = self.witness.configuration.refused(project)
-        except LockgateError as error:
-            return str(error), error.fix
-        return (f"it wants {wanted(new)}" if new else "", "lockgate trust")
-
-    def _lives(self, id: ProjectId) -> bool:
-        """Whether a project has a task that is neither done nor cancelled."""
-        return bool(self.store.page(TaskFilter(id, LIVE), None, 1).tasks)
-
     def why(self, id: TaskId, troubles: Mapping[str, Trouble] = NO_TROUBLES) -> Why:
         """What moves the task on, and every move that somebody may ask for here.
 
@@ -334,11 +191,27 @@ class Views(Struct, frozen=True):
             limited=self._waits_for_a_limit(seen),
         )
         moves = tuple(_why(seen, rule) for rule in rules)
-        return Why(seen.task, advice(seen, around), moves)
+        return Why(seen.task, advice(seen, around), moves, need_of(seen.task))
 
     def _unfinished(self, task: Task) -> tuple[TaskId, ...]:
-        named = (self.store.find(id) for id in task.depends_on)
-        return tuple(it.id for it in named if it and it.status is not Status.DONE)
+        """One that was deleted counts: nobody knows whether it was done."""
+        named = ((id, self.store.find(id)) for id in task.depends_on)
+        return tuple(id for id, it in named if it is None or it.status is not Status.DONE)
+
+    def lands_by_itself(self, task: Task) -> bool:
+        """As its target's configuration has it now, which is what the train goes by."""
+        from lockgate.core.train.entries import lands_alone  # noqa: PLC0415 - who only looks needs none
+
+        try:
+            settings = self.witness.configuration.settings_of(self.store.project(task.project))
+        except LockgateError:
+            return False
+        return lands_alone(task, settings.merge.mode)
+
+    def project_id(self, id: TaskId) -> ProjectId | None:
+        """None where the task is gone."""
+        task = self.store.find(id)
+        return task.project if task else None
 
     def events(self, id: TaskId | None, since: int, limit: int) -> tuple[StoredEvent, ...]:
         return self.store.events(id, since, limit)
@@ -350,14 +223,11 @@ class Views(Struct, frozen=True):
             found += more
         return tuple(found)
 
-    def _all(self, statuses: frozenset[Status], project: ProjectId | None = None) -> Iterator[Task]:
-        """Every task in these statuses: of what needs a human, nothing is cut off."""
-        if not statuses:
-            return
-        page = self.store.page(TaskFilter(project, statuses), None, BATCH)
+    def _all(self, statuses: frozenset[Status]) -> Iterator[Task]:
+        page = self.store.page(of_project(None, statuses), None, BATCH)
         yield from page.tasks
         while page.after is not None:
-            page = self.store.page(TaskFilter(project, statuses), page.after, BATCH)
+            page = self.store.page(of_project(None, statuses), page.after, BATCH)
             yield from page.tasks
 
     def _gates(self, id: TaskId) -> tuple[GateView, ...]:
@@ -411,8 +281,9 @@ def at_rest(task: Task, pending: Iterable[PendingEffect], *, lands_by_itself: bo
         return not (lands_by_itself or task.to_land or task.landed)
     if task.status is Status.WORKING and not task.dead:
         return False  # its agent works, whatever a human should look at
+    need = need_of(task)
     ended = task.status in {Status.DONE, Status.CANCELLED}
-    return ended or (bool(needs_human(task)) and not task.taken_over)
+    return ended or (need is not None and need.kind is not NeedKind.YOURS)
 
 
 def task_facts(task: Task) -> dict[str, object]:

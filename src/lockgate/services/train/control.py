@@ -9,11 +9,12 @@ from msgspec import Struct
 
 from lockgate.core.lifecycle import landing
 from lockgate.core.lifecycle.decision import Decision, Declined, Evidence
+from lockgate.core.model.people import Right
 from lockgate.core.model.task import Status, Task, TaskId
 from lockgate.core.train.model import Built, Commit, Hold, Place, Tree
 from lockgate.core.train.plan import places, plan
 from lockgate.errors import Unavailable
-from lockgate.ports import Project, Repository, TaskFilter
+from lockgate.ports import Project, Repository, of_project
 from lockgate.services.task.callers import Caller, must_be_human
 from lockgate.services.task.coordinator import Coordinator
 from lockgate.services.train.view import Train, TrainView, span
@@ -96,17 +97,22 @@ class Queueing(Struct, frozen=True):
         """What could not be judged is tried once more."""
         what = f"task {id} was not approved for landing"
         return self._judged_again(
-            self._turn(id, what, lambda seen: landing.approved(seen, patch), caller)
+            self._turn(id, what, lambda seen: landing.approved(seen, patch), caller, Right.LAND)
         )
 
-    def say_yes(self, id: TaskId, comment: str, patch: str, caller: Caller) -> Task:
-        """To whatever waits for a human: a gate, or the landing."""
+    def say_yes(
+        self, id: TaskId, comment: str, patch: str, caller: Caller, shown: str | None = None
+    ) -> Task:
+        """To whatever waits for a human: a gate, or the landing; only to `shown`, if that is given.
+
+        `shown` is the gate that was seen to wait, empty for the landing.
+        """
         what = f"task {id} was not approved"
 
         def decide(seen: Evidence) -> Decision | Declined:
-            return landing.answered_yes(seen, comment, patch)
+            return landing.answered_yes(seen, comment, patch, shown)
 
-        task = self._turn(id, what, decide, caller)
+        task = self._turn(id, what, decide, caller, Right.LAND)
         return self._judged_again(task) if task.to_land else task
 
     def _judged_again(self, task: Task) -> Task:
@@ -129,7 +135,7 @@ class Queueing(Struct, frozen=True):
         if not task.candidate:
             return ()
         project = self.view.store.project(task.project)
-        page = self.view.store.page(TaskFilter(task.project, LIVE), None, MOST)
+        page = self.view.store.page(of_project(task.project, LIVE), None, MOST)
         found: list[Forecast] = []
         for other in page.tasks:
             files = self._overlap(project, task, other) if other.id != task.id else ()
@@ -183,8 +189,9 @@ class Queueing(Struct, frozen=True):
         what: str,
         decide: Callable[[Evidence], Decision | Declined],
         caller: Caller,
+        may: Right = Right.WORK,
     ) -> Task:
-        must_be_human(caller, what)
+        must_be_human(caller, what, may)
         return self.coordinator.turn(id, decide, caller, what)
 
 

@@ -9,8 +9,8 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from lockgate.core.lifecycle import landing as train_turns
-from lockgate.core.lifecycle.advice import RUN
 from lockgate.core.lifecycle.decision import Decision, Declined, Evidence
+from lockgate.core.lifecycle.needs import RUN
 from lockgate.core.model.facts import as_facts, canonical
 from lockgate.core.model.task import Task, TaskId
 from lockgate.core.train.model import (
@@ -24,12 +24,13 @@ from lockgate.core.train.model import (
     Term,
     fate,
 )
-from lockgate.errors import TurnDeclined
-from lockgate.ports import Arrived, Elsewhere, InTheWay, Landing, Leave
+from lockgate.errors import NotesBroken, TurnDeclined
+from lockgate.ports import Arrived, Clock, Elsewhere, InTheWay, Landing, Leave
 from lockgate.services.task.coordinator import Coordinator
 from lockgate.services.train.view import Train, TrainView, span
 
 RESULTS = 1000
+LEAST = 0.001  # seconds: 0 would mean that nothing is left open
 
 Decide = Callable[[Evidence], Decision | Declined]
 
@@ -37,24 +38,31 @@ Decide = Callable[[Evidence], Decision | Declined]
 class Lander(Struct, frozen=True):
     view: TrainView
     coordinator: Coordinator
-    now: Callable[[], float]
+    clock: Clock
     term: Term = field(default_factory=Term)
+    report: Callable[[str], None] = lambda _: None
 
     def recover(self, train: Train) -> float:
-        """What was left open: the target tells whether it landed. When to look again, or 0."""
+        """What was left open: the target tells whether it landed.
+
+        In how many seconds to look again, or 0.
+        """
         found = self.view.log.open_landings(train.name)
         if not found:
             return 0.0
         self.view.log.check_epoch(self.term.epoch)
         fates = [self._settled(train, it) for it in found]
-        return self.term.alone_from if Fate.UNKNOWN in fates else 0.0
+        left = self.term.alone_from - self.clock.elapsed()
+        return max(left, LEAST) if Fate.UNKNOWN in fates else 0.0
 
     def _settled(self, train: Train, landing: Landing) -> Fate:
         shut_out = landing.epoch < self.term.epoch and self.view.yard.shut_out(
             train.target, self._leave(landing)
         )
         there = self.view.yard.has(train.target, landing.commit)
-        seen = fate(landing.epoch, self.term, there=there, shut_out=shut_out, now=self.now())
+        seen = fate(
+            landing.epoch, self.term, there=there, shut_out=shut_out, now=self.clock.elapsed()
+        )
         match seen:
             case Fate.LANDED:
                 self._arrived(train, landing)
@@ -77,7 +85,7 @@ class Lander(Struct, frozen=True):
             tasks=step.tasks,
             epoch=self.term.epoch,
         )
-        landing = self.view.log.intend(train.name, meant, self.now())
+        landing = self.view.log.intend(train.name, meant, self.clock.now())
         if not self._departs(train, landing):
             self._gave_up(train, landing)
             return ""
@@ -133,11 +141,20 @@ class Lander(Struct, frozen=True):
         project = train.target.project
         self.view.configuration.landed(project, landing.expected, landing.commit, landed)
         if landing.commit != landing.expected:  # else it brought nothing, and the tip has its own
-            evidence = canonical(self._evidence(train, landing))
-            self.view.yard.note(train.target.project, landing.commit, evidence)
+            self._note(train, landing, canonical(self._evidence(train, landing)))
         for id in landing.tasks:
             self._turn(id, _landing(landing.commit, changes.get(id, "")))
         self.view.log.settle(train.name, landing.number, landed=True, epoch=self.term.epoch)
+
+    def _note(self, train: Train, landing: Landing, evidence: str) -> None:
+        """Kept in the database first: where git has lost the notes, all are written again."""
+        project = train.target.project
+        self.view.log.keep_evidence(train.name, landing.number, evidence)
+        try:
+            self.view.yard.note(project, landing.commit, evidence)
+        except NotesBroken as error:
+            count = self.view.rewrite_notes(train.target)
+            self.report(f"{error}; {count} notes in {project.name} were written again")
 
     def _gave_up(self, train: Train, landing: Landing) -> None:
         self.view.log.check_epoch(self.term.epoch)

@@ -1,25 +1,28 @@
 """The merge train at work: what was cut short is cleared up, then it is planned and done.
 
-All that it knows is on disk or in git, but for which tests run; those of another life run no more.
+All that it knows is on disk or in git, but for which tests run, which the engine knows.
 """
 
-from collections.abc import Callable, Sequence
-from threading import Event
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from lockgate import ports
 from lockgate.core.config.settings import Settings
-from lockgate.core.lifecycle.advice import Trouble
+from lockgate.core.jobs import TestTree
+from lockgate.core.lifecycle.evaluation import passing_trouble, with_repeated
+from lockgate.core.lifecycle.needs import Trouble
 from lockgate.core.lifecycle.undoing import landed_as, worker_of
 from lockgate.core.model.commits import TASK_TRAILER
 from lockgate.core.model.facts import as_facts, canonical
 from lockgate.core.model.gates import Where
-from lockgate.core.model.results import Passed
-from lockgate.core.model.task import Pinned, ProjectId, Task
+from lockgate.core.model.results import Broken as GateBroken
+from lockgate.core.model.results import Passed, SingleGateResult
+from lockgate.core.model.task import Pinned, ProjectId
 from lockgate.core.train.entries import may_land, train_gates, verdict
 from lockgate.core.train.model import (
+    Began,
     Broken,
     Build,
     Built,
@@ -30,15 +33,18 @@ from lockgate.core.train.model import (
     Drop,
     Hold,
     Land,
+    Place,
     Result,
     SetAside,
+    Standings,
     StartTest,
     Step,
     Tree,
 )
-from lockgate.core.train.plan import plan, stale
-from lockgate.errors import LockgateError
+from lockgate.core.train.plan import places, plan, stale
+from lockgate.errors import LockgateError, SurroundingsFailed, Unavailable
 from lockgate.ports import Load, Project, Target, Workspaces
+from lockgate.ports.engine import Engine
 from lockgate.services.gates.runner import Evaluation, Facts, GateRunner
 from lockgate.services.train.landing import Lander
 from lockgate.services.train.view import Train, TrainView
@@ -62,9 +68,13 @@ class Tested(Struct, frozen=True, kw_only=True):
 class TrainTests(Struct, frozen=True):
     workspaces: Workspaces
     runner: GateRunner
+    _killed: dict[Tree, frozenset[str]] = field(default_factory=dict[Tree, frozenset[str]])
 
     def run(self, it: Tested, cancelled: Callable[[], bool]) -> tuple[Result, str]:
-        """The tree's result, and what ran, as JSON."""
+        """The tree's result, and what ran, as JSON.
+
+        SurroundingsFailed where a gate could not run for a reason that may pass.
+        """
         gates = tuple(
             replace(gate, place=replace(gate.place, on=(Where.CHANGE,)))
             for gate in train_gates(it.settings)
@@ -82,8 +92,22 @@ class TrainTests(Struct, frozen=True):
             results = self.runner.results(evaluation, cancelled)
         finally:
             self.workspaces.discard(self.runner.home / "runs" / candidate.name)
+        results = self._with_repeated(it.built.tree, results)
+        passing = passing_trouble(results)
+        if passing and not cancelled():
+            raise SurroundingsFailed(passing.gate, passing.why)
+        self._killed.pop(it.built.tree, None)
         proofs = [as_facts(result) for result in results if isinstance(result, Passed)]
         return verdict(results), canonical(proofs)
+
+    def _with_repeated(
+        self, tree: Tree, results: Sequence[SingleGateResult]
+    ) -> tuple[SingleGateResult, ...]:
+        """A command that is killed a second time on one tree has failed."""
+        before = self._killed.get(tree, frozenset[str]())
+        now = frozenset(it.gate for it in results if isinstance(it, GateBroken) and it.if_repeated)
+        self._killed[tree] = before | now
+        return with_repeated(results, before)
 
 
 def _settled(settings: Settings) -> frozenset[str]:
@@ -100,20 +124,19 @@ def _candidate(it: Tested) -> ports.Candidate:
 ROUNDS = 200  # plans in one go; whatever is left then is planned at the next
 LOOK = 30.0  # seconds after which the target is looked at, though nothing has happened here
 LOOK_AGAIN = 5.0  # seconds, where the user's checkout is in the way
+AT_ONCE = 0.001  # seconds: 0 would mean that nothing is left
 
 MAY_STILL_PUSH = "the orchestrator before this one may still push what it was about to land"
-
-Submit = Callable[[str, Callable[[], float]], bool]  # a lane of the loop, and its work
 
 
 class MergeQueue(Struct, frozen=True, kw_only=True):
     view: TrainView
     lander: Lander
     tests: TrainTests
-    now: Callable[[], float]
-    stopping: Callable[[], bool]
+    elapsed: Callable[[], float]
     held: dict[str, Trouble]  # why nothing lands, by train, for people
-    _running: dict[tuple[str, Tree], Event] = field(default_factory=dict[tuple[str, Tree], Event])
+    began: Began = field(default_factory=Began)
+    standings: dict[ProjectId, Standings] = field(default_factory=dict[ProjectId, Standings])
     _seen: dict[ProjectId, tuple[object, float]] = field(
         default_factory=dict[ProjectId, tuple[object, float]]
     )
@@ -124,47 +147,49 @@ class MergeQueue(Struct, frozen=True, kw_only=True):
 
     def due(self) -> tuple[Project, ...]:
         """Those in which something has changed, or waits to land and was not looked at long."""
-        waiting: dict[ProjectId, list[Task]] = {id: [] for id in list(self._seen)}
-        for task in self.view.waiting():
-            waiting.setdefault(task.project, []).append(task)
+        waiting = self.view.store.to_land()
+        known = dict.fromkeys((*list(self._seen), *waiting))
         return tuple(
-            self.view.store.project(id) for id, tasks in waiting.items() if self._is_due(id, tasks)
+            self.view.store.project(id) for id in known if self._is_due(id, waiting.get(id))
         )
 
-    def turn(self, project: Project, submit: Submit) -> float:
-        """All that can be done now; nought, or when to look again."""
+    def turn(self, project: Project, engine: Engine) -> float:
+        """All that can be done now; in how many seconds to look again, or 0."""
         target, mode = self.view.target(project)
         if project.id not in self._seen:
             self.view.log.forget_unjudged(target.name)
-        tasks = self.view.waiting(project.id)
-        sign, again = self._sign(project.id, tasks), 0.0
-        wanted = any(may_land(it, mode) for it in tasks)
+        sign, again = self._sign(project.id, self.view.store.to_land().get(project.id)), 0.0
+        wanted = any(may_land(it, mode) for it in self.view.waiting(project.id))
         if wanted or self.view.log.open_landings(target.name):
-            again = self._planned(self._allowed(target), submit)
+            again = self._planned(self._allowed(target), engine)
         else:
-            self._tell(project, "")
-            self._cancel_all(target.name)
-        self._seen[project.id] = (sign, again or self.now() + LOOK)
+            self._tell(project)
+            self._stand(project, ())
+            for lane in tests_of(engine, target.name).values():
+                engine.call_off(lane)
+        self._seen[project.id] = (sign, self.elapsed() + (again or LOOK))
         return again
 
-    def _planned(self, train: Train, submit: Submit) -> float:
+    def _planned(self, train: Train, engine: Engine) -> float:
         """Plan, do, and plan again, until nothing is left but what others must do."""
         project, again = train.target.project, self.lander.recover(train)
         if again:
-            self._tell(project, MAY_STILL_PUSH)
+            self._tell(project, Hold(MAY_STILL_PUSH), waits=True)
             return again
         for _ in range(ROUNDS):
-            queue = self.view.queue(train, self._trees(train.name), self._blocked(project))
+            running = tests_of(engine, train.name)
+            queue = self.view.queue(train, running.keys(), self._blocked(project))
             steps = plan(queue)
-            self._tell(project, "; ".join(it.why for it in steps if isinstance(it, Hold)))
-            done = next((it for it in steps if self._did(train, it, submit)), None)
+            self._tell(project, *(it for it in steps if isinstance(it, Hold)))
+            self._stand(project, places(queue))
+            done = next((it for it in steps if self._did(train, it, engine)), None)
             if done is None:
-                self._let_go(train)
-                return self._in_the_way.get(project.id, ("", 0.0))[1]
+                self._let_go(train, tests_of(engine, train.name).keys())
+                return self._blocked_for(project)
             if isinstance(done, Land):
                 self._land(train, done)
                 train = self._allowed(train.target)
-        return self.now()
+        return AT_ONCE
 
     def _allowed(self, target: Target) -> Train:
         """Untrusted where its rules, here and at its tip, ask for what no human has agreed to."""
@@ -178,36 +203,57 @@ class MergeQueue(Struct, frozen=True, kw_only=True):
         project = train.target.project
         why = self.lander.land(train, step)
         if why:
-            self._in_the_way[project.id] = (why, self.now() + LOOK_AGAIN)
+            self._in_the_way[project.id] = (why, self.elapsed() + LOOK_AGAIN)
 
     def _blocked(self, project: Project) -> str:
         """Why the target cannot be moved, until it is time to try once more."""
         why, until = self._in_the_way.get(project.id, ("", 0.0))
-        if self.now() < until:
+        if self.elapsed() < until:
             return why
         self._in_the_way.pop(project.id, None)
         return ""
 
-    def _tell(self, project: Project, why: str) -> None:
-        lane = f"queue of {project.name}"
-        if why:
-            self.held[lane] = Trouble(why=why)
-        else:
+    def _blocked_for(self, project: Project) -> float:
+        """In how many seconds the target is tried once more; 0 where nothing is in its way."""
+        if project.id not in self._in_the_way:
+            return 0.0
+        return max(AT_ONCE, self._in_the_way[project.id][1] - self.elapsed())
+
+    def _tell(self, project: Project, *holds: Hold, waits: bool = False) -> None:
+        """Why nothing lands, for people; what only `waits` needs none of them."""
+        lane, before = f"queue of {project.name}", self.held.get(f"queue of {project.name}")
+        if not holds:
             self.held.pop(lane, None)
+            return
+        why = "; ".join(it.why for it in holds)
+        self.held[lane] = Trouble(
+            why=why,
+            kind="" if waits else holds[-1].kind,
+            project=project.id,
+            since=before.since if before and before.why == why else self.lander.clock.now(),
+        )
 
-    def _is_due(self, id: ProjectId, tasks: Sequence[Task]) -> bool:
+    def _stand(self, project: Project, found: Sequence[Place]) -> None:
+        self.standings[project.id] = {
+            it.task: (number, it.standing) for number, it in enumerate(found, start=1)
+        }
+
+    def _is_due(self, id: ProjectId, waiting: object) -> bool:
         sign, until = self._seen.get(id, (None, 0.0))
-        return (bool(tasks) and self.now() >= until) or sign != self._sign(id, tasks)
+        late = waiting is not None and self.elapsed() >= until
+        return late or sign != self._sign(id, waiting)
 
-    def _sign(self, id: ProjectId, tasks: Sequence[Task]) -> object:
+    def _sign(self, id: ProjectId, waiting: object) -> object:
         """The same for as long as nothing has happened that a plan would look at."""
-        return frozenset((it.id, it.rev) for it in tasks), self._ended.get(id, 0)
+        return waiting, self._ended.get(id, 0)
 
-    def _did(self, train: Train, step: Step, submit: Submit) -> bool:
+    def _did(self, train: Train, step: Step, engine: Engine) -> bool:
         """Whether the plan is another one after this step."""
         match step:
             case CancelTest(tree):
-                self._cancel(train.name, tree)
+                lane = tests_of(engine, train.name).get(tree)
+                if lane:
+                    engine.call_off(lane)
             case Drop() | SetAside():
                 self.lander.send_back(train, step)
                 return True
@@ -217,7 +263,8 @@ class MergeQueue(Struct, frozen=True, kw_only=True):
                 self._build(train, step)
                 return True
             case CheckTip(built) | StartTest(built, _):
-                self._test(train, built, submit)
+                project = train.target.project.id
+                engine.put(TestTree(project, train.name, train.tip.commit, built))
             case Hold():
                 pass
         return False
@@ -240,53 +287,46 @@ class MergeQueue(Struct, frozen=True, kw_only=True):
             outcome = self.lander.with_others(train, outcome)
         self.view.log.add_candidate(train.name, Candidate(step.onto, step.changes, outcome))
 
-    def _test(self, train: Train, built: Built, submit: Submit) -> None:
-        called_off = self._running.setdefault((train.name, built.tree), Event())
-        lane = f"train {train.name} {built.tree}"
-        if not submit(lane, lambda: self._tested(train, built, called_off)):
-            self._running.pop((train.name, built.tree), None)  # its last test is still tidying up
-
-    def _tested(self, train: Train, built: Built, called_off: Event) -> float:
-        def cancelled() -> bool:
-            return called_off.is_set() or self.stopping()
-
+    def test(self, job: TestTree, cancelled: Callable[[], bool]) -> None:
+        """Test the tree and keep its result; Unavailable where that has to be tried again."""
+        project = self.view.store.project(job.project)
+        branch = self.view.target(project)[0].branch
         it = Tested(
-            project=train.target.project,
-            settings=train.settings,
-            rules=train.rules,
-            built=built,
+            project=project,
+            settings=self.view.configuration.settings_at(project, job.tip),
+            rules=self.view.configuration.rules_at(project, job.tip, branch),
+            built=job.built,
         )
+        self.began[job.target, job.built.tree] = self.lander.clock.now()
         try:
             result, proof = self._judged(it, cancelled)
             if not cancelled():
-                rules = train.rules.config_hash
-                self.view.log.put_result(train.name, rules, built.tree, result, proof)
+                self._keep(job, it.rules, result, proof)
         finally:
-            self._running.pop((train.name, built.tree), None)
-            self._ended[it.project.id] = self._ended.get(it.project.id, 0) + 1
-        return 0.0
+            self.began.pop((job.target, job.built.tree), None)
+            self._ended[project.id] = self._ended.get(project.id, 0) + 1
+
+    def could_not_test(self, job: TestTree, why: str) -> None:
+        """A human is to know why the tree has no result."""
+        project = self.view.store.project(job.project)
+        branch = self.view.target(project)[0].branch
+        rules = self.view.configuration.rules_at(project, job.tip, branch)
+        self._keep(job, rules, Broken(why), "")
+
+    def _keep(self, job: TestTree, rules: Pinned, result: Result, proof: str) -> None:
+        self.view.log.put_result(job.target, rules.config_hash, job.built.tree, result, proof)
 
     def _judged(self, it: Tested, cancelled: Callable[[], bool]) -> tuple[Result, str]:
         try:
             return self.tests.run(it, cancelled)
+        except Unavailable:
+            raise
         except LockgateError as error:
             return Broken(str(error)), ""
 
-    def _trees(self, target: str) -> frozenset[Tree]:
-        return frozenset(tree for name, tree in list(self._running) if name == target)
-
-    def _cancel_all(self, target: str) -> None:
-        for tree in self._trees(target):
-            self._cancel(target, tree)
-
-    def _cancel(self, target: str, tree: Tree) -> None:
-        test = self._running.get((target, tree))
-        if test:
-            test.set()
-
-    def _let_go(self, train: Train) -> None:
+    def _let_go(self, train: Train, running: Collection[Tree]) -> None:
         """Of candidates that no train from here can use, and of what was measured of them."""
-        queue = self.view.queue(train, self._trees(train.name))
+        queue = self.view.queue(train, running)
         gone = stale(queue)
         if not gone:
             return
@@ -295,3 +335,12 @@ class MergeQueue(Struct, frozen=True, kw_only=True):
         built = [it for it in kept if isinstance(it, Built)]
         self.view.log.drop_results(train.name, [train.tip.tree, *(it.tree for it in built)])
         self.view.yard.prune(train.target, [it.commit for it in built])
+
+
+def tests_of(engine: Engine, target: str) -> Mapping[Tree, str]:
+    """The trees of a target that are tested, or are about to be, and the lane of each test."""
+    return {
+        it.job.built.tree: it.name
+        for it in engine.lanes()
+        if isinstance(it.job, TestTree) and it.job.target == target
+    }

@@ -8,10 +8,11 @@ from msgspec.structs import replace
 
 from lockgate.core.lifecycle import undoing
 from lockgate.core.lifecycle.decision import Decision, Declined, Evidence
+from lockgate.core.model.people import Right
 from lockgate.core.model.task import Revert, Status, Task, TaskId
 from lockgate.core.train.model import Built, Commit, Conflict, Green, Red, Result
 from lockgate.errors import Refused, RevertConflicts, TargetIsRed
-from lockgate.ports import Change, Landing, TaskFilter, Workspaces
+from lockgate.ports import Change, Landing, Workspaces, of_project
 from lockgate.ports.train import Reverts
 from lockgate.services.task.callers import Caller, must_be_human
 from lockgate.services.task.coordinator import Coordinator
@@ -74,7 +75,7 @@ class Undoing(Struct, frozen=True):
         made = self._made(it, caller)
         change = self._change(it, made)
         taken = undoing.Taken(
-            commit=change.commit, patch=change.patch, files=change.files, added=change.added
+            commit=change.commit, patch=change.patch, files=change.files, size=change.size
         )
         why = f"{branch} is red, and a human has task {id} reverted at once"
         rules = it.train.rules
@@ -97,7 +98,7 @@ class Undoing(Struct, frozen=True):
 
     def _undone(self, id: TaskId, caller: Caller) -> Undone:
         what = f"task {id} was not undone"
-        must_be_human(caller, what)
+        must_be_human(caller, what, Right.LAND)
         task = self.view.store.load(id)
         declined = undoing.not_undoable(task)
         if declined:
@@ -151,7 +152,7 @@ class Undoing(Struct, frozen=True):
         raise Refused(it.what, why=why, fix=fix)
 
     def _page(self, task: Task, statuses: frozenset[Status]) -> tuple[Task, ...]:
-        return self.view.store.page(TaskFilter(task.project, statuses), None, BATCH).tasks
+        return self.view.store.page(of_project(task.project, statuses), None, BATCH).tasks
 
     def _reverted(self, it: Undone) -> Built | Conflict:
         """The plain revert on the target; Refused where nothing is left to take back."""

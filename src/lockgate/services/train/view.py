@@ -8,7 +8,7 @@ from lockgate.core.config.settings import MergeMode, MergeTarget, Settings
 from lockgate.core.model.task import Pinned, ProjectId, Status, Task, TaskId
 from lockgate.core.train.entries import Waits, entries, since
 from lockgate.core.train.model import Built, Commit, Queue, Tree
-from lockgate.ports import Configuration, Project, Store, Target, TaskFilter, TrainLog, Yard
+from lockgate.ports import Configuration, Project, Store, Target, TrainLog, Yard, of_project
 from lockgate.ports.train import Span
 
 BATCH = 1000
@@ -43,14 +43,33 @@ class TrainView(Struct, frozen=True):
     yard: Yard
     configuration: Configuration
 
-    def waiting(self, project: ProjectId | None = None) -> tuple[Task, ...]:
-        which = TaskFilter(project, frozenset({Status.REVIEWING}))
-        return self.store.page(which, None, BATCH).tasks
+    def waiting(self, project: ProjectId) -> tuple[Task, ...]:
+        """All of them, newest first."""
+        which, after = of_project(project, {Status.REVIEWING}), None
+        found: list[Task] = []
+        while True:
+            page = self.store.page(which, after, BATCH)
+            found += page.tasks
+            after = page.after
+            if after is None:
+                return tuple(found)
 
     def landed_last(self, project: ProjectId) -> tuple[Task, ...]:
         """The newest of those that are in the target, as far as one looks back."""
-        which = TaskFilter(project, frozenset({Status.DONE}))
+        which = of_project(project, {Status.DONE})
         return tuple(it for it in self.store.page(which, None, RECENT).tasks if it.landed)
+
+    def rewrite_notes(self, target: Target) -> int:
+        """The notes of a target's commits, from the database; how many there are then."""
+        return self.yard.rewrite_notes(target.project, self.log.evidence(target.name))
+
+    def lost_notes(self, *, repair: bool = False) -> dict[str, int]:
+        """The projects in whose repository git has lost a part of the notes, by name.
+
+        Repaired, with how many notes there are now; else with 0.
+        """
+        lost = [it for it in self.store.projects() if not self.yard.notes_sound(it)]
+        return {it.name: self.rewrite_notes(self.target(it)[0]) if repair else 0 for it in lost}
 
     def target(self, project: Project) -> tuple[Target, MergeMode]:
         """Where the changes of a project land, and whether they do so by themselves."""
@@ -95,5 +114,6 @@ class TrainView(Struct, frozen=True):
                 yield Waits(task, self._unlanded(task), self.log.landed(name, since(task)))
 
     def _unlanded(self, task: Task) -> tuple[TaskId, ...]:
-        named = (self.store.find(id) for id in task.depends_on)
-        return tuple(it.id for it in named if it and it.status is not Status.DONE)
+        """One that was deleted counts: nobody knows whether it landed."""
+        named = ((id, self.store.find(id)) for id in task.depends_on)
+        return tuple(id for id, it in named if it is None or it.status is not Status.DONE)
