@@ -1,0 +1,208 @@
+"""Who may ask the web board for what: exact hosts, our own origin, a login or a token.
+
+A cookie belongs to a host name and to every port of it, so that the board has a name of its own:
+a server that an agent starts on this machine never gets the board's cookie.
+"""
+
+import hmac
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from http.cookies import CookieError, SimpleCookie
+
+from msgspec import Struct, field
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope
+from starlette.types import Send as Sending
+
+COOKIE = "lockgate"
+LARGEST = 1 << 20  # bytes of what is sent to us
+WRONG, WITHIN = 10, 60.0  # wrong tries in so many seconds
+READS = frozenset({"GET", "HEAD"})
+TOKENS = ("/api/", "/metrics", "/mcp", "/feed")  # where a program's token is taken
+OPEN = ("/static/", "/login")  # what can be seen without a login
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self';"
+    " form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+)
+HEADERS = {
+    "content-security-policy": POLICY,
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "same-origin",  # with no-referrer a form of ours has no origin
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "permissions-policy": "camera=(), geolocation=(), microphone=()",
+}
+
+
+class Served(Struct, frozen=True, kw_only=True):
+    """How the board is reached: its only origin, and what of this machine leads there."""
+
+    origin: str
+    also: frozenset[str] = frozenset()  # hosts that are sent on to the origin
+    header: str = ""  # that names the person, as a proxy on a unix socket tells it
+
+    @property
+    def host(self) -> str:
+        return self.origin.partition("://")[2]
+
+    @property
+    def secure(self) -> bool:
+        return self.origin.startswith("https://")
+
+    @property
+    def cookie(self) -> str:
+        return f"__Host-{COOKIE}" if self.secure else COOKIE
+
+
+class Visitor(Struct, frozen=True, kw_only=True):
+    """Who asks; `key` is what their forms must bring along."""
+
+    person: str
+    how: str
+    key: str = ""
+    read_only: bool = False
+
+
+class Tries(Struct):
+    """Wrong tries to get in: after ten within a minute nobody may try for a while."""
+
+    times: deque[float] = field(default_factory=deque[float])
+    now: Callable[[], float] = time.monotonic
+
+    def are_too_many(self) -> bool:
+        while self.times and self.times[0] < self.now() - WITHIN:
+            self.times.popleft()
+        return len(self.times) >= WRONG
+
+    def note(self) -> None:
+        self.times.append(self.now())
+
+
+class Guard:
+    """Stands in front of every route; what it lets through has a visitor, or needs none."""
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        served: Served,
+        identify: Callable[[str, str], Visitor | None],
+        turned_away: Callable[[Scope], Response],
+        tries: Tries,
+    ) -> None:
+        self.app, self.served, self.identify = app, served, identify
+        self.turned_away, self.tries = turned_away, tries
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Sending) -> None:
+        if scope["type"] == "lifespan":
+            await self.app(scope, receive, send)
+        if scope["type"] != "http":
+            return
+        answer = self._refusal(scope)
+        if answer is None:
+            await self.app(scope, _limited(receive), _with_headers(send, scope["path"]))
+        else:
+            await answer(scope, receive, _with_headers(send, scope["path"]))
+
+    def _refusal(self, scope: Scope) -> Response | None:
+        headers, method, path = Headers(scope=scope), str(scope["method"]), str(scope["path"])
+        hosts = headers.getlist("host")
+        if len(hosts) != 1 or hosts[0] != self.served.host:
+            return self._elsewhere(scope, hosts)
+        if method not in READS | {"POST"}:
+            return PlainTextResponse("not allowed", 405, {"allow": "GET, HEAD, POST"})
+        if _size(headers) > LARGEST:
+            return PlainTextResponse("too large", 413)
+        token = headers.get("authorization", "")
+        if method == "POST" and not token and not self._is_ours(headers):
+            return PlainTextResponse("this request comes from another site", 403)
+        return self._stranger(scope, headers, token, path)
+
+    def _elsewhere(self, scope: Scope, hosts: Iterable[str]) -> Response:
+        """A name of this machine is sent on; the cookie is never set or read there."""
+        known = [it for it in hosts if it in self.served.also]
+        if known and scope["method"] in READS:
+            query = scope["query_string"].decode("latin-1")
+            asked = scope.get("raw_path", b"/").decode("latin-1").partition("?")[0]
+            path = asked.lstrip("/\\") + (f"?{query}" if query else "")
+            return RedirectResponse(f"{self.served.origin}/{path}", 307)
+        return PlainTextResponse(f"open it at {self.served.origin}", 421)
+
+    def _is_ours(self, headers: Headers) -> bool:
+        site = headers.get("sec-fetch-site", "same-origin")
+        return headers.getlist("origin") == [self.served.origin] and site == "same-origin"
+
+    def _stranger(self, scope: Scope, headers: Headers, token: str, path: str) -> Response | None:
+        visitor = None
+        if token:
+            if self.tries.are_too_many():
+                return PlainTextResponse("too many wrong tries; wait a minute", 429)
+            visitor = self._with_token(token, path)
+            if visitor is None:
+                self.tries.note()
+                return JSONResponse(_no("the token is not known here"), 401)
+        elif self.served.header:
+            named = headers.getlist(self.served.header)
+            visitor = self.identify("header", named[0]) if len(named) == 1 else None
+        else:
+            found = _cookie(headers, self.served.cookie)
+            visitor = self.identify("login", found) if found else None
+        scope.setdefault("state", {})["visitor"] = visitor
+        if visitor is None and not path.startswith(OPEN):
+            return self.turned_away(scope)
+        return None
+
+    def _with_token(self, token: str, path: str) -> Visitor | None:
+        kind, _, value = token.partition(" ")
+        if kind.lower() != "bearer" or not path.startswith(TOKENS):
+            return None
+        return self.identify("token", value.strip())
+
+
+def same(one: str, other: str) -> bool:
+    return hmac.compare_digest(one.encode(), other.encode())
+
+
+def _no(why: str) -> dict[str, object]:
+    return {"error": {"what": "nothing was done", "why": why, "fix": "lockgate web token NAME"}}
+
+
+def _cookie(headers: Headers, name: str) -> str:
+    try:
+        found = SimpleCookie("; ".join(headers.getlist("cookie")))
+    except CookieError:
+        return ""
+    return found[name].value if name in found else ""
+
+
+def _size(headers: Mapping[str, str]) -> int:
+    said = headers.get("content-length", "0")
+    return int(said) if said.isascii() and said.isdecimal() and len(said) < 20 else LARGEST + 1  # noqa: PLR2004 - more digits than any length
+
+
+def _limited(receive: Receive) -> Receive:
+    """What comes without a length is counted as it comes."""
+    left = [LARGEST]
+
+    async def limited() -> Message:
+        message = await receive()
+        left[0] -= len(message.get("body", b""))
+        if left[0] < 0:
+            return {"type": "http.disconnect"}
+        return message
+
+    return limited
+
+
+def _with_headers(send: Sending, path: str) -> Sending:
+    async def sending(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            headers = MutableHeaders(raw=message.setdefault("headers", []))
+            for name, value in HEADERS.items():
+                headers[name] = value
+            if not path.startswith("/static/"):
+                headers["cache-control"] = "no-store"
+        await send(message)
+
+    return sending
