@@ -1,0 +1,1 @@
+"""The screens of the board, and the boxes over them."""

@@ -1,0 +1,183 @@
+"""What the board knows now: its rows, the needs, the last events, and how fresh all that is."""
+
+from collections import deque
+from collections.abc import Mapping
+from typing import cast
+
+import msgspec
+from msgspec import Struct, field
+
+from lockgate import __version__
+from lockgate.core.lifecycle.needs import Need, order
+from lockgate.core.model.facts import StoredEvent
+from lockgate.core.model.task import ProjectId, Status, TaskId
+from lockgate.faces.tui.window import ENDED, Row, Window, row_of
+from lockgate.faces.words.board import age
+from lockgate.services.task.board import Board
+from lockgate.services.task.boards import Inbox
+
+Facts = Mapping[str, object]
+QUIET = 40.0  # seconds without a sign of life, which comes every 15, from which we say so
+REMEMBERED = 1_000  # events
+FILTERS: Mapping[str, frozenset[Status]] = {
+    "all": frozenset(Status),
+    "active": frozenset(Status) - ENDED,
+    "needs you": frozenset(Status) - ENDED,
+    "ended": ENDED,
+}
+
+
+class Link(Struct):
+    """The way to the orchestrator: when it last said something, and what is wrong with it."""
+
+    heard: float = 0.0
+    lost: str = ""
+    version: str = ""
+    pid: int = 0
+
+    def trouble(self, now: float) -> str:
+        """What people must know of it; empty where all is well."""
+        old = f"what you see is {age(now - self.heard)} old: " if self.heard else "no news: "
+        if self.lost:
+            return f"{old}{self.lost}"
+        if self.heard and now - self.heard > QUIET:
+            return f"{old}the orchestrator says nothing"
+        if self.version and self.version != __version__:
+            told = f"the orchestrator is version {self.version}, this board is {__version__}"
+            return f"{told}: lockgate down, then lockgate up"
+        return ""
+
+
+class Changed(Struct):
+    """What of the screen a piece of news concerns."""
+
+    rows: bool = False
+    events: bool = False
+    train: bool = False
+    link: bool = False
+    resync: bool = False
+    agents: bool = False
+    tasks: set[TaskId] = field(default_factory=set[TaskId])
+
+    def add(self, other: "Changed") -> None:
+        for name in ("rows", "events", "train", "link", "resync", "agents"):
+            setattr(self, name, getattr(self, name) or getattr(other, name))
+        self.tasks |= other.tasks
+
+
+class State(Struct):
+    """Only the screen's own thread changes it."""
+
+    window: Window = field(default_factory=Window)
+    needs: dict[str, Need] = field(default_factory=dict[str, Need])
+    events: deque[StoredEvent] = field(
+        default_factory=lambda: deque[StoredEvent](maxlen=REMEMBERED)
+    )
+    link: Link = field(default_factory=Link)
+    project: ProjectId | None = None
+    name: str = ""  # of that project
+    names: dict[ProjectId, str] = field(default_factory=dict[ProjectId, str])
+    filter: str = "active"
+    text: str = ""
+    marked: set[TaskId] = field(default_factory=set[TaskId])
+    selected: TaskId | None = None
+    seq: int = 0
+    agents: int = 0
+    today: float = 0.0
+    loaded: bool = False
+    reading: bool = False  # a first page; what is heard meanwhile is newer than that
+    heard: dict[TaskId, Row] = field(default_factory=dict[TaskId, Row])
+
+    def load(self, board: Board, inbox: Inbox) -> None:
+        """A first page, and the needs of all projects; what the feed told meanwhile is newer."""
+        self.reading = False
+        self.window.load(board)
+        self.needs = {it.key: it for it in inbox.needs}
+        self.seq = max(self.seq, board.seq)
+        self.loaded = True
+        for row in tuple(self.heard.values()):
+            known = self.window.row(row.id)
+            if known is None or known.rev < row.rev:
+                self._row(row, Changed())
+
+    def check(self, inbox: Inbox) -> None:
+        """All needs as they are now, unless the feed has told something newer meanwhile."""
+        if inbox.seq >= self.seq and not self.reading:
+            self.needs = {it.key: it for it in inbox.needs}
+
+    def sorted_needs(self) -> list[Need]:
+        return sorted(self.needs.values(), key=order)
+
+    def here(self, project: ProjectId) -> bool:
+        return self.project is None or self.project == project
+
+    def shows(self, row: Row) -> bool:
+        """Whether the row belongs to what is asked for."""
+        if not self.here(row.project) or row.status not in FILTERS[self.filter]:
+            return False
+        if self.filter == "needs you" and row.need is None:
+            return False
+        text = self.text.lower()
+        return any(text in it.lower() for it in (row.id, row.branch, row.summary))
+
+    # --- news -----------------------------------------------------------------------------------
+
+    def hear(self, item: Facts, now: float) -> Changed:
+        """One line of the feed."""
+        changed = Changed()
+        gone = item.get("lost") or item.get("bye")
+        if gone:
+            changed.link = self.link.lost != gone
+            self.link.lost = str(gone)
+            return changed
+        self.link.heard = now
+        changed.link = bool(self.link.lost) or "hello" in item
+        self.link.lost = ""
+        if "hello" in item:
+            hello = cast("Facts", item["hello"])
+            self.link.version, self.link.pid = str(hello["version"]), cast("int", hello["pid"])
+        elif "event" in item:
+            self._event(item, changed)
+        elif "live" in item:
+            changed.train = "train" in cast("Facts", item["live"])
+        elif "resync" in item:
+            changed.resync = True
+        return changed
+
+    def _event(self, item: Facts, changed: Changed) -> None:
+        event = msgspec.convert(item["event"], StoredEvent, strict=False)
+        self.seq = max(self.seq, event.seq)
+        changed.events = True
+        if self.events and self.events[-1].seq >= event.seq:
+            return
+        self.events.append(event)
+        changed.tasks.add(event.task)
+        changed.agents = event.type.startswith(("session.", "agent."))
+        if item.get("row") is None:
+            self._gone(event.task, changed)
+            return
+        self._row(row_of(cast("Facts", item["row"])), changed)
+
+    def _gone(self, id: TaskId, changed: Changed) -> None:
+        if self.window.row(id) is not None:
+            self.window.remove(id)
+            self.marked.discard(id)
+            changed.rows = True
+        self._drop_needs(id)
+
+    def _row(self, row: Row, changed: Changed) -> None:
+        if self.reading:
+            self.heard[row.id] = row
+        self._drop_needs(row.id)
+        if row.need is not None:
+            self.needs[row.need.key] = row.need
+        self.names[row.project] = row.project_name
+        changed.rows = True
+        if self.shows(row):
+            self.window.put(row)
+        else:
+            self.window.remove(row.id)
+
+    def _drop_needs(self, id: TaskId) -> None:
+        for key in [key for key, need in self.needs.items() if need.task == id]:
+            del self.needs[key]
