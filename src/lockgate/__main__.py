@@ -13,13 +13,14 @@ HOT = (
     ["checkpoint"],
     ["queue", "list"],
     ["status"],
+    ["inbox"],
 )
 BOARD = ["task", "list"]
 INTERRUPTED = 130
 
 
 def main() -> None:
-    argv = client.json_last(sys.argv[1:] or BOARD)
+    argv = client.json_last(sys.argv[1:] or ([] if _opens_board() else BOARD))
     if argv == ["--version"]:  # as click says it, which takes long to load
         sys.stdout.write(f"lockgate, version {__version__}\n")
         return
@@ -28,6 +29,10 @@ def main() -> None:
 
         sys.stdout.write(f"{help_text()}\n")
         return
+    if argv == ["mcp"]:
+        from lockgate.faces import pipe  # noqa: PLC0415 - only here
+
+        pipe.main()
     try:
         code = client.call(argv) if _is_hot(argv) else None
     except KeyboardInterrupt:
@@ -37,6 +42,11 @@ def main() -> None:
     from lockgate.faces.cli import app  # noqa: PLC0415 - the hot way must not load it
 
     app.main()
+
+
+def _opens_board() -> bool:
+    """On a terminal, `lockgate` alone opens the board, or prints it where that cannot be."""
+    return os.isatty(0) and os.isatty(1) and not os.environ.get("LOCKGATE_SOCKET")
 
 
 def _is_hot(argv: list[str]) -> bool:

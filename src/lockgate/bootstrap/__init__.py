@@ -10,13 +10,14 @@ if TYPE_CHECKING:
         App,
         checkup,
         config_schema,
-        home_of,
         make_demo_repository,
         open_app,
         orchestrator_pid,
         path_outside_of,
         run_demo_tests,
+        uid_of_user,
     )
+    from lockgate.bootstrap.rules import home_of
 
 __all__ = [
     "App",
@@ -28,6 +29,7 @@ __all__ = [
     "orchestrator_pid",
     "path_outside_of",
     "run_demo_tests",
+    "uid_of_user",
 ]
 
 

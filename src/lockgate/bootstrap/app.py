@@ -4,7 +4,6 @@ What only some commands need is made, and imported, when it is asked for.
 """
 
 import os
-import sys
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
@@ -14,7 +13,6 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from lockgate.adapters.harnesses import Registry
-from lockgate.adapters.repository import GitRepository
 from lockgate.adapters.store import open_store
 from lockgate.adapters.store.sql_store import SqlStore
 from lockgate.adapters.system import (
@@ -22,75 +20,54 @@ from lockgate.adapters.system import (
     SystemClock,
     alone,
     holder,
+    kept_sizes,
+    nobody_orchestrating,
+    owner_of,
     path_outside,
+    user_id,
+    user_name,
     version_of,
     wait,
 )
 from lockgate.adapters.task_file import TaskFiles
-from lockgate.adapters.user_files import FileGrants, StoredCredentials, signs_off
-from lockgate.core.config.settings import Settings
-from lockgate.core.lifecycle.advice import Trouble
-from lockgate.services.task.callers import Caller, identify
+from lockgate.adapters.user_files import FileAssistants, StoredCredentials, signs_off
+from lockgate.bootstrap.rules import base_configuration, home_of, repository_of
+from lockgate.core.lifecycle.needs import Trouble
+from lockgate.core.model.task import ProjectId, Task
+from lockgate.core.train.model import Began, Standings
+from lockgate.services.task.board import Live, Source
+from lockgate.services.task.boards import Boards
+from lockgate.services.task.callers import Caller, Users, identify
 from lockgate.services.task.evidence import Witness
 from lockgate.services.task.logins import HandedOut, Logins
-from lockgate.services.task.projects import BaseConfiguration, Projects, Trust
+from lockgate.services.task.page import Clashing, Near, Pages
+from lockgate.services.task.projects import BaseConfiguration, Projects
 from lockgate.services.task.views import Views
 
 if TYPE_CHECKING:
     from lockgate.adapters.sessions.sessions import ProcessSessions
     from lockgate.adapters.workspaces import GitWorkspaces
     from lockgate.core.discovery.found import Plan, Tree
-    from lockgate.ports import Project
+    from lockgate.ports import FileSize, Project
     from lockgate.services.gates.steps import Steps
+    from lockgate.services.orchestrator.feed import Feed
     from lockgate.services.setup.doctor import Checkup, Readiness, Trial
     from lockgate.services.setup.init import Initialiser, Wanted
+    from lockgate.services.task.assistants import AssistantRights
     from lockgate.services.task.coordinator import Coordinator
     from lockgate.services.task.people import Approvals, People, Repinning, Shells, TaskRunner
+    from lockgate.services.task.persons import Notebook, Persons
+    from lockgate.services.task.plans import Plans
     from lockgate.services.task.sessions import AgentSessions, Attendance, Signals
+    from lockgate.services.task.statistics import Statistics
     from lockgate.services.task.tasks import Imports, Tasks
+    from lockgate.services.train.board import TrainBoards
     from lockgate.services.train.control import Queueing
     from lockgate.services.train.undo import Undoing
     from lockgate.services.train.view import TrainView
 
-# What reads a repository's rules, and where the home is; it needs no database.
-
-
-def home_of(environ: Mapping[str, str]) -> Path:
-    """LOCKGATE_HOME, else the platform's place for a user's state."""
-    if environ.get("LOCKGATE_HOME"):
-        return Path(environ["LOCKGATE_HOME"]).absolute()
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Application Support" / "lockgate"
-    state = environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
-    return Path(state) / "lockgate"
-
-
-def repository_of(home: Path) -> GitRepository:
-    return GitRepository(bases=home / "bases")
-
-
-def base_configuration(repository: GitRepository, environ: Mapping[str, str]) -> BaseConfiguration:
-    """LOCKGATE_TRUST has the digests of questions that were answered with yes."""
-    said = frozenset(environ.get("LOCKGATE_TRUST", "").replace(",", " ").split())
-    trust = Trust(repository, FileGrants(home_of(environ)), said)
-    return BaseConfiguration(repository, _load_config, _config_hash, trust)
-
-
-def _load_config(text: str | None, origin: str) -> Settings:
-    """Imported here because only a task that starts needs it, and pydantic is slow to load."""
-    from lockgate.adapters.config.load import load_config
-
-    return load_config(text, origin=origin)
-
-
-def _config_hash(settings: Settings) -> str:
-    from lockgate.adapters.config.load import config_hash
-
-    return config_hash(settings)
-
-
 PATIENCE = 5.0  # seconds for the orchestrator to answer
-path_outside_of, orchestrator_pid = path_outside, holder
+path_outside_of, orchestrator_pid, uid_of_user = path_outside, holder, user_id
 
 
 def checkup() -> "Checkup":
@@ -118,10 +95,27 @@ class App(Struct, frozen=True, kw_only=True):
     configuration: BaseConfiguration
     caller: Caller
     troubles: dict[str, Trouble] = field(default_factory=dict[str, Trouble])  # of the loop's lanes
+    standings: dict[ProjectId, Standings] = field(default_factory=dict[ProjectId, Standings])
+    feed: "Feed | None" = None  # where the loop is this process's
+    began: Began = field(default_factory=Began)  # the tests of the train
 
-    def called_by(self, token: str | None) -> "App":
-        """The same for whoever has this token; a human where there is none."""
-        return replace(self, caller=identify(self.store, token))
+    def called_by(self, token: str | None, uid: int | None = None) -> "App":
+        """The same for whoever has this token; where there is none, for the human of that user."""
+        return replace(self, caller=identify(self.store, token, uid, users_of(self.home)))
+
+    @property
+    def persons(self) -> "Persons":
+        """Who may do what in this home."""
+        from lockgate.services.task.persons import Persons
+
+        return Persons(self.store, self.witness.clock)
+
+    @property
+    def desk(self) -> "Notebook":
+        """What the caller keeps for later, and has seen."""
+        from lockgate.services.task.persons import Notebook
+
+        return Notebook(self.store, self.witness.clock, SystemChance())
 
     def close(self) -> None:
         self.store.close()
@@ -130,8 +124,40 @@ class App(Struct, frozen=True, kw_only=True):
         """Bytes on disk by what they are for."""
         return self.workspaces.sizes()
 
+    def kept_sizes(self) -> Mapping[str, int]:
+        """Bytes of layers, caches and service data, as they were noted when they were made."""
+        return kept_sizes(self.home)
+
     # What a command that only looks does without is loaded, and put together, when one asks for
     # it. None of it keeps anything between two calls.
+
+    @property
+    def boards(self) -> Boards:
+        """The board, the inbox and the pages of tasks, as the caller sees them."""
+        live = Live(self.troubles, self.standings)
+        near = Near(sizes=self._file_sizes, conflicts=self._conflicts, evidence=self._evidence)
+        source = Source(
+            store=self.store,
+            configuration=self.configuration,
+            clock=self.witness.clock,
+            live=live,
+            person=self.caller.by,
+        )
+        return Boards(source, Pages(self.views, near, live))
+
+    def _file_sizes(self, task: Task) -> "tuple[FileSize, ...]":
+        from lockgate.ports import candidate_of
+
+        return self.workspaces.file_sizes(candidate_of(self.views.project_of(task), task))
+
+    def _conflicts(self, task: Task) -> tuple[Clashing, ...]:
+        found = self.queue.forecast(task)
+        return tuple(Clashing(it.task, it.summary, it.files) for it in found)
+
+    def _evidence(self, task: Task) -> Mapping[str, object] | None:
+        """What the note of its landed commit says."""
+        found = self.queue.verify(self.views.project_of(task), task.landed) if task.landed else None
+        return found.evidence if found and not found.problem else None
 
     @property
     def coordinator(self) -> "Coordinator":
@@ -158,6 +184,12 @@ class App(Struct, frozen=True, kw_only=True):
             clock=SystemClock(),
             chance=SystemChance(),
         )
+
+    @property
+    def plans(self) -> "Plans":
+        from lockgate.services.task.plans import Plans
+
+        return Plans(self.tasks)
 
     @property
     def imports(self) -> "Imports":
@@ -194,6 +226,12 @@ class App(Struct, frozen=True, kw_only=True):
         from lockgate.services.task.people import People
 
         return People(self.store, self.attendance, self.workspaces, self.witness.files)
+
+    @property
+    def assistants(self) -> "AssistantRights":
+        from lockgate.services.task.assistants import AssistantRights
+
+        return AssistantRights(FileAssistants(self.home), self.coordinator, self.people)
 
     @property
     def approvals(self) -> "Approvals":
@@ -285,6 +323,20 @@ class App(Struct, frozen=True, kw_only=True):
         return TrainView(self.store, log, yard, self.configuration)
 
     @property
+    def statistics(self) -> "Statistics":
+        from lockgate.adapters.store.daily import SqlDaily
+        from lockgate.services.task.statistics import Statistics
+
+        return Statistics(self.store, SqlDaily(self.store.database), self.witness.clock)
+
+    @property
+    def train_boards(self) -> "TrainBoards":
+        """The train as people watch it."""
+        from lockgate.services.train.board import TrainBoards
+
+        return TrainBoards(view=self.train, began=self.began, clock=self.witness.clock)
+
+    @property
     def queue(self) -> "Queueing":
         """The queue for people, who look at it and steer it."""
         from lockgate.services.train.control import Queueing
@@ -316,7 +368,8 @@ class App(Struct, frozen=True, kw_only=True):
 def open_app(environ: Mapping[str, str] = os.environ) -> App:
     """LOCKGATE_DATABASE names a Postgres URL; without it the database is a file in the home."""
     home = home_of(environ)
-    store = open_store(environ.get("LOCKGATE_DATABASE") or str(home / "lockgate.db"))
+    where = environ.get("LOCKGATE_DATABASE") or str(home / "lockgate.db")
+    store = open_store(where, guard=partial(nobody_orchestrating, home))
     files, repository = TaskFiles(home), repository_of(home)
     configuration = base_configuration(repository, environ)
     harnesses, credentials = Registry(copies=home / "agents"), _credentials(home, environ)
@@ -339,8 +392,12 @@ def open_app(environ: Mapping[str, str] = os.environ) -> App:
         harnesses=harnesses,
         credentials=credentials,
         configuration=configuration,
-        caller=identify(store, environ.get("LOCKGATE_TOKEN")),
+        caller=identify(store, environ.get("LOCKGATE_TOKEN"), os.getuid(), users_of(home)),
     )
+
+
+def users_of(home: Path) -> Users:
+    return Users(owner_of(home), user_name)
 
 
 def _credentials(home: Path, environ: Mapping[str, str]) -> StoredCredentials:

@@ -18,7 +18,8 @@ from lockgate.adapters.sandbox.process import hearing
 from lockgate.adapters.system import SystemChance, wait
 from lockgate.adapters.workspaces import GitWorkspaces
 from lockgate.adapters.workspaces.temporary import Checkouts, lend, throw_away_home
-from lockgate.bootstrap.app import App, base_configuration, home_of, repository_of
+from lockgate.bootstrap.app import App
+from lockgate.bootstrap.rules import base_configuration, home_of, repository_of
 from lockgate.core.model.gates import CommandGate
 from lockgate.core.model.task import ProjectId
 from lockgate.ports import Candidate, GateRuns, Project

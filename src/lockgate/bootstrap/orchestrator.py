@@ -1,27 +1,53 @@
 """Puts the orchestrator together, and starts one in the background."""
 
 import os
+import platform
 import sys
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from threading import Event
+from threading import Event, Thread
 
 from msgspec.structs import replace
 
+from lockgate import __version__
+from lockgate.adapters.broadcast import Broadcast
+from lockgate.adapters.engine import LocalEngine
+from lockgate.adapters.kept_child import KeptChild
+from lockgate.adapters.notify import FileAddresses, ProcessNotifier
 from lockgate.adapters.run import start_detached
-from lockgate.adapters.sessions.runner.command_socket import Door, Line, Request
+from lockgate.adapters.sandbox.scratch import sweep_rooms
+from lockgate.adapters.sessions.runner.command_socket import Door, Line, Request, ask
 from lockgate.adapters.sessions.sessions import Watch
-from lockgate.adapters.system import SystemChance, SystemClock, holding, sweep
-from lockgate.bootstrap.app import App
-from lockgate.core.lifecycle.advice import Trouble
+from lockgate.adapters.store.notices import SqlNotices
+from lockgate.adapters.system import (
+    SystemChance,
+    SystemClock,
+    holding,
+    local_zone,
+    pulse,
+    sweep,
+)
+from lockgate.adapters.user_files import link_to
+from lockgate.bootstrap.app import PATIENCE, App
+from lockgate.bootstrap.assistants import installed
+from lockgate.bootstrap.outside import day_of
+from lockgate.core.jobs import LIMITS
+from lockgate.core.lifecycle.needs import Trouble
+from lockgate.core.model.task import ProjectId, TaskId
 from lockgate.core.train.model import Term
+from lockgate.errors import Refused
 from lockgate.ports import Call
+from lockgate.services.agents.day_budget import DayBudget
 from lockgate.services.agents.spawner import NO_LIMIT, Desks, Monitor, Spawner
 from lockgate.services.gates.runner import GateRunner, Judge
+from lockgate.services.orchestrator.crew import Crew
 from lockgate.services.orchestrator.effects import Hands, Housekeeper, Starter
+from lockgate.services.orchestrator.feed import Feed, Riding, Trains
 from lockgate.services.orchestrator.loop import Loop
+from lockgate.services.orchestrator.notices import Notices
 from lockgate.services.task.projects import Branches
 from lockgate.services.train.landing import Lander
 from lockgate.services.train.queue import MergeQueue, TrainTests
@@ -32,23 +58,30 @@ from lockgate.services.train.queue import MergeQueue, TrainTests
 def merge_queue(
     it: App,
     runner: GateRunner,
-    stopping: Callable[[], bool],
     held: dict[str, Trouble],
+    report: Callable[[str], None] = lambda _: None,
 ) -> MergeQueue:
     """The train for the orchestrator, which alone acts."""
-    view, now = it.train, SystemClock().now
-    term = Term(view.log.raise_epoch(), now())
+    view, clock = it.train, SystemClock()
+    term = Term(view.log.raise_epoch(), clock.elapsed())
     return MergeQueue(
         view=view,
-        lander=Lander(view, it.coordinator, now, term),
+        lander=Lander(view, it.coordinator, clock, term, report),
         tests=TrainTests(it.workspaces, runner),
-        now=now,
-        stopping=stopping,
+        elapsed=clock.elapsed,
         held=held,
+        began=it.began,
+        standings=it.standings,
     )
 
 
-LANES = 16  # tasks and evaluations that are attended to at once
+LEAVES = 2.0  # seconds for a message that is on its way
+
+
+def _sweep(home: Path) -> None:
+    """What processes that were killed have left: their children, and their rooms."""
+    sweep()
+    sweep_rooms(home / "runs")
 
 
 @contextmanager
@@ -63,26 +96,90 @@ def orchestrating(
         if not ours:
             yield None
             return
-        sweep()
+        _claim(it)
+        _sweep(it.home)
         watch = Watch()
-        with ThreadPoolExecutor(LANES) as pool:
-            loop = _loop(it, watch, pool, report)
+        with ThreadPoolExecutor(sum(limit.all for limit in LIMITS.values())) as pool:
+            engine = LocalEngine(pool)
+            loop = _loop(it, watch, engine, report)
+            loop.pulse = partial(_pulse, it)
+            pulse(it.home, ["its start"])
 
-            door = Door(str(it.home / "door.sock"), _answering(answer, loop))
-            door.serve()
-            try:
-                yield loop
-            finally:
-                loop.stop()
-                pool.shutdown()  # an agent that it still starts finds the door open
-                door.close()
+            with _feeding(it, loop):
+                door = Door(str(it.home / "door.sock"), _answering(answer, loop, it.feed))
+                door.serve()
+                try:
+                    with _telling(loop, _notices(it, report)):
+                        yield loop
+                finally:
+                    loop.stop()
+                    engine.stop()
+                    pool.shutdown()  # an agent that it still starts finds the door open
+                    door.close()
         watch.close()
 
 
-def _answering(answer: Callable[[Call], None], loop: Loop) -> Callable[[Request, Line], None]:
+def _pulse(it: App, doing: list[str]) -> None:
+    """After each turn of the loop."""
+    pulse(it.home, doing)
+    if it.feed is not None:
+        it.feed.note(None)
+
+
+# The feed: who follows hears of each commit of this process, and of others' when they wake us.
+
+
+def feed_of(it: App, report: Callable[[str], None]) -> Feed:
+    return Feed(
+        store=it.store,
+        tail=it.sessions.tail,
+        riding=partial(_riding, it),
+        needs=lambda: {need.key: need.facts() for need in it.boards.inbox().needs},
+        trains=Trains(partial(_signs, it), lambda id: it.train_boards.of(id).facts()),
+        clock=SystemClock(),
+        report=report,
+        greeting={"pid": os.getpid(), "version": __version__},
+        troubles=it.troubles,
+    )
+
+
+def _riding(it: App, ids: Iterable[TaskId]) -> Mapping[TaskId, Riding]:
+    """What the feed tells of tasks with each of their events."""
+    return {
+        row.id: Riding(row.project, row.facts(), row.need.facts() if row.need else None)
+        for row in it.boards.rows(ids)
+    }
+
+
+def _signs(it: App) -> Mapping[ProjectId, object]:
+    """What changes with a train, by project: who stands where, and which tests run."""
+    tests = frozenset(dict(it.began))
+    return {id: (standings, tests) for id, standings in dict(it.standings).items()}
+
+
+@contextmanager
+def _feeding(it: App, loop: Loop) -> Generator[None]:
+    """Where this process has a feed, it is told from here on."""
+    if it.feed is None:
+        yield
+        return
+    writer = Broadcast(it.feed)
+    it.feed.wake, it.feed.changed = writer.wake, loop.watch.wake
+    it.store.told = it.feed.note
+    writer.start()
+    try:
+        yield
+    finally:
+        it.store.told = lambda _: None
+        writer.close()
+
+
+def _answering(
+    answer: Callable[[Call], None], loop: Loop, feed: Feed | None
+) -> Callable[[Request, Line], None]:
     """Whoever asked has the answer before the loop looks what it was about."""
     visits = set[Line]()
-    loop.visited = lambda: bool(visits)
+    loop.visited = lambda: bool(visits) or (feed is not None and feed.followed)
 
     def heard(asked: Request, line: Line) -> None:
         visits.add(line)
@@ -91,6 +188,8 @@ def _answering(answer: Callable[[Call], None], loop: Loop) -> Callable[[Request,
         finally:
             visits.discard(line)
             loop.watch.wake()
+            if feed:
+                feed.note(None)
 
     return heard
 
@@ -105,19 +204,14 @@ def _call(asked: Request, line: Line) -> Call:
         lively=asked.lively,
         line=line,
         columns=asked.columns,
+        uid=asked.uid,
     )
 
 
-def _loop(it: App, watch: Watch, pool: ThreadPoolExecutor, report: Callable[[str], None]) -> Loop:
-    clock, spawner, runner, stopping = SystemClock(), _spawner(it), _gate_runner(it), Event()
-    judge = Judge(
-        store=it.store,
-        coordinator=it.coordinator,
-        workspaces=it.workspaces,
-        runner=runner,
-        configuration=it.configuration,
-        signals=it.signals,
-    )
+def _loop(it: App, watch: Watch, engine: LocalEngine, report: Callable[[str], None]) -> Loop:
+    clock, stopping = SystemClock(), Event()
+    crew = _crew(it, engine, stopping, report)
+    engine.begin(crew.do, watch.wake)
     return Loop(
         store=it.store,
         starter=Starter(
@@ -126,28 +220,49 @@ def _loop(it: App, watch: Watch, pool: ThreadPoolExecutor, report: Callable[[str
             configuration=it.configuration,
             logins=it.logins,
             clock=clock,
+            budget=_day_budget(it),
         ),
-        hands=Hands(
-            store=it.store,
-            coordinator=it.coordinator,
-            branches=Branches(it.store, it.projects.repository, it.configuration),
-            workspaces=it.workspaces,
-            sessions=it.sessions,
-            spawner=spawner,
-            configuration=it.configuration,
-            judge=judge,
-        ),
-        judge=judge,
+        crew=crew,
         monitor=Monitor(it.store, it.attendance, it.sessions, it.harnesses, it.configuration),
-        housekeeper=Housekeeper(
-            it.store, it.workspaces, _bytes_in("LOCKGATE_POOL_GB"), _bytes_in("LOCKGATE_SET_UPS_GB")
-        ),
-        trains=merge_queue(it, runner, stopping.is_set, it.troubles),
         stopping=stopping,
         sessions=it.sessions,
         watch=watch,
-        pool=pool,
+        engine=engine,
         clock=clock,
+        report=report,
+    )
+
+
+def _crew(it: App, engine: LocalEngine, stopping: Event, report: Callable[[str], None]) -> Crew:
+    runner = _gate_runner(it)
+    judge = Judge(
+        store=it.store,
+        coordinator=it.coordinator,
+        workspaces=it.workspaces,
+        runner=runner,
+        configuration=it.configuration,
+        signals=it.signals,
+    )
+    hands = Hands(
+        store=it.store,
+        coordinator=it.coordinator,
+        branches=Branches(it.store, it.projects.repository, it.configuration),
+        workspaces=it.workspaces,
+        sessions=it.sessions,
+        spawner=_spawner(it),
+        configuration=it.configuration,
+        judge=judge,
+    )
+    pool, set_ups = _bytes_in("LOCKGATE_POOL_GB"), _bytes_in("LOCKGATE_SET_UPS_GB")
+    return Crew(
+        store=it.store,
+        hands=hands,
+        judge=judge,
+        housekeeper=Housekeeper(it.store, it.workspaces, pool, set_ups),
+        trains=merge_queue(it, runner, it.troubles, report),
+        engine=engine,
+        stopping=stopping,
+        clock=SystemClock(),
         report=report,
         troubles=it.troubles,
     )
@@ -179,8 +294,62 @@ def _spawner(it: App) -> Spawner:
         secrets=it.coordinator.witness.secrets,
         clock=SystemClock(),
         chance=SystemChance(),
+        budget=_day_budget(it),
+        tools=installed(),
         wall_seconds=number_said(os.environ, "LOCKGATE_WALL_SECONDS", NO_LIMIT),
     )
+
+
+def _day_budget(it: App) -> DayBudget:
+    return DayBudget(
+        log=SqlNotices(it.store.database),
+        configuration=it.configuration,
+        clock=SystemClock(),
+        zone=local_zone(),
+        troubles=it.troubles,
+    )
+
+
+def _notices(it: App, report: Callable[[str], None]) -> Notices:
+    return Notices(
+        store=it.store,
+        boards=it.boards,
+        log=SqlNotices(it.store.database),
+        addresses=FileAddresses(it.home),
+        notifier=ProcessNotifier(),
+        configuration=it.configuration,
+        budget=_day_budget(it),
+        clock=SystemClock(),
+        zone=local_zone(),
+        link=partial(link_to, it.home),
+        report=report,
+        troubles=it.troubles,
+        day=partial(day_of, it),
+    )
+
+
+@contextmanager
+def _telling(loop: Loop, notices: Notices) -> Generator[None]:
+    """People are told beside the loop, which waits for none of it."""
+    thread = Thread(target=notices.run, name="notices", daemon=True)
+    thread.start()
+    loop.turned = notices.woken.set
+    try:
+        yield
+    finally:
+        notices.stop()
+        thread.join(LEAVES)  # a message that is on its way is sent again by the next one
+
+
+def _claim(it: App) -> None:
+    """Two orchestrators on one database would both start agents, and pay for them twice."""
+    other = it.store.claim(f"lockgate {os.getpid()}@{platform.node()} {it.home}")
+    if other:
+        raise Refused(
+            "no orchestrator was started",
+            why=f"another home uses the same database: {other}",
+            fix="stop that one (lockgate down), or give this home its own LOCKGATE_DATABASE",
+        )
 
 
 def number_said(environ: Mapping[str, str], name: str, otherwise: float) -> float:
@@ -188,11 +357,24 @@ def number_said(environ: Mapping[str, str], name: str, otherwise: float) -> floa
     return float(said) if said.replace(".", "", 1).isdecimal() else otherwise
 
 
-def start_orchestrator(home: Path, idle_seconds: float | None) -> None:
+def web_child(port: int, report: Callable[[str], None]) -> KeptChild:
+    """The web board, in a process of its own that ends with this one."""
+    argv = (sys.executable, "-P", "-m", "lockgate", "web", "--port", str(port), "--child")
+    return KeptChild(argv, lambda line: report(f"web: {line}"))
+
+
+def start_orchestrator(home: Path, idle_seconds: float | None, more: Sequence[str] = ()) -> None:
     """One in the background, which ends when it has been idle for so long."""
     idle = () if idle_seconds is None else ("--idle", str(idle_seconds))
-    argv = (sys.executable, "-m", "lockgate", "up", *idle)
+    argv = (sys.executable, "-m", "lockgate", "up", *idle, *more)
     start_detached(argv, home / "logs" / "orchestrator.log")
+
+
+def wake_orchestrator(home: Path, idle_seconds: float) -> None:
+    """Tell the one of this home that there is news; where none runs, start one."""
+    news = Request(token="", cwd="/", stdin="", argv=("wake",))
+    if ask(str(home / "door.sock"), news, patience=PATIENCE) is None:
+        start_orchestrator(home, idle_seconds)
 
 
 def _bytes_in(variable: str) -> int:

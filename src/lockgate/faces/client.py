@@ -7,23 +7,69 @@ import _socket
 import os
 import sys
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 LONGEST = 1 << 20
+CONNECTS, ANSWERS = 2.0, 10.0  # seconds until somebody is there, and until they have begun
+AGAIN = 0.02  # seconds until another try where too many wait to be let in
+# What only looks, and is done without an orchestrator where one does not answer.
+LOOKING = (
+    *(["task", it] for it in ("list", "show", "why")),
+    *(["gate", it] for it in ("list", "check", "explain")),
+    ["queue", "list"],
+    ["status"],
+)
+JUDGING = ["gate", "run"]  # the same, but it takes its time
 INPUT_WITHIN = 0.2  # seconds for the first byte of a hook's input
+BEGUN = b"o\0"  # what is sent where a command has begun
+TAKEN = b"t\0"  # what is sent where a connection is taken
 TOO_LONG = 100  # bytes of an address that may not fit
 
 
 def call(argv: list[str]) -> int | None:
     """The command's exit code; None where no orchestrator is there to ask."""
     inside = os.environ.get("LOCKGATE_SOCKET")
-    path = inside or os.path.join(_home(), "door.sock")  # noqa: PTH118 - pathlib is slow to load
+    path = inside or os.path.join(home(), "door.sock")  # noqa: PTH118 - pathlib is slow to load
+    connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
     try:
         argv, text = _with_input(json_last(argv), inside=bool(inside))
-        code, printed = _exchange(path, _packed(argv, text))
+        send(connection, path, argv, text)
+        code, printed = _printed(connection, None if inside else argv)
+    except TimeoutError:
+        return _fail(f"{path}: too busy") if inside else _not_answered(argv, connection)
     except OSError as error:
         return _fail(f"{error.filename or path}: {error.strerror}") if inside else None
+    finally:
+        connection.close()
     if code is None and (inside or printed):
         return _fail("the connection ended before an answer came")
     return code
+
+
+def take(path: str, argv: list[str]) -> _socket.socket:
+    """A connection that who listens there has taken: from here on both ends send what they like.
+
+    OSError where nobody listens, or where nobody takes it: that one says why. TimeoutError where
+    who listens does not answer.
+    """
+    connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
+    try:
+        connect(connection, path)
+        connection.settimeout(ANSWERS)
+        connection.sendall(counted(_packed(argv, b"")))
+        said = connection.recv(1) + connection.recv(1)
+        if said == TAKEN:
+            connection.settimeout(None)
+            return connection
+        while chunk := _received(connection):
+            said += chunk
+    except BaseException:
+        connection.close()
+        raise
+    connection.close()
+    raise OSError(refusal(said))
 
 
 def json_last(argv: list[str]) -> list[str]:
@@ -33,7 +79,7 @@ def json_last(argv: list[str]) -> list[str]:
     return [*(argv[1:] or ["task", "list"]), "--json"]
 
 
-def _home() -> str:
+def home() -> str:
     """As bootstrap.home_of, without what that imports."""
     environ = os.environ
     if environ.get("LOCKGATE_HOME"):
@@ -105,6 +151,12 @@ def _packed(argv: list[str], text: bytes) -> bytes:
     return b"\0".join(it.replace(b"\0", b"") for it in (*fields, *map(os.fsencode, argv)))
 
 
+def counted(request: bytes) -> bytes:
+    """In the version whose requests say how long they are, so that more may follow."""
+    fields = request[request.index(b"\0") + 1 :]
+    return b"3\0%08d\0%b" % (len(fields), fields)
+
+
 def columns_of(descriptor: int) -> int:
     """How wide a terminal is; 0 where the descriptor is none."""
     try:
@@ -113,22 +165,20 @@ def columns_of(descriptor: int) -> int:
         return 0
 
 
-def _exchange(path: str, request: bytes) -> tuple[int | None, bool]:
-    """The exit code, if one came, and whether anything was printed until then."""
-    connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
-    try:
-        _connect(connection, path)
-        connection.sendall(request)
-        connection.shutdown(_socket.SHUT_WR)
-        return _printed(connection)
-    finally:
-        connection.close()
+def send(connection: _socket.socket, path: str, argv: list[str], text: bytes = b"") -> None:
+    """A whole request; TimeoutError where too many wait to be let in."""
+    connect(connection, path)
+    connection.sendall(_packed(argv, text))
+    connection.shutdown(_socket.SHUT_WR)
 
 
-def _printed(connection: _socket.socket) -> tuple[int | None, bool]:
-    """What comes is printed as it comes: fields that end with NUL, each of a kind."""
+def _printed(connection: _socket.socket, argv: list[str] | None) -> tuple[int | None, bool]:
+    """The exit code, if one came, and whether anything was printed until then.
+
+    What comes is printed as it comes: fields that end with NUL, each of a kind.
+    """
     printed, rest = False, b""
-    while chunk := _received(connection):
+    for chunk in _chunks(connection, argv):
         *fields, rest = (rest + chunk).split(b"\0")
         for field in fields:
             if field[:1] == b"x":
@@ -139,11 +189,82 @@ def _printed(connection: _socket.socket) -> tuple[int | None, bool]:
     return None, printed
 
 
+def _chunks(connection: _socket.socket, argv: list[str] | None) -> "Iterator[bytes]":
+    """Until the other end has no more to say; TimeoutError where it says nothing for too long.
+
+    The first field, which is empty, says that the command has begun. A session's runner, for
+    which there is no `argv`, may take its time.
+    """
+    begun = False
+    connection.settimeout(ANSWERS if argv else None)
+    while True:
+        try:
+            chunk = connection.recv(1 << 16)
+        except TimeoutError:
+            if not begun or _is(argv, LOOKING):
+                raise
+            _print(2, b"lockgate: the orchestrator has begun, and is still at it\n")
+            connection.settimeout(None)
+            continue
+        except OSError:
+            return
+        if not chunk:
+            return
+        begun = True
+        if chunk != BEGUN or _is(argv, (JUDGING,)):
+            connection.settimeout(None)
+        yield chunk
+
+
+def _is(argv: list[str] | None, known: tuple[list[str], ...]) -> bool:
+    return any((argv or [])[: len(it)] == it for it in known)
+
+
+def _not_answered(argv: list[str], connection: _socket.socket) -> int | None:
+    """None where the command can be done without an orchestrator."""
+    why, fix = unanswered(home(), connection)
+    alone = _is(argv, (*LOOKING, JUDGING))
+    what = "this is done without the orchestrator" if alone else "nothing was done"
+    if argv == ["wake"]:
+        what = "what you asked for is recorded and waits for the orchestrator"
+    _print(2, os.fsencode(f"lockgate: {what}: {why}\n  {fix}\n"))
+    return None if alone else 1
+
+
+def unanswered(home: str, connection: _socket.socket) -> tuple[str, str]:
+    """Who does not answer, since when and at what, and what to do about it."""
+    try:
+        from lockgate.faces import silence
+    except ImportError:  # run by path
+        return "the orchestrator does not answer", "lockgate down"
+    return silence.told(home, silence.peer(connection))
+
+
+def refusal(said: bytes) -> str:
+    """What went to stderr instead."""
+    told = b"".join(it[1:] for it in said.split(b"\0") if it[:1] == b"e")
+    text = told.decode("utf-8", "replace").strip()
+    return text or "the connection ended before an answer came"
+
+
 def _received(connection: _socket.socket) -> bytes:
     try:
         return connection.recv(1 << 16)
     except OSError:
         return b""
+
+
+def connect(connection: _socket.socket, path: str) -> None:
+    """TimeoutError where too many wait to be let in, for so long."""
+    connection.settimeout(CONNECTS)
+    for _ in range(int(CONNECTS / AGAIN)):
+        try:
+            return _connect(connection, path)
+        except BlockingIOError:
+            import select
+
+            select.select([], [], [], AGAIN)
+    raise TimeoutError
 
 
 def _connect(connection: _socket.socket, path: str) -> None:

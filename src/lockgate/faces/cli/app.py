@@ -94,10 +94,19 @@ class Root(Lazy):
 @click.pass_context
 def root(ctx: click.Context, *, as_json: bool) -> None:
     """Run coding agents on a repository; nothing lands that has not passed its gates."""
-    if ctx.invoked_subcommand is None:
-        from lockgate.faces.cli.look.tasks import list_tasks
+    if ctx.invoked_subcommand is not None:
+        return
+    from lockgate.faces.cli.look.tui import INSTALL, is_installed, opens_here, tui
 
-        ctx.invoke(list_tasks, as_json=as_json)
+    board = opens_here() and not as_json
+    if board and is_installed():
+        ctx.invoke(tui)
+        return
+    from lockgate.faces.cli.look.tasks import list_tasks
+
+    ctx.invoke(list_tasks, as_json=as_json)
+    if board:
+        click.echo(f"note: the board that you can act on needs {INSTALL}", err=True)
 
 
 # What leaves something for the orchestrator to do.
@@ -105,7 +114,8 @@ ACTING = frozenset(
     {"answer", "approve", "checkpoint", "handback", "reject", "resume", "review", "say"}
     | {"takeover"}
     | {f"task {it}" for it in ("cancel", "complete", "create", "repin", "respawn", "start")}
-    | {"task update", "queue approve", "queue hold", "queue drop", "undo"}
+    | {"task drop-dependency", "task update"}
+    | {"queue approve", "queue hold", "queue drop", "undo"}
 )
 
 

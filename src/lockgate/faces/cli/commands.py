@@ -7,6 +7,7 @@ COMMANDS = {
     "answer": "lockgate.faces.cli.answer.people:answer",
     "approve": "lockgate.faces.cli.answer.people:approve",
     "auth": "lockgate.faces.cli.setup.auth:auth",
+    "backup": "lockgate.faces.cli.operate.upkeep:backup",
     "checkpoint": "lockgate.faces.cli.agents.signals:checkpoint",
     "completion": "lockgate.faces.cli.setup.completion:completion",
     "comment": "lockgate.faces.cli.answer.people:comment",
@@ -15,8 +16,12 @@ COMMANDS = {
     "doctor": "lockgate.faces.cli.setup.doctor:doctor",
     "gate": "lockgate.faces.cli.groups:gate",
     "handback": "lockgate.faces.cli.answer.people:handback",
+    "inbox": "lockgate.faces.cli.look.status:inbox",
     "init": "lockgate.faces.cli.setup.init:init",
+    "notify": "lockgate.faces.cli.groups:notify",
+    "mcp": "lockgate.faces.cli.setup.mcp:mcp",
     "open": "lockgate.faces.cli.answer.people:open_change",
+    "people": "lockgate.faces.cli.groups:people",
     "queue": "lockgate.faces.cli.groups:queue",
     "review": "lockgate.faces.cli.agents.signals:review",
     "run": "lockgate.faces.cli.operate.run:run",
@@ -26,13 +31,17 @@ COMMANDS = {
     "takeover": "lockgate.faces.cli.answer.people:takeover",
     "task": "lockgate.faces.cli.groups:task",
     "reject": "lockgate.faces.cli.answer.people:reject",
+    "restore": "lockgate.faces.cli.operate.upkeep:restore",
     "resume": "lockgate.faces.cli.answer.people:resume",
-    "events": "lockgate.faces.cli.look.tasks:events",
+    "stats": "lockgate.faces.cli.look.stats:stats",
+    "events": "lockgate.faces.cli.look.events:events",
     "trust": "lockgate.faces.cli.setup.trust:trust",
+    "tui": "lockgate.faces.cli.look.tui:tui",
     "undo": "lockgate.faces.cli.operate.queue:undo",
     "up": "lockgate.faces.cli.operate.up:up",
     "down": "lockgate.faces.cli.operate.up:down",
     "status": "lockgate.faces.cli.look.status:status",
+    "web": "lockgate.faces.cli.operate.web:web",
     "verify": "lockgate.faces.cli.operate.queue:verify",
 }
 SAYS = {
@@ -42,12 +51,15 @@ SAYS = {
     "doctor": "Check this machine: what is missing, and how to install it.",
     "demo": "Watch three agents at work in a throw-away repository.",
     "trust": "Show what this repository asks for beyond the sandbox; agree.",
+    "tui": "Open the board: what needs you first, and the key that answers it.",
     "status": "Show what needs you, in all projects, and who is at work.",
+    "inbox": "Show all that needs you, in all projects, the most urgent first.",
     "diff": "Show the change of a task.",
     "open": "Open the change of a task in your editor.",
     "task": "Create, show, explain, move and cancel tasks.",
     "gate": "List the gates, explain them, and run them on your own commit.",
     "events": "Show everything that happened, oldest first.",
+    "stats": "Show what landed, what it cost, how long it took, what failed.",
     "verify": "Show which gates checked a commit that landed.",
     "approve": "Say yes to what waits for you: a gate of the task, or its landing.",
     "reject": "Say no to a change; its agent gets your reason and works on.",
@@ -62,6 +74,12 @@ SAYS = {
     "up": "Run the orchestrator, which starts agents and checks their work.",
     "down": "Stop the orchestrator.",
     "queue": "Show and steer the merge queue: approve, hold, drop.",
+    "notify": "Choose who is told of what needs a human, and how.",
+    "mcp": "Give assistants and agents these commands as tools, over MCP.",
+    "people": "List and name the people of this home, with what each may do.",
+    "web": "Serve the board to a browser, on the desk and on the phone.",
+    "backup": "Write a copy of this home to FILE, while everything goes on.",
+    "restore": "Make a home from a backup, on this machine or another.",
     "completion": "Print the completion script for your shell.",
     "checkpoint": "Save the state of the work; --done also hands it in.",
     "review": "Hand in a review.",
@@ -69,12 +87,17 @@ SAYS = {
 }
 SECTIONS = {
     "Start here": ("init", "auth", "run", "doctor", "demo", "trust"),
-    "Look": ("status", "diff", "open", "task", "gate", "events", "verify"),
+    "Look": (
+        *("tui", "status", "inbox", "diff", "open", "task", "gate", "events", "stats", "verify"),
+    ),
     "Answer": (
         *("approve", "reject", "comment", "answer", "say"),
         *("takeover", "shell", "handback", "resume", "undo"),
     ),
-    "Operate": ("up", "down", "queue", "completion"),
+    "Operate": (
+        *("up", "down", "queue", "web", "people", "notify", "mcp"),
+        *("backup", "restore", "completion"),
+    ),
     "For agents": ("checkpoint", "review", "step"),
 }
 OPTIONS = {
@@ -88,7 +111,8 @@ Usage: lockgate [OPTIONS] [COMMAND] [ARGS]...
   Run coding agents on a repository; nothing lands that has not passed its
   gates.
 
-  Without a command: the board of this project, with what needs you first.
+  Without a command: the board of this project, with what needs you first;
+  in a pipe it is printed as a table.
 """
 
 

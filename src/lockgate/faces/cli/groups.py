@@ -1,4 +1,4 @@
-"""The groups `lockgate task`, `gate` and `queue`: which command is in which module."""
+"""The groups such as `lockgate task`: which command is in which module."""
 
 import click
 
@@ -23,6 +23,7 @@ TASK = {
     "edit": "lockgate.faces.cli.answer.talk:edit",
     "complete": f"{TASK_WRITE}:complete",
     "cancel": f"{TASK_WRITE}:cancel",
+    "drop-dependency": f"{TASK_WRITE}:drop_dependency",
     "delete": f"{TASK_WRITE}:delete",
     "import": f"{TASK_WRITE}:import_task",
 }
@@ -41,6 +42,7 @@ TASK_SAYS = {
     "edit": "Change the goal and the Context of a task in your editor.",
     "complete": "Hand the work in: the same as update --status agent-review.",
     "cancel": "Cancel a task.",
+    "drop-dependency": "Let a task go on without waiting for task OTHER.",
     "delete": "Delete an ended task from the board.",
     "import": "Create a task from a TASK.md, or from a directory that has one.",
 }
@@ -105,3 +107,51 @@ QUEUE_SAYS = {
 @json_option
 def queue(*, as_json: bool) -> None:
     """Show and steer the merge queue: approve, hold, drop."""
+
+
+# `lockgate notify`: who is told of what needs a human.
+
+
+NOTIFY_AT = "lockgate.faces.cli.setup.notify"
+NOTIFY = {
+    "add": f"{NOTIFY_AT}:add",
+    "list": f"{NOTIFY_AT}:list_targets",
+    "test": f"{NOTIFY_AT}:test",
+    "remove": f"{NOTIFY_AT}:remove",
+    "mute": f"{NOTIFY_AT}:mute",
+}
+NOTIFY_SAYS = {
+    "add": "Add a target: a service, this desktop, or a webhook.",
+    "list": "List the targets, without their URLs.",
+    "test": "Send a test message to a target.",
+    "remove": "Remove a target.",
+    "mute": "Tell nobody of a task any more.",
+}
+
+
+@click.group(cls=lazy_group(NOTIFY, NOTIFY_SAYS))
+@json_option
+def notify(*, as_json: bool) -> None:
+    """Choose who is told of what needs a human, and how."""
+
+
+# `lockgate people`: who may do what.
+
+
+PEOPLE_PLACE = "lockgate.faces.cli.setup.people"
+PEOPLE = {
+    "add": f"{PEOPLE_PLACE}:add",
+    "list": f"{PEOPLE_PLACE}:list_people",
+    "remove": f"{PEOPLE_PLACE}:remove",
+}
+PEOPLE_SAYS = {
+    "add": "Give somebody a name and a right, or another right.",
+    "list": "List the people of this home with what each may do.",
+    "remove": "Take somebody's name and right away; what they did keeps their name.",
+}
+
+
+@click.group(cls=lazy_group(PEOPLE, PEOPLE_SAYS))
+@json_option
+def people(*, as_json: bool) -> None:
+    """List and name the people of this home, with what each may do."""

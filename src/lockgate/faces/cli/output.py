@@ -23,7 +23,6 @@ from lockgate.faces.words import task as words
 if TYPE_CHECKING:
     from lockgate.bootstrap import App
     from lockgate.bootstrap.gates import Benches
-    from lockgate.core.config.settings import Settings
     from lockgate.core.model.task import Task, TaskId
     from lockgate.services.task.projects import BaseConfiguration
 
@@ -94,14 +93,6 @@ def show_moved(
     if trouble:
         echo(f"note: {words.one_line(trouble)}", err=True)
     show(task_facts(task), told(task), as_json=as_json)
-
-
-def note_idle(settings: "Settings") -> None:
-    """What of a configuration does nothing yet, where people load it to see whether it is good."""
-    from lockgate.core.config.checks import idle
-
-    for said in idle(settings):
-        echo(f"note: {said}", err=True)
 
 
 def app() -> "App":
@@ -191,7 +182,7 @@ def _complain(what: str, why: str, fix: str, to: Terminal | None, *, as_json: bo
 
 
 def _log(error: BaseException) -> str:
-    from lockgate.bootstrap.app import home_of
+    from lockgate.bootstrap.rules import home_of
 
     lines = [
         f"lockgate {__version__}, Python {sys.version.split()[0]}, {sys.platform}",

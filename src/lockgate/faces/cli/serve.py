@@ -4,21 +4,32 @@ import os
 from collections.abc import Callable
 from contextlib import ExitStack
 from io import TextIOBase
+from pathlib import Path
 from threading import BoundedSemaphore
 from typing import TextIO, cast
 
 from msgspec.structs import replace
 
 from lockgate.bootstrap import App
+from lockgate.bootstrap.assistants import ServingChild, serve_mcp
 from lockgate.bootstrap.gates import Benches
-from lockgate.errors import LockgateError
+from lockgate.core.model.task import ProjectId, SessionId
+from lockgate.errors import LockgateError, Refused
 from lockgate.faces.cli import output
+from lockgate.faces.words import task as words
 from lockgate.ports import Call
+from lockgate.services.orchestrator.feed import Wanted
+from lockgate.services.task.callers import must_be_human
 
 # What agents, hooks and people call often, or what only we can tell.
-SERVED = {(it,) for it in ("checkpoint", "gate", "queue", "review", "status", "task")}
+SERVED = {(it,) for it in ("checkpoint", "gate", "inbox", "queue", "review", "status", "task")}
 # The names of the variables that we have, and no value: agents are given theirs from here.
 ENVIRONMENT = ("environment",)
+# Lines of JSON from here on, for as long as they like to listen.
+FEED = ("feed",)
+VALUED, FLAGS = ("--since", "--project", "--task", "--output"), ("--every", "--needs")
+USAGE = "feed [--since SEQ] [--project DIR] [--task ID] [--output SESSION]… [--every] [--needs]"
+LAST, DIGITS = 2**63 - 1, 19
 # It takes as long as its gates, and must not keep the door from others. By another PATH than ours
 # its commands might be other programs.
 JUDGING = ("gate", "run")
@@ -36,13 +47,20 @@ class Said(TextIOBase):
         return len(text)
 
 
-def answer(it: App, benches: Benches, asked: Call) -> None:
+MCP = ("mcp",)
+
+
+def answer(it: App, benches: Benches, mcp: ServingChild, asked: Call) -> None:
     """Down the line. What is not ours to do, or what we have no time for, they do themselves."""
     if asked.argv == ("wake",):
         asked.line.end(0)
     elif asked.argv == ENVIRONMENT and not asked.token:
         asked.line.out(" ".join(sorted(name for name, value in os.environ.items() if value)))
         asked.line.end(0)
+    elif asked.argv[:1] == FEED:
+        _let_follow(it, asked)
+    elif asked.argv == MCP:
+        serve_mcp(mcp, asked)
     elif asked.argv[:1] not in SERVED:
         asked.line.err("not served here\n")
         asked.line.end(1)
@@ -53,6 +71,62 @@ def answer(it: App, benches: Benches, asked: Call) -> None:
             _run(it, benches, asked)
         finally:
             JUDGED_AT_ONCE.release()
+
+
+def _let_follow(it: App, asked: Call) -> None:
+    """A session gets no feed: it sees its own task only."""
+    try:
+        must_be_human(it.called_by(asked.token or None).caller, "no feed was opened")
+        if it.feed is not None:
+            it.feed.follow(_wanted(it, asked.argv[1:], asked.directory), asked.line)
+    except LockgateError as error:
+        asked.line.err(f"{words.error_text(error.what, error.why, error.fix)}\n")
+        asked.line.end(error.exits_with)
+
+
+def _wanted(it: App, argv: tuple[str, ...], directory: Path) -> Wanted:
+    """As `USAGE` says; a directory is one as the caller names it."""
+    said = _said(argv)
+    since, tasks = _one(said, "--since"), _one(said, "--task")
+    if since and not (since.isdecimal() and len(since) <= DIGITS and int(since) <= LAST):
+        raise _unknown(f"{since!r} is not the number of an event")
+    return Wanted(
+        since=int(since) if since else None,
+        project=_project(it, _one(said, "--project"), directory),
+        task=it.projects.task_named(tasks, it.caller) if tasks else None,
+        outputs=tuple(SessionId(value) for name, value in said if name == "--output"),
+        every=("--every", "") in said,
+        needs=("--needs", "") in said,
+    )
+
+
+def _said(argv: tuple[str, ...]) -> list[tuple[str, str]]:
+    said, rest = list[tuple[str, str]](), list(argv)
+    while rest:
+        name = rest.pop(0)
+        if name in FLAGS:
+            said.append((name, ""))
+        elif name in VALUED and rest:
+            said.append((name, rest.pop(0)))
+        else:
+            raise _unknown(f"{name!r} is not known here")
+    return said
+
+
+def _one(said: list[tuple[str, str]], wanted: str) -> str:
+    return next((value for name, value in reversed(said) if name == wanted), "")
+
+
+def _project(it: App, named: str, directory: Path) -> ProjectId | None:
+    if not named:
+        return None
+    if "/" in named or named == ".":
+        return it.projects.here(directory / named).id
+    return it.projects.with_id(ProjectId(named)).id
+
+
+def _unknown(why: str) -> Refused:
+    return Refused("no feed was opened", why=why, fix=USAGE)
 
 
 def _run(it: App, benches: Benches, asked: Call) -> None:
@@ -81,7 +155,7 @@ def _ended(it: App, to: output.Terminal, asked: Call) -> int:
     from lockgate.faces.cli.app import run
 
     try:
-        to = replace(to, app=it.called_by(asked.token or None))
+        to = replace(to, app=it.called_by(asked.token or None, asked.uid))
     except LockgateError as error:
         return output.fail(error, to, as_json="--json" in asked.argv)
     return run(list(asked.argv), to)

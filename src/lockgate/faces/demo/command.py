@@ -5,16 +5,27 @@ import shutil
 import signal
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from functools import partial
 from pathlib import Path
 
 import click
+from msgspec.structs import replace
 
-from lockgate.bootstrap import make_demo_repository, open_app
+from lockgate.bootstrap import App, make_demo_repository, open_app
+from lockgate.bootstrap.assistants import mcp_child
+from lockgate.bootstrap.gates import Benches
+from lockgate.bootstrap.orchestrator import feed_of, orchestrating
 from lockgate.errors import Unavailable
-from lockgate.faces.demo.story import GRACE, Story
+from lockgate.faces.cli.commands import SAYS
+from lockgate.faces.cli.look.tui import must_open
+from lockgate.faces.cli.serve import answer
+from lockgate.faces.demo.story import GRACE, LAST, LOOK_EVERY, TASKS, Story, StoryBroke
+from lockgate.services.orchestrator.loop import Loop
+from lockgate.services.task.tasks import NewTask
 
 THINKING = 1.0  # seconds that each scripted agent takes, so that one can watch
 PATIENCE = 3.0
@@ -24,18 +35,20 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 @click.command()
 @click.option("--keep", is_flag=True, help="Leave the repository and the state there afterwards.")
 @click.option("--fast", is_flag=True, help="Agents that do not think; they never do in a pipe.")
-def demo(*, keep: bool, fast: bool) -> None:
+@click.option("--board", is_flag=True, help="On the board, where you answer what is asked.")
+def demo(*, keep: bool, fast: bool, board: bool) -> None:
     """Watch three agents at work in a throw-away repository.
 
     One fails its tests, one deletes a test that it broke, one crashes and is told of a hole by a
     reviewer. Two of the changes break only together; the target stays green. Needs git only: no
-    agent, no key, no network. Your own repositories and state are not touched.
+    agent, no key, no network. Your own repositories and state are not touched. With --board you
+    answer what the gates ask, by the keys of the board.
     """
     place = _place()
     thinking = THINKING if sys.stdout.isatty() and not fast else 0.0
     with _interruptible_once():
         try:
-            _show(place, thinking)
+            _show(place, thinking, board=board)
         finally:
             _ignore_signals()
             _leave(place, keep=keep)
@@ -49,13 +62,16 @@ def _place() -> Path:
         raise Unavailable("the demo did not begin", why=str(error), fix=fix) from error
 
 
-def _show(place: Path, thinking: float) -> None:
+def _show(place: Path, thinking: float, *, board: bool) -> None:
     why_bare = make_demo_repository(place / "repository", thinking)
     app = open_app(_environment(place))
     if why_bare:  # it is the user's own, who is told of it
         app.configuration.agree(app.projects.here(place / "repository"))
     try:
-        Story(app, place / "repository").tell(why_bare)
+        if board:
+            show_board(app, place / "repository")
+        else:
+            Story(app, place / "repository").tell(why_bare)
     finally:
         _ignore_signals()
         app.agents.end_all(GRACE)
@@ -99,3 +115,45 @@ def _interruptible_once() -> Generator[None]:
 def _ignore_signals() -> None:
     for number in SIGNALS:
         signal.signal(number, signal.SIG_IGN)
+
+
+# The demo on the board.
+
+
+def show_board(app: App, root: Path) -> None:
+    """Nobody answers for you here: what a gate asks waits on the board."""
+    must_open()
+    from lockgate.faces.tui.app import open_board
+
+    project = app.projects.here(root)
+    for branch, summary in TASKS.items():
+        priority = 4 if branch == LAST else 3
+        asked = NewTask(branch=branch, summary=summary, priority=priority)
+        app.tasks.create(project, asked, app.caller)
+    served = replace(app, troubles={})
+    served = replace(served, feed=feed_of(served, _nothing))
+    with (
+        closing(mcp_child(app.home)) as mcp,
+        orchestrating(served, partial(answer, served, Benches(app.home), mcp), _nothing) as loop,
+    ):
+        if loop is None:
+            raise StoryBroke("another orchestrator serves the demo's own home")
+        over = threading.Event()
+        thread = threading.Thread(target=_turning, args=(loop, over), daemon=True)
+        thread.start()
+        try:
+            open_board(app, root, tuple(SAYS.items()))
+        finally:
+            over.set()
+            thread.join()
+            app.agents.end_all(GRACE)  # while the door is open: an agent that asks is answered
+
+
+def _nothing(_text: str) -> None:
+    """What goes wrong stands on the board."""
+
+
+def _turning(loop: Loop, over: threading.Event) -> None:
+    while not over.is_set():
+        loop.turn()
+        loop.wait(LOOK_EVERY)

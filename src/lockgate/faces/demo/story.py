@@ -11,6 +11,7 @@ from pathlib import Path
 import click
 
 from lockgate.bootstrap import App, run_demo_tests
+from lockgate.bootstrap.assistants import mcp_child
 from lockgate.bootstrap.gates import Benches
 from lockgate.bootstrap.orchestrator import orchestrating
 from lockgate.core.model.facts import StoredEvent
@@ -111,7 +112,8 @@ class Story:
 
     def _orchestrate(self) -> None:
         click.echo("\n$ lockgate up")
-        answering = partial(answer, self.app, Benches(self.app.home))
+        mcp = mcp_child(self.app.home)
+        answering = partial(answer, self.app, Benches(self.app.home), mcp)
         with orchestrating(self.app, answering, self._trouble) as loop:
             if loop is None:
                 raise StoryBroke("another orchestrator serves the demo's own home")

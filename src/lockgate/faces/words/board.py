@@ -4,20 +4,13 @@
 Ids, questions and commands are never cut: a command that does not fit goes on in the next line.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 
 from msgspec import Struct
 
-from lockgate.core.lifecycle.advice import (
-    Need,
-    NeedKind,
-    Trouble,
-    large_change,
-    last_failure,
-    need_of,
-)
-from lockgate.core.model.task import Status, Task
+from lockgate.core.lifecycle.needs import Need, NeedKind, Trouble, large_change, last_failure
+from lockgate.core.model.task import Session, Status, Task
 from lockgate.faces.words.task import (
     MARKS,
     NOT_RUNNING,
@@ -26,10 +19,10 @@ from lockgate.faces.words.task import (
     counted,
     mark_of,
     one_line,
-    untrusted_lines,
     word_of,
 )
-from lockgate.services.task.views import BoardRow, Glance, Limited, Overview
+from lockgate.services.task.board import Board, BoardRow
+from lockgate.services.task.views import Limited
 
 INDENT = "    "
 ONE_COLUMN = frozenset((*MARKS.values(), NOT_RUNNING, "…"))
@@ -62,11 +55,14 @@ class Entry(Struct, frozen=True):
     todo: tuple[tuple[str, str], ...] = ()
 
 
-def glance_text(seen: Glance, now: float, columns: int) -> str:
-    tasks = [row.task for row in (*seen.needs, *seen.rows)]
-    folded = ended_line(seen.ended)
+def board_text(seen: Board, now: float, columns: int, *, live: bool = True) -> str:
+    """`live`: what has ended is not among the rows, and is counted in one line."""
+    tasks = [row.task for row in seen.rows]
+    ended = {it: seen.counts[it] for it in SECTIONS["ENDED"] if live and it in seen.counts}
+    folded = ended_line({it: ended[it] for it in Status if it in ended})
+    whole = need_lines(it for it in seen.needs if it.task is None)
     if not tasks:
-        return f"{QUIET}\n{folded}" if folded else EMPTY
+        return "\n".join((*([QUIET, folded] if folded else [EMPTY]), *whole))
     titled = [
         (title, [_entry(row, now, needed=title == NEEDS) for row in rows])
         for title, rows in _sections(seen)
@@ -74,7 +70,28 @@ def glance_text(seen: Glance, now: float, columns: int) -> str:
     lines = laid_out(titled, columns)
     lines += [f"more: lockgate task list --after {seen.after}"] if seen.after else []
     lines += [folded] if folded else []
-    return "\n".join((*lines, *_legend(tasks, columns)))
+    return "\n".join((*lines, *_legend(tasks, columns), *whole))
+
+
+def need_lines(needs: Iterable[Need]) -> Iterator[str]:
+    """What projects and the loop need, each with the commands that answer."""
+    for need in needs:
+        yield f"  {NOT_RUNNING if need.kind is NeedKind.TRUST else '!'} {one_line(need.ask)}"
+        yield from (f"{INDENT}{it.verb}: {it.command}" for it in need.actions)
+
+
+def inbox_text(needs: Sequence[Need], now: float, columns: int) -> str:
+    """Every need in all projects: how long it waits, what it asks, the commands that answer."""
+    if not needs:
+        return "nothing needs you"
+    lines = [f"{NEEDS} ({len(needs)})"]
+    for need in needs:
+        blocks = f", {counted(need.blocks, 'task')} behind it" if need.blocks else ""
+        seen = ", seen" if need.dimmed else ""
+        lines.append(f"{need.kind}  {need.task or ''}  {age(now - need.since)}{blocks}{seen}")
+        lines += [f"{INDENT}{it}" for it in wrapped(one_line(need.ask), columns - len(INDENT))]
+        lines += [f"{INDENT}{it.verb}: {it.command}" for it in need.actions]
+    return "\n".join(lines)
 
 
 def ended_line(ended: Mapping[Status, int]) -> str:
@@ -83,12 +100,21 @@ def ended_line(ended: Mapping[Status, int]) -> str:
     return f"{', '.join(told)}: lockgate task list --ended" if told else ""
 
 
-def status_text(
-    pid: int | None, seen: Overview, troubles: Mapping[str, Trouble], now: float, columns: int
-) -> str:
+class Home(Struct, frozen=True, kw_only=True):
+    """The whole home at a glance, as `status` shows it; the board has only what needs a human."""
+
+    pid: int | None
+    board: Board
+    alive: tuple[Session, ...] = ()
+    limited: tuple[Limited, ...] = ()
+    troubles: Mapping[str, Trouble] = {}
+
+
+def status_text(seen: Home, now: float, columns: int) -> str:
     """Of the whole home: the orchestrator, who is at work, and what needs you."""
-    lines = [f"orchestrator: {f'process {pid}' if pid is not None else 'not running'}"]
-    counts = [f"{count} {WORDS[status]}" for status, count in seen.counts.items() if count]
+    up = f"process {seen.pid}" if seen.pid is not None else "not running"
+    lines = [f"orchestrator: {up}"]
+    counts = [f"{count} {WORDS[status]}" for status, count in seen.board.counts.items() if count]
     lines.append(f"tasks: {', '.join(counts) or 'none'}")
     lines.append(f"agents at work: {len(seen.alive)}")
     lines += [
@@ -96,12 +122,11 @@ def status_text(
         for it in seen.alive
     ]
     lines += map(_limited_text, seen.limited)
-    lines += [f"cannot go on: {lane}: {one_line(it.why)}" for lane, it in troubles.items()]
-    waiting = len(seen.humans) + len(seen.lanes) + len(seen.untrusted)
-    lines.append(f"needs you: {waiting or 'nothing'}")
-    lines += untrusted_lines(seen.untrusted)
-    lines += [f"  ! {lane}: {one_line(why)}" for lane, why in seen.lanes]
-    needs = [_entry(row, now, needed=True) for row in _by_urgency(seen.needs)]
+    lines += [f"cannot go on: {lane}: {one_line(it.why)}" for lane, it in seen.troubles.items()]
+    asked = [it for it in seen.board.needs if it.kind is not NeedKind.YOURS]
+    lines.append(f"needs you: {len(asked) or 'nothing'}")
+    lines += need_lines(it for it in asked if it.task is None)
+    needs = [_entry(row, now, needed=True) for row in seen.board.rows]
     return "\n".join((*lines, *(laid_out([(NEEDS, needs)], columns) if needs else ())))
 
 
@@ -215,30 +240,20 @@ def _entry_lines(
     yield from (f"{INDENT}{verb + ':':<{most + 1}} {command}" for verb, command in entry.todo)
 
 
-def _sections(seen: Glance) -> Iterator[tuple[str, tuple[BoardRow, ...]]]:
+def _sections(seen: Board) -> Iterator[tuple[str, tuple[BoardRow, ...]]]:
     """Each with its rows, in the order in which they are shown."""
-    if seen.needs:
-        yield NEEDS, _by_urgency(seen.needs)
+    needed = tuple(row for row in seen.rows if row.need)
+    if needed:
+        yield NEEDS, needed
     for title, statuses in SECTIONS.items():
-        rows = tuple(row for row in seen.rows if row.task.status in statuses)
+        rows = tuple(row for row in seen.rows if not row.need and row.status in statuses)
         if rows:
             yield title, rows
 
 
-def _by_urgency(rows: Sequence[BoardRow]) -> tuple[BoardRow, ...]:
-    """By priority, then by kind, then the one that waits longest."""
-    order = list(NeedKind)
-
-    def urgency(row: BoardRow) -> tuple[int, int, float]:
-        need = need_of(row.task)
-        return row.task.priority, order.index(need.kind) if need else len(order), row.task.updated
-
-    return tuple(sorted(rows, key=urgency))
-
-
 def _entry(row: BoardRow, now: float, *, needed: bool) -> Entry:
     task = row.task
-    need = need_of(task) if needed else None
+    need = row.need if needed else None
     cells = (
         mark_of(task),
         task.id,
@@ -259,17 +274,15 @@ def _since(task: Task) -> float:
 def _said(row: BoardRow, need: Need | None) -> Iterator[str]:
     task = row.task
     if need:
-        ask = f"{need.ask}: {row.asked}" if row.asked else need.ask
         sized = need.kind in {NeedKind.LAND, NeedKind.APPROVE} and task.size.files
-        yield one_line(f"{counted(task.size.files, 'file')}; {ask}" if sized else ask)
-    if large_change(task):
+        large = sized and not task.size.large
+        yield one_line(f"{counted(task.size.files, 'file')}; {need.ask}" if large else need.ask)
+    elif large_change(task):
         yield large_change(task)
     if task.status in {Status.WORKING, Status.STUCK} and last_failure(task):
         yield one_line(f"last failure, gate {last_failure(task)}")
-    if row.trouble:
-        yield one_line(f"broken: {row.trouble}")
-    if task.status is Status.PENDING and task.depends_on:
-        yield f"waits for {', '.join(task.depends_on)}"
+    if task.status is Status.PENDING and row.waits_for:
+        yield f"waits for {', '.join(row.waits_for)}"
 
 
 def _legend(tasks: Sequence[Task], columns: int) -> list[str]:
@@ -289,3 +302,15 @@ def _columns(character: str) -> int:
     if combining(character):
         return 0
     return 2 if east_asian_width(character) in "WF" else 1
+
+
+GB, WORTH_TELLING = 10**9, 10**9  # bytes
+_KEPT = {"layers": "set-up layers", "caches": "caches", "services": "service data"}
+
+
+def kept_lines(sizes: Mapping[str, int]) -> tuple[str, ...]:
+    """What is kept for later tasks, where it takes much of the disk."""
+    if sum(sizes.values()) < WORTH_TELLING:
+        return ()
+    told = (f"{_KEPT[it]} {size / GB:.1f} GB" for it, size in sizes.items() if size >= GB / 20)
+    return (f"kept on disk: {', '.join(told)}",)

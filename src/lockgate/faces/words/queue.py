@@ -4,13 +4,14 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, cast
 
-from lockgate.core.lifecycle.advice import large_change
+from lockgate.core.lifecycle.needs import large_change
 from lockgate.core.model.task import Status, Task
 from lockgate.core.text.steering import steering, told_of
-from lockgate.faces.words.task import SHORT, one_line, queued, table, word_of
+from lockgate.faces.words.task import SHORT, approval_text, one_line, table, word_of
+from lockgate.services.task.page import TaskPage, queued
 
 if TYPE_CHECKING:  # a task is shown without loading the train
-    from lockgate.services.train.control import Clash, Forecast, Listing, Row, Verified
+    from lockgate.services.train.control import Clash, Listing, Row, Verified
 
 LANDING = "landing"
 RAN = 90  # characters of what a gate ran
@@ -85,18 +86,9 @@ def undone_text(task: Task) -> str:
     return f"{whose}; agent {task.agent} makes the revert"
 
 
-def queue_facts_of(task: Task, forecast: "Sequence[Forecast]") -> Facts:
-    return {
-        "queue": queued(task) or None,
-        "conflicts": [
-            {"task": it.task, "summary": it.summary, "files": list(it.files)} for it in forecast
-        ],
-    }
-
-
-def queue_lines_of(task: Task, forecast: "Sequence[Forecast]") -> list[tuple[str, str]]:
+def queue_lines_of(seen: TaskPage) -> list[tuple[str, str]]:
     """What a task's page says of the queue."""
-    told = queued(task)
+    task, told = seen.task, queued(seen.task)
     why = f": {one_line(task.held)}" if told == "held" else ""
     landed = task.status is Status.DONE and task.landed
     return [
@@ -104,7 +96,7 @@ def queue_lines_of(task: Task, forecast: "Sequence[Forecast]") -> list[tuple[str
         *((("landed as", task.landed[:SHORT]),) if landed else ()),
         *(
             ("conflicts", f"with {it.task} ({one_line(it.summary)}) in {_files(it.files)}")
-            for it in forecast
+            for it in seen.conflicts
         ),
     ]
 
@@ -133,7 +125,7 @@ def _change_rows(change: Facts) -> list[tuple[str, str]]:
         ("  rules", f"configuration {_said(change, 'config_hash')[:SHORT]}"),
         *(("  passed", _gate(it)) for it in _listed(change, "gates")),
         *(("  reviewer", one_line(str(it))) for it in _items(change, "reviewers")),
-        *(("  approval", _approval(it)) for it in _listed(change, "approvals")),
+        *(("  approval", approval_text(it)) for it in _listed(change, "approvals")),
         ("  cost", cost),
     ]
 
@@ -147,14 +139,10 @@ def _gate(result: Facts) -> str:
     return f"{_said(result, 'gate')}{where}: {textwrap.shorten(ran or 'nothing ran', RAN)}"
 
 
-def _approval(yes: Facts) -> str:
-    comment = _said(yes, "comment")
-    return f"{_said(yes, 'gate')}: a human said yes" + (f", {comment}" if comment else "")
-
-
 def _cells(number: int, row: "Row") -> tuple[str, ...]:
     task, place = row.task, row.place
-    word = LANDING if task.landed else str(place.standing)
+    asked = place.standing == "held" and not task.held
+    word = LANDING if task.landed else "waits for approval" if asked else str(place.standing)
     why = f"  [{one_line(place.why)}]" if place.why else ""
     return str(number), task.id, word, str(task.priority), one_line(task.summary) + why
 

@@ -1,16 +1,24 @@
 """What people read, for every face: one word for one thing, and nothing that moves a cursor."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 
-from lockgate.core.lifecycle.advice import CAUSES, asks, large_change, need_of, needs_human
+from lockgate.core.lifecycle.needs import (
+    CAUSES,
+    NeedKind,
+    asks,
+    in_one_line,
+    large_change,
+    need_of,
+)
 from lockgate.core.model.agents import digest_in
-from lockgate.core.model.facts import StoredEvent
+from lockgate.core.model.facts import StoredEvent, json_facts
 from lockgate.core.model.task import Pinned, Status, Task
 from lockgate.core.text.steering import asked_of
-from lockgate.ports import Project
-from lockgate.services.task.views import GateView, TaskView, Why, may_ask
+from lockgate.services.task.board import RowSize
+from lockgate.services.task.page import TaskPage
+from lockgate.services.task.views import GateView, Why, may_ask
 
 # Control characters but newline and tab, bidirectional overrides, zero-width characters.
 _UNSAFE = re.compile(
@@ -95,8 +103,8 @@ def table(rows: Sequence[Sequence[str]]) -> str:
     )
 
 
-def task_text(view: TaskView, where: str, more: Iterable[tuple[str, str]] = ()) -> str:
-    task = view.task
+def task_text(seen: TaskPage, more: Iterable[tuple[str, str]] = ()) -> str:
+    task, view = seen.task, seen.view
     facts = [
         ("id", task.id),
         ("summary", one_line(task.summary)),
@@ -109,7 +117,9 @@ def task_text(view: TaskView, where: str, more: Iterable[tuple[str, str]] = ()) 
         ("priority", str(task.priority)),
         ("depends on", ", ".join(task.depends_on) or "nothing"),
         ("counters", _counters(task)),
-        ("file", where),
+        *((("size", _size(seen.row.size)),) if task.candidate else ()),
+        ("cost", _cost(task)),
+        ("file", seen.file),
         *((("rules", _rules(task.pinned)),) if task.pinned else ()),
         *((("trouble", one_line(view.trouble)),) if view.trouble else ()),
         *((("directive", one_line(task.directive)),) if task.directive else ()),
@@ -119,8 +129,9 @@ def task_text(view: TaskView, where: str, more: Iterable[tuple[str, str]] = ()) 
         *(("gate", _judged(it)) for it in view.gates),
         *((name, one_line(", ".join(files))) for name, files in _first(task) if files),
         *((("change", _change(task)),) if task.patch else ()),
+        *(("approval", approval_text(json_facts(it))) for it in task.approvals),
         *more,
-        *(("feedback", it) for it in _feedback(task)),
+        *(("feedback", it) for it in feedback(task)),
         *(("session", f"{it.id} ({it.role}, {_when(it.started)})") for it in view.sessions),
         *(("to do", one_line(_effect(type(it.effect).__name__))) for it in view.pending),
     ]
@@ -165,11 +176,7 @@ def change_text(task: Task, files: Sequence[str]) -> str:
     lines += [f"  {one_line(it)}{mark.get(it, '')}" for it in files[:FILES]]
     if len(files) > FILES:
         lines.append(f"  and {len(files) - FILES} more: lockgate diff {task.id}")
-    return "\n".join([*lines, *(f"earlier: {it}" for it in _feedback(task))])
-
-
-def untrusted_lines(found: Iterable[tuple[Project, str]]) -> list[str]:
-    return [f"  ✗ nothing in {one_line(it.name)} runs: {one_line(why)}" for it, why in found]
+    return "\n".join([*lines, *(f"earlier: {it}" for it in feedback(task))])
 
 
 def question_text(task: Task) -> str:
@@ -241,8 +248,8 @@ def _hearing(task: Task) -> str:
 def why_text(seen: Why) -> str:
     task, next = seen.task, seen.advice
     lines = [f"{state_text(task)}."]
-    if asked := needs_human(task):
-        lines.append(f"It needs you: {one_line(asked)}")
+    if seen.need and seen.need.kind is not NeedKind.YOURS:
+        lines.append(f"It needs you: {one_line(in_one_line(seen.need))}")
     lines.append(
         f"Next: {one_line(next.why)}{f': {one_line(next.command)}' if next.command else ''}"
     )
@@ -268,14 +275,19 @@ def event_text(event: StoredEvent) -> str:
 def event_story(event: StoredEvent) -> str | None:
     """What happened to the task, in plain words; None for what another event tells better."""
     data = {key: one_line(str(it)) for key, it in event.data.items()}
+    data["who"] = data.get("by") or "a human"
     match event.type:
         case "status.changed":
             return _moved(data["from"], data["to"], data["reason"])
         case "GateCompleted":
             return _gate(data["gate_name"], data["result"], data.get("why", ""))
         case "HumanReviewCompleted":
-            said = "a human said yes" if event.data["approved"] else "a human said no"
+            said = f"{data['who']} said {'yes' if event.data['approved'] else 'no'}"
             return f"{said}: {data['comment']}" if data["comment"] else said
+        case "usage.limited":
+            skipped = data.get("skipped", "")
+            more = f"; its fallback is skipped, not installed: {skipped}" if skipped else ""
+            return f"the agent hit its usage limit{more}"
         case "GateFailedRetrying":
             return f"back to its agent with what gate {data['gate_name']} found"
         case type:
@@ -286,16 +298,15 @@ def event_story(event: StoredEvent) -> str | None:
 _STORIES = {
     "task.created": "created: {summary}",
     "task.imported": "imported: {summary}",
-    "goal.changed": "a human set the goal: {goal}",
+    "goal.changed": "{who} set the goal: {goal}",
     "session.started": "a {role} starts",
     "session.interrupted": "the machine stopped while its agent worked; the agent continues",
-    "usage.limited": "the agent hit its usage limit",
     "usage.held": "all its agents hit their usage limits; to go on: lockgate task respawn",
     "agent.replaced": "{agent} continues as its {role}: {before} hit its usage limit",
     "agent.crashed": "{reason} (time {crash_count} in this state)",
     "question.asked": "the agent asks: {question}",
-    "question.answered": "a human answered: {answer}",
-    "context.changed": "a human changed its Context",
+    "question.answered": "{who} answered: {answer}",
+    "context.changed": "{who} changed its Context",
     "word.said": "message to its agent: {text}",
     "word.changed": "a message to its agent was changed: {text}",
     "words.heard": "its agent has read your messages",
@@ -303,11 +314,11 @@ _STORIES = {
     "GateEvaluationStarted": "handed in; the gates check try {iteration} on a clean checkout",
     "change.mended": "Lockgate made its commits again as one: {why}",
     "review.submitted": "gate {gate}: the {dimension} reviewer has handed in",
-    "human.commented": "a human comments: {comment}",
+    "human.commented": "{who} comments: {comment}",
     "AllGatesPassed": "all gates passed; ready to land",
     "GateFailedMaxIterations": "failed {iterations} times, which is the limit",
     "publish.skipped": "branch {branch} in your repository was not updated: {why}",
-    "landing.approved": "a human approved it for landing",
+    "landing.approved": "{who} approved it for landing",
     "landing.held": "held back from landing: {why}",
     "change.landed": "the target branch is now at {commit:.12}, the commit that was tested",
     "landing.unjudged": "landed as {commit:.12} unjudged: {why}",
@@ -316,15 +327,18 @@ _STORIES = {
     "GATE_FAILED": "step {nodeId} failed ({reason}), {consecutiveFailures} in a row",
     "USER_ESCALATION": "{message}: this needs you; a fresh agent continues",
     "escalation": "failed {attemptCount} times in total; it is paused and needs you",
-    "task.resumed": "a human resumed it {directive}",
-    "task.taken-over": "a human took it over",
-    "task.handed-back": "the human handed it back",
-    "task.repinned": "a human gave it the rules that its base branch has now",
-    "agent.respawned": "a human asked for a new {role}",
+    "task.resumed": "{who} resumed it {directive}",
+    "task.taken-over": "{who} took it over",
+    "task.handed-back": "{who} handed it back",
+    "task.repinned": "{who} gave it the rules that its base branch has now",
+    "agent.respawned": "{who} asked for a new {role}",
+    "dependency.lost": "it waits for a task that will not be done by itself: {why}",
+    "dependency.back": "the tasks that it waits for can be done again",
+    "dependency.dropped": "it does not wait for {needs} any more",
     "task.troubled": "Lockgate cannot continue it and needs you: {why}",
     "task.recovered": "continues: what failed before works now",
     "artifact.tampered": "TASK.md's frontmatter was edited; Lockgate restored it",
-    "move.forced": "a human skipped what was missing ({missing}): {reason}",
+    "move.forced": "{who} skipped what was missing ({missing}): {reason}",
 }
 _MOVES = {
     Status.CLARIFICATION: "has a question for you",
@@ -392,13 +406,6 @@ def _change(task: Task) -> str:
     return f"{task.patch[:SHORT]} ({large})" if large else task.patch[:SHORT]
 
 
-def queued(task: Task) -> str:
-    """In one word where it stands in the queue, as far as its own row says."""
-    if task.status is not Status.REVIEWING:
-        return ""
-    return "landing" if task.landed else "held" if task.held else "queued" if task.to_land else ""
-
-
 def _more(task: Task) -> str:
     cause = f" ({CAUSES[task.cause]})" if task.cause else ""
     waits = f", gate {one_line(_waiting(task))} waits for you" if _waiting(task) else ""
@@ -421,7 +428,7 @@ def _judged(seen: GateView) -> str:
     return f"{one_line(seen.gate)}: {one_line(seen.result)}{why}"
 
 
-def _feedback(task: Task) -> list[str]:
+def feedback(task: Task) -> list[str]:
     """What gates and humans had to say of earlier iterations."""
     told = [(it.iteration, it.feedback) for it in task.history if it.feedback]
     return [
@@ -433,6 +440,25 @@ def _feedback(task: Task) -> list[str]:
 def _rules(rules: Pinned) -> str:
     told = f"configuration {rules.config_hash[:SHORT]} of {one_line(rules.base)}"
     return f"{told} at {rules.base_commit[:SHORT]}"
+
+
+def approval_text(yes: Mapping[str, object]) -> str:
+    """Whose yes it is, to which gate, and what they said."""
+    gate, by, how, said = (
+        one_line(str(yes.get(it, ""))) for it in ("gate", "by", "how", "comment")
+    )
+    who = f"{by} ({how})" if by and how else by or "a human"
+    return f"{gate}: {who} said yes" + (f", {said}" if said else "")
+
+
+def _size(size: RowSize) -> str:
+    told = (counted(size.commits, "commit"), counted(size.files, "file"))
+    return f"{', '.join(told)}, +{size.added} -{size.removed} lines"
+
+
+def _cost(task: Task) -> str:
+    usd = f"${task.usd:.2f}" if task.usd else "not reported"
+    return f"{usd}, {counted(task.tokens, 'token')}, {task.seconds / 60:.0f} minutes"
 
 
 def _counters(task: Task) -> str:

@@ -15,6 +15,7 @@ import click
 
 from lockgate.bootstrap import App
 from lockgate.core.model.findings import Finding, Location, Priority
+from lockgate.core.model.people import Right
 from lockgate.core.model.task import Session, Task, TaskId
 from lockgate.errors import Refused, Unavailable
 from lockgate.faces.cli.operate.agents import must_be_at_terminal, sit_at
@@ -93,7 +94,7 @@ def answer(*, name: str, message: str | None, as_json: bool) -> None:
     it = app()
     id = named(it, name)
     if message is None:
-        must_be_human(it.caller, f"no question of task {id} was shown")
+        must_be_human(it.caller, f"no question of task {id} was shown", Right.LOOK)
         task = it.views.load(id)
         show(words.question_facts(task), words.question_text(task), as_json=as_json)
         return

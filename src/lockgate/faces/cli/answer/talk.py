@@ -2,6 +2,7 @@
 
 import click
 
+from lockgate.core.model.people import Right
 from lockgate.core.model.task import Task
 from lockgate.faces.cli.operate.tasks import HOW, read_context, split, written
 from lockgate.faces.cli.output import app, json_option, named, show
@@ -51,7 +52,7 @@ def say(
             changed = written(_word(it.views.load(id), place or 0), "The word.", what)
         _show(it.people.change_word(id, place or drop or 0, changed, it.caller), as_json=as_json)
     elif told is None and not at_once:
-        must_be_human(it.caller, f"no message to the agent of task {id} was shown")
+        must_be_human(it.caller, f"no message to the agent of task {id} was shown", Right.LOOK)
         _show(it.views.load(id), as_json=as_json)
     else:
         task = it.people.say(id, told or "", it.caller, at_once=at_once)

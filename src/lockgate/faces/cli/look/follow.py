@@ -1,25 +1,51 @@
-"""Following a task: its events as they come, until nothing more happens by itself."""
+"""Following: what the orchestrator tells as it happens, and a task until it has come to rest."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 
 import click
 from msgspec import Struct
 
-from lockgate.bootstrap import App, orchestrator_pid
+from lockgate.bootstrap import App
+from lockgate.core.lifecycle.needs import NeedKind, in_one_line
 from lockgate.core.model.facts import StoredEvent
 from lockgate.core.model.task import Status, Task, TaskId
-from lockgate.core.train.entries import lands_alone
-from lockgate.errors import LockgateError
-from lockgate.faces.cli.output import INTERRUPTED, echo, wake
+from lockgate.errors import Refused
+from lockgate.faces import feed_client
+from lockgate.faces.cli.output import INTERRUPTED, echo
+from lockgate.faces.feed_client import FeedRefused, Item
 from lockgate.faces.words import task as words
 from lockgate.services.task.views import at_rest
 
-PAUSE = 0.2
-LOOK_EVERY = 10.0  # seconds between two looks at whether an orchestrator runs
 SLOW_START = 10.0
 SETTLES = 30.0  # seconds that a task which waits for a human is given to get its branch
 BATCH = 500
+
+
+def told(
+    *,
+    since: int | None,
+    task: str | None = None,
+    project: str | None = None,
+    flags: Sequence[str] = ("--every",),
+) -> Iterator[Item]:
+    """The feed; that it is lost and there again goes to stderr."""
+    try:
+        for item in feed_client.follow(since=since, task=task, project=project, flags=flags):
+            if "lost" in item:
+                echo(f"note: {words.one_line(str(item['lost']))}", err=True)
+            elif "back" in item:
+                echo("note: the orchestrator is there again", err=True)
+            yield item
+    except FeedRefused as refused:
+        raise _refused(str(refused)) from None
+
+
+def _refused(text: str) -> Refused:
+    """The orchestrator's words, which have three parts."""
+    what, _, rest = text.partition(": ")
+    why, _, fix = rest.rpartition("\n  ")
+    return Refused(what, why=why or rest, fix=fix or "lockgate status")
 
 
 def follow(it: App, id: TaskId, *, quietly: bool) -> Task:
@@ -32,63 +58,45 @@ def follow(it: App, id: TaskId, *, quietly: bool) -> Task:
         raise click.exceptions.Exit(INTERRUPTED) from None
 
 
-def lands_by_itself(it: App, task: Task) -> bool:
-    """As its target's configuration has it now, which is what the train goes by."""
-    try:
-        settings = it.configuration.settings_of(it.views.project_of(task))
-    except LockgateError:
-        return False
-    return lands_alone(task, settings.merge.mode)
-
-
 class Follower(Struct):
-    """Tells a task's events, and sees to it that somebody carries the task on."""
+    """Tells a task's events as they come, until nothing more happens to it by itself."""
 
     it: App
     id: TaskId
     tell: Callable[[StoredEvent], None]
-    _seen: int = 0
-    _looked: float = 0.0
     _noted: str = ""
 
     def to_its_end(self) -> Task:
-        began = self._looked = news = time.monotonic()
-        while True:
-            task = self.it.views.load(self.id)  # before its events, so that all of its are told
-            if self._tell_new():
-                news = time.monotonic()
-            if self._rests(task, time.monotonic() - news):
+        began = news = time.monotonic()
+        seen = 0
+        for item in told(since=0, task=self.id):
+            if "event" in item:
+                news, seen = time.monotonic(), item["event"]["seq"]
+                self.tell(StoredEvent(**item["event"]))
+            task = self.it.views.load(self.id)
+            if self._rests(task, time.monotonic() - news) and not self._untold(seen):
                 return task
             self._look_around(task, time.monotonic() - began)
-            time.sleep(PAUSE)
+        raise AssertionError("a feed has no end")
 
-    def _tell_new(self) -> bool:
-        before = self._seen
-        while events := self.it.views.events(self.id, self._seen, BATCH):
-            for event in events:
-                self.tell(event)
-            self._seen = events[-1].seq
-        return self._seen != before
+    def _untold(self, seen: int) -> bool:
+        """Whether some of its events are still to come: all of them are told."""
+        return bool(self.it.views.events(self.id, seen, 1))
 
     def _rests(self, task: Task, quiet: float) -> bool:
         pending = self.it.views.pending(self.id, BATCH)
         if quiet > SETTLES and task.status is not Status.WORKING:
             pending = ()
-        return at_rest(task, pending, lands_by_itself=lands_by_itself(self.it, task))
+        return at_rest(task, pending, lands_by_itself=self.it.views.lands_by_itself(task))
 
     def _look_around(self, task: Task, waited: float) -> None:
-        log = self.it.home / "logs" / "orchestrator.log"
         if task.status is Status.PENDING and waited > SLOW_START:
+            log = self.it.home / "logs" / "orchestrator.log"
             at_work = len(self.it.agents.at_work())
             slot = f"it waits until an agent's slot is free; agents at work: {at_work}. See {log}"
-            unagreed = [why for _, why in self.it.views.untrusted((task.project,))]
+            needs = self.it.boards.inbox((task.project,)).needs
+            unagreed = [in_one_line(it) for it in needs if it.kind is NeedKind.TRUST]
             self._note(words.one_line(next(iter(unagreed), slot)))
-        if time.monotonic() - self._looked < LOOK_EVERY:
-            return
-        self._looked = time.monotonic()
-        if orchestrator_pid(self.it.home) is None:
-            self._note(f"the orchestrator is not running, see {log}; start one: lockgate up")
-            wake()
 
     def _note(self, text: str) -> None:
         if text != self._noted:

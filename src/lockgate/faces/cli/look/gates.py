@@ -18,7 +18,6 @@ from lockgate.faces.cli.output import (
     json_option,
     known_configuration,
     named,
-    note_idle,
     show,
 )
 from lockgate.faces.words import task as words
@@ -60,7 +59,6 @@ def check(*, base: str | None, as_json: bool) -> None:
     Exits 1 if a change could land without passing a gate that runs a command.
     """
     settings, said = _settings(base)
-    note_idle(settings)
     found = coverage(settings)
     facts = {
         "rules": said,

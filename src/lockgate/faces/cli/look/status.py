@@ -1,14 +1,15 @@
-"""`lockgate status`: who is at work, what waits for a human."""
+"""`lockgate status` and `inbox`: who is at work, and what needs you in all projects."""
 
 import time
 
 import click
 
 from lockgate.bootstrap import orchestrator_pid
+from lockgate.core.model.people import Right
 from lockgate.core.model.task import Status
-from lockgate.faces.cli.look.tasks import landing_by_itself
 from lockgate.faces.cli.output import app, columns, json_option, show
 from lockgate.faces.words import board
+from lockgate.services.task.boards import NEEDED
 from lockgate.services.task.callers import must_be_human
 from lockgate.services.task.views import session_facts
 
@@ -18,22 +19,33 @@ from lockgate.services.task.views import session_facts
 def status(*, as_json: bool) -> None:
     """Show what needs you, in all projects, and who is at work."""
     it = app()
-    must_be_human(it.caller, "nothing was shown")
-    seen = it.views.overview(landing_by_itself(it), it.troubles)
-    pid = orchestrator_pid(it.home)
+    must_be_human(it.caller, "nothing was shown", Right.LOOK)
+    seen = board.Home(
+        pid=orchestrator_pid(it.home),
+        board=it.boards.board(NEEDED),
+        alive=it.views.alive(),
+        limited=it.views.limited(),
+        troubles=it.troubles,
+    )
+    counts, kept = seen.board.counts, it.kept_sizes()
     facts = {
-        "orchestrator": pid,
-        "tasks": {status.value: seen.counts[status] for status in Status if seen.counts[status]},
+        "orchestrator": seen.pid,
+        "tasks": {status.value: counts[status] for status in Status if counts[status]},
         "troubles": {lane: trouble.why for lane, trouble in it.troubles.items()},
         "agents": [session_facts(session) for session in seen.alive],
-        "needs_human": [
-            *({"task": task.id, "status": task.status, "why": why} for task, why in seen.humans),
-            *(
-                {"project": it.root, "status": "untrusted", "why": why}
-                for it, why in seen.untrusted
-            ),
-            *({"lane": lane, "why": why} for lane, why in seen.lanes),
-        ],
+        "needs": [need.facts() for need in seen.board.needs],
+        "seq": seen.board.seq,
+        "kept": dict(kept),
     }
-    text = board.status_text(pid, seen, it.troubles, time.time(), columns())
-    show(facts, text, as_json=as_json)
+    text = board.status_text(seen, time.time(), columns())
+    show(facts, "\n".join((text, *board.kept_lines(kept))), as_json=as_json)
+
+
+@click.command()
+@json_option
+def inbox(*, as_json: bool) -> None:
+    """Show all that needs you, in all projects, the most urgent first."""
+    it = app()
+    must_be_human(it.caller, "nothing was shown", Right.LOOK)
+    seen = it.boards.inbox()
+    show(seen.facts(), board.inbox_text(seen.needs, time.time(), columns()), as_json=as_json)

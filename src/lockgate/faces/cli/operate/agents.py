@@ -1,11 +1,10 @@
 """The task commands about its agents: start one, ask for another, watch it, sit down at it."""
 
-import json
 import os
 import sys
 import time
-from collections.abc import Iterator, Mapping
-from typing import NoReturn, cast
+from collections.abc import Iterator
+from typing import NoReturn
 
 import click
 
@@ -15,71 +14,9 @@ from lockgate.core.model.task import Session, SessionId, Status, TaskId
 from lockgate.errors import Refused
 from lockgate.faces.cli.output import app, echo, json_option, named, show, show_moved, terminal
 from lockgate.faces.words import task as words
+from lockgate.faces.words.output import readable
 from lockgate.services.task.callers import must_be_human
 from lockgate.services.task.views import session_facts
-
-# An agent's output for people: what it said and which tools it used.
-
-
-Block = Mapping[str, object]
-HEARD = frozenset({"user", "tool_result"})  # what was said to the agent, not by it
-SAID = ("text", "content", "message")
-TOOLS = ("tool_name", "tool", "name", "command")
-ABOUT = ("command", "file_path", "filePath", "path", "pattern", "query", "url", "description")
-LONGEST = 160
-
-
-def readable(lines: list[str]) -> Iterator[str]:
-    """Events as words, and what is no event as it is; a line that is cut is passed over."""
-    for line in lines:
-        if not line.startswith("{"):
-            yield line
-            continue
-        try:
-            event = json.loads(line)
-        except (ValueError, RecursionError):
-            continue
-        yield from _told(cast("Block", event))  # what begins with a brace is an object
-
-
-def _told(event: Block) -> Iterator[str]:
-    if event.get("type") in HEARD or event.get("role") in HEARD:
-        return
-    for block in _blocks(event):
-        said, tool = _first(block, SAID), _first(block, TOOLS)
-        if tool and block.get("type") not in HEARD:
-            yield f"> {tool} {_about(block)}"[:LONGEST].rstrip()
-        elif said and block.get("type") not in HEARD:
-            yield from said.splitlines()
-
-
-def _blocks(event: Block) -> Iterator[Block]:
-    """Where the programs put what they say: a message's content, an item, a part, or the event."""
-    content = _inner(event, "message").get("content")
-    if isinstance(content, list):
-        items = cast("list[object]", content)
-        yield from (cast("Block", it) for it in items if isinstance(it, dict))
-        return
-    yield _inner(event, "item") or _inner(event, "part") or event
-
-
-def _about(block: Block) -> str:
-    """The one thing of a tool's arguments that says most."""
-    given = _inner(block, "input") or _inner(block, "parameters") or _inner(block, "state", "input")
-    return " ".join(_first(given, ABOUT).split())
-
-
-def _inner(block: Block, *keys: str) -> Block:
-    for key in keys:
-        value = block.get(key)
-        block = cast("Block", value) if isinstance(value, dict) else {}
-    return block
-
-
-def _first(block: Block, names: tuple[str, ...]) -> str:
-    values = (block.get(name) for name in names)
-    return next((it for it in values if isinstance(it, str) and it.strip()), "")
-
 
 LINES = 40
 PAUSE = 0.3

@@ -5,6 +5,7 @@ import sys
 import click
 
 from lockgate.bootstrap import App, orchestrator_pid
+from lockgate.core.model.people import Right
 from lockgate.core.model.task import Task, TaskId
 from lockgate.errors import Refused, RevertConflicts, TargetIsRed
 from lockgate.faces.cli.output import app, echo, here, json_option, named, show, terminal
@@ -18,7 +19,7 @@ from lockgate.services.task.views import task_facts
 def list_queue(*, as_json: bool) -> None:
     """Show the merge queue of this project, in the order of landing."""
     it = app()
-    must_be_human(it.caller, "the queue was not shown")
+    must_be_human(it.caller, "the queue was not shown", Right.LOOK)
     project = it.projects.here(here())
     seen = it.queue.listed(project, acting=orchestrator_pid(it.home) is not None)
     holds = _told(it, project.name) or seen.holds
@@ -37,7 +38,7 @@ def verify(*, commit: str, as_json: bool) -> None:
     if its evidence is of another commit.
     """
     it = app()
-    must_be_human(it.caller, "nothing was verified")
+    must_be_human(it.caller, "nothing was verified", Right.LOOK)
     found = it.queue.verify(it.projects.here(here()), commit)
     if found is None:
         raise Refused(

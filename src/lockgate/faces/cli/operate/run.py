@@ -3,12 +3,12 @@
 import click
 
 from lockgate.bootstrap import App
-from lockgate.core.lifecycle.advice import large_change, needs_human
+from lockgate.core.lifecycle.needs import in_one_line, large_change, need_of
 from lockgate.core.model.task import Status, Task
 from lockgate.core.text.steering import told_of, unseen
 from lockgate.faces.cli.look.follow import follow
 from lockgate.faces.cli.operate.tasks import AGENT_HELP, FILE, agent_here, described
-from lockgate.faces.cli.output import app, echo, here, json_option, note_idle, show, wake
+from lockgate.faces.cli.output import app, echo, here, json_option, show, wake
 from lockgate.faces.words import task as words
 from lockgate.services.task.tasks import NewTask
 from lockgate.services.task.views import task_facts
@@ -33,8 +33,8 @@ def ending_text(it: App, task: Task) -> str:
 
 
 def _resting_text(task: Task) -> str:
-    why = needs_human(task)
-    told = words.state_text(task) + (f": {words.one_line(why)}" if why else "")
+    need = need_of(task)
+    told = words.state_text(task) + (f": {words.one_line(in_one_line(need))}" if need else "")
     return f"{told}\n  why: lockgate task why {task.id}"
 
 
@@ -88,7 +88,7 @@ def run(
     it = app()
     project = it.projects.here(here())
     ready = it.readiness
-    note_idle(ready.check(project, agent))
+    ready.check(project, agent)
     goal, told = described(summary, file, context)
     asked = NewTask(
         branch=branch or ready.branch_for(project, goal),

@@ -13,6 +13,7 @@ from lockgate.core.model.task import Status
 from lockgate.errors import Refused
 from lockgate.faces.cli.choices import StatusChoice
 from lockgate.faces.cli.output import app, here, json_option, named, show, show_moved, terminal
+from lockgate.services.task.plans import WHAT
 from lockgate.services.task.tasks import NewTask
 from lockgate.services.task.views import task_facts
 
@@ -27,9 +28,10 @@ FILE = click.option(
 
 
 @click.command()
-@click.argument("branch")
+@click.argument("branch", required=False)
 @click.argument("summary", required=False)
 @FILE
+@click.option("--plan", metavar="FILE", help="Create all tasks of a plan (TOML or JSON), or none.")
 @click.option("--agent", help=AGENT_HELP)
 @click.option("--priority", default=3, show_default=True, help="1 is first, 5 is last.")
 @click.option("--depends-on", "depends_on", multiple=True, metavar="ID", help="Wait for this task.")
@@ -38,9 +40,10 @@ FILE = click.option(
 @json_option
 def create(
     *,
-    branch: str,
+    branch: str | None,
     summary: str | None,
     file: str | None,
+    plan: str | None,
     agent: str | None,
     priority: int,
     depends_on: tuple[str, ...],
@@ -50,8 +53,17 @@ def create(
 ) -> None:
     """Create a task for BRANCH and print its id.
 
-    Without a SUMMARY your editor opens for the whole description, as for a commit message.
+    Without a SUMMARY your editor opens for the whole description, as for a commit message. With
+    --plan the file has the tasks: [[tasks]] with name and summary, and depends_on with the names of
+    others; branch, agent, priority, context and start as the options here.
     """
+    if plan is not None:
+        if branch is not None:
+            raise click.UsageError("--plan names the branches; leave BRANCH out")
+        _create_planned(plan, as_json=as_json)
+        return
+    if branch is None:
+        raise click.UsageError("Missing argument 'BRANCH'.")
     it = app()
     goal, told = described(summary, file, context)
     asked = NewTask(
@@ -65,6 +77,16 @@ def create(
     )
     task = it.tasks.create(it.projects.here(here()), asked, it.caller)
     show(task_facts(task), task.id, as_json=as_json)
+
+
+def _create_planned(source: str, *, as_json: bool) -> None:
+    from lockgate.faces.mcp.plan import planned, read_plan
+
+    it = app()
+    plan = read_plan(read_context(source, WHAT, "plan"), source)
+    tasks = it.plans.create(it.projects.here(here()), planned(plan), it.caller)
+    facts = {"tasks": [task_facts(task) for task in tasks]}
+    show(facts, "\n".join(task.id for task in tasks), as_json=as_json)
 
 
 @click.command()
@@ -116,6 +138,22 @@ def complete(*, name: str | None, as_json: bool) -> None:
 def cancel(*, name: str, reason: str, as_json: bool) -> None:
     """Cancel a task. Its branch and its history stay."""
     _move(name, Move(Status.CANCELLED, reason), as_json=as_json)
+
+
+@click.command("drop-dependency")
+@click.argument("name", metavar="ID")
+@click.argument("needs", metavar="OTHER")
+@json_option
+def drop_dependency(*, name: str, needs: str, as_json: bool) -> None:
+    """Let a task go on without waiting for task OTHER.
+
+    For a task that waits for one which was cancelled, was deleted, or is stuck.
+    """
+    it = app()
+    task = it.tasks.drop_dependency(named(it, name), needs, it.caller)
+    left = ", ".join(task.depends_on)
+    told = f"{task.id} waits for {left}" if left else f"{task.id} waits for no other task"
+    show(task_facts(task), told, as_json=as_json)
 
 
 @click.command()

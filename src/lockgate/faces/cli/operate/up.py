@@ -3,16 +3,22 @@
 import os
 import signal
 import time
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Generator
+from contextlib import closing, contextmanager, nullcontext
 from functools import partial
 
 import click
 from msgspec.structs import replace
 
 from lockgate.bootstrap import App, orchestrator_pid
+from lockgate.bootstrap.assistants import mcp_child
 from lockgate.bootstrap.gates import Benches
-from lockgate.bootstrap.orchestrator import orchestrating, start_orchestrator
+from lockgate.bootstrap.orchestrator import (
+    feed_of,
+    orchestrating,
+    start_orchestrator,
+    web_child,
+)
 from lockgate.errors import Refused, Unavailable
 from lockgate.faces.cli.output import app, json_option, show
 from lockgate.faces.cli.serve import answer
@@ -27,24 +33,42 @@ STOPS = 60.0
 @click.option("--once", is_flag=True, help="Do what can be done now, then end.")
 @click.option("--detach", is_flag=True, help="Run in the background.")
 @click.option("--idle", type=float, metavar="SECONDS", help="End after so long with nothing to do.")
-def up(*, once: bool, detach: bool, idle: float | None) -> None:
+@click.option("--web", is_flag=True, help="Serve the web board beside it.")
+@click.option("--web-port", "port", default=8440, metavar="PORT", help="Of the web board.")
+def up(*, once: bool, detach: bool, idle: float | None, web: bool, port: int) -> None:
     """Run the orchestrator, which starts agents and checks their work."""
     it = app()
     if detach:
         _must_be_alone(it)
-        start_orchestrator(it.home, idle)
+        start_orchestrator(it.home, idle, ("--web", "--web-port", str(port)) if web else ())
         _wait(lambda: orchestrator_pid(it.home) is not None, "the orchestrator did not start")
         show(None, f"orchestrator {orchestrator_pid(it.home)} is up", as_json=False)
         return
     served = replace(it, troubles={})
+    served = replace(served, feed=feed_of(served, _report))
     with (
+        _in_words(it),
         closing(Benches(it.home)) as benches,
-        orchestrating(served, partial(answer, served, benches), _report) as loop,
+        closing(mcp_child(it.home)) as mcp,
+        orchestrating(served, partial(answer, served, benches, mcp), _report) as loop,
     ):
         if loop is None:
             _must_be_alone(it)
             raise Unavailable("nothing was started", why="another one ended just now", fix="retry")
-        _until_stopped(loop, 0.0 if once else idle)
+        visited = loop.visited
+        loop.visited = lambda: visited() or mcp.busy or web
+        with closing(web_child(port, _report)) if web else nullcontext():
+            _until_stopped(loop, 0.0 if once else idle)
+
+
+@contextmanager
+def _in_words(it: App) -> Generator[None]:
+    """What the disk refuses at the start is told as every other refusal."""
+    try:
+        yield
+    except OSError as error:
+        why, fix = f"{error.strerror or error}: {error.filename or it.home}", f"see to {it.home}"
+        raise Unavailable("no orchestrator was started", why=why, fix=fix) from error
 
 
 @click.command()
@@ -70,7 +94,7 @@ def _until_stopped(loop: Loop, idle: float | None) -> None:
 
 
 def _report(text: str) -> None:
-    stamp = time.strftime("%H:%M:%S")
+    stamp = time.strftime("%Y-%m-%d %H:%M:%S%z")
     click.echo(f"{stamp} {words.one_line(text)}", err=True)
 
 

@@ -9,6 +9,7 @@ import click
 from lockgate.bootstrap import App
 from lockgate.core.config.settings import Settings
 from lockgate.core.model.agents import REACHES_AGENTS, Source
+from lockgate.core.model.people import Right
 from lockgate.errors import Refused
 from lockgate.faces.cli.output import app, echo, here, json_option, show
 from lockgate.services.setup.doctor import settings_here
@@ -41,7 +42,7 @@ def auth(
     refresh tokens are never copied.
     """
     it = app()
-    must_be_human(it.caller, f"no login of {agent} was stored")
+    must_be_human(it.caller, f"no login of {agent} was stored", Right.ADMIN)
     settings = settings_here(it.configuration, here())
     name = _target(it, agent, settings, target) if instead is None else ""
     if instead == "show":

@@ -65,9 +65,8 @@ def _tasks() -> tuple[Task, ...]:
     """A session has no other task than its own."""
     it = app()
     if it.caller.session:
-        return (it.views.board_of(it.caller.session.task).rows[0].task,)
-    board = it.views.board(it.projects.here(here()).id, limit=NEWEST)
-    return tuple(row.task for row in board.rows)
+        return (it.views.load(it.caller.session.task),)
+    return it.views.newest(it.projects.here(here()).id, NEWEST)
 
 
 def offering_ids(command: click.Command) -> click.Command:

@@ -9,8 +9,9 @@ import click
 from lockgate.bootstrap import App, checkup, orchestrator_pid, path_outside_of
 from lockgate.core.config.settings import Settings
 from lockgate.core.model.facts import as_facts
+from lockgate.core.model.people import Right
 from lockgate.errors import LockgateError
-from lockgate.faces.cli.output import app, echo, here, json_option, note_idle, show
+from lockgate.faces.cli.output import app, echo, here, json_option, show
 from lockgate.faces.words import task as words
 from lockgate.services.setup.doctor import (
     PLAIN,
@@ -28,8 +29,9 @@ MIB = 1 << 20
 
 @click.command()
 @click.option("--try", "agent", metavar="AGENT", help="Send it one prompt, as a task would.")
+@click.option("--repair", is_flag=True, help="Write again what git has lost of the evidence.")
 @json_option
-def doctor(*, agent: str | None, as_json: bool) -> None:
+def doctor(*, agent: str | None, repair: bool, as_json: bool) -> None:
     """Check this machine: what is missing, and how to install it.
 
     Exits 1 if no task could be worked on here, or if the agent that was tried did not answer.
@@ -38,12 +40,11 @@ def doctor(*, agent: str | None, as_json: bool) -> None:
     check = checkup()
     it, database = _database()
     settings, configured = _settings(it)
-    note_idle(settings)
     parts = [Part(name="python", found=platform.python_version()), *check.machine(settings)]
     parts += [*configured, database]
     if it:
         parts += check.agents(it.logins, settings)
-        parts += [_home(it), _orchestrator(it)]
+        parts += [_home(it), _orchestrator(it), *_evidence(it, repair=repair)]
     ready = not any(part.needed and part.costs for part in parts)
     outcome = _tried(it, agent, settings) if it and agent and ready else None
     facts = {
@@ -60,7 +61,7 @@ def doctor(*, agent: str | None, as_json: bool) -> None:
 def _database() -> tuple[App | None, Part]:
     try:
         it = app()
-        must_be_human(it.caller, "nothing was looked at")
+        must_be_human(it.caller, "nothing was looked at", Right.LOOK)
         broken = it.views.first_broken_event()
     except LockgateError as error:
         costs, fix = str(error), error.fix
@@ -91,6 +92,22 @@ def _home(it: App) -> Part:
 def _orchestrator(it: App) -> Part:
     pid = orchestrator_pid(it.home)
     return Part(name="orchestrator", found=f"process {pid}" if pid else "not running")
+
+
+def _evidence(it: App, *, repair: bool) -> list[Part]:
+    """Of each project whose notes git has lost in part, or in which they were written again."""
+    if repair:
+        must_be_human(it.caller, "nothing was repaired", Right.ADMIN)
+    found = it.train.lost_notes(repair=repair).items()
+    return [_notes_of(name, count if repair else None) for name, count in found]
+
+
+def _notes_of(project: str, written: int | None) -> Part:
+    name = f"evidence in {project}"
+    if written is not None:
+        return Part(name=name, found=f"damaged; {written} notes were written again")
+    costs = "git has lost a part of refs/notes/lockgate: lockgate verify cannot read all of it"
+    return Part(name=name, found="damaged", costs=costs, fix="lockgate doctor --repair")
 
 
 def _tried(it: App, agent: str, settings: Settings) -> Outcome:

@@ -14,7 +14,6 @@ from lockgate.faces.cli.output import (
     here,
     interruptible,
     json_option,
-    note_idle,
     show,
 )
 from lockgate.faces.cli.setup.progress import progress
@@ -54,6 +53,7 @@ FORMULAS = ("plain", "solo", "code-review", "security-audit", "quick-review", "n
     help="Run each command so often on base; 2 or more find flaky ones, 0 runs none.",
 )
 @click.option("--schema", is_flag=True, help="Only print the JSON Schema of the file.")
+@click.option("--mcp", is_flag=True, help="Only tell the installed assistants of lockgate mcp.")
 @json_option
 def init(
     *,
@@ -68,6 +68,7 @@ def init(
     force: bool,
     baseline: int,
     schema: bool,
+    mcp: bool,
     as_json: bool,
 ) -> None:
     """Find how this repository is tested, and set Lockgate up for it.
@@ -79,6 +80,11 @@ def init(
     """
     if schema:
         click.echo(json.dumps(config_schema(), indent=2))
+        return
+    if mcp:
+        from lockgate.faces.cli.setup.mcp import register_all
+
+        register_all(as_json=as_json)
         return
     wanted = Wanted(
         formula=formula or "",
@@ -116,7 +122,6 @@ def _set_up(wanted: Wanted, baseline: int, *, dry_run: bool, as_json: bool) -> N
 
 
 def _tell(made: Initialised, *, as_json: bool) -> None:
-    note_idle(made.settings)
     show(setup.initialised_facts(made), setup.initialised_text(made), as_json=as_json)
 
 

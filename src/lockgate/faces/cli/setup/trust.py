@@ -5,8 +5,10 @@ from collections.abc import Iterator
 
 import click
 
+from lockgate.bootstrap import App
 from lockgate.bootstrap.gates import rulebook
 from lockgate.core.config.trust import Question
+from lockgate.core.model.people import Right
 from lockgate.errors import Refused
 from lockgate.faces.cli.choices import asked
 from lockgate.faces.cli.output import app, echo, here, json_option, show, wake
@@ -21,18 +23,38 @@ WHAT = "nothing was agreed to"
 @click.option("--show", "only_show", is_flag=True, help="Say what is asked for, and ask nothing.")
 @click.option("--yes", metavar="DIGEST", help="Agree to what has this digest, without a question.")
 @click.option("--forget", is_flag=True, help="Take back what was agreed to.")
+@click.option(
+    "--assistant",
+    metavar="NAME",
+    help="Let this assistant (by MCP) ask you for a yes; with --forget, no longer.",
+)
 @click.option("--base", metavar="REV", help="Where the rules are read; default: base branch.")
 @json_option
 def trust(
-    *, only_show: bool, yes: str | None, forget: bool, base: str | None, as_json: bool
+    *,
+    only_show: bool,
+    yes: str | None,
+    forget: bool,
+    assistant: str | None,
+    base: str | None,
+    as_json: bool,
 ) -> None:
     """Show what this repository asks for beyond the sandbox; agree.
 
     Nothing of a repository runs before you have agreed to what its .lockgate/config.toml asks for:
     no gate, no set-up, no agent, no landing. You are asked again only when it asks for more.
+
+    An assistant is not you: by MCP it can approve, reject and land nothing. With --assistant it may
+    ask you to, in a form that its program shows, each time. That is for this user, not for a
+    repository.
     """
     it = app()
-    must_be_human(it.caller, WHAT)
+    must_be_human(it.caller, WHAT, Right.ADMIN)
+    if assistant is not None:
+        _let_ask(it, assistant, forget=forget, only_show=only_show)
+        names = it.assistants.granted()
+        show({"assistants": names}, _assistants_text(names), as_json=as_json)
+        return
     trusts, project = it.configuration.trust, it.projects.here(here())
     if forget:
         trusts.forget(project)
@@ -51,6 +73,29 @@ def trust(
         if waiting:
             wake()
     show(_facts(project, question), _text(project, question), as_json=as_json)
+
+
+def _let_ask(it: App, name: str, *, forget: bool, only_show: bool) -> None:
+    """Granted at a terminal only: whoever has none may be the assistant itself."""
+    if only_show:
+        return
+    if forget:
+        it.assistants.forget(name, it.caller)
+        return
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        fix = f"run it in a terminal: lockgate trust --assistant {name!r}"
+        raise Refused(WHAT, why="there is no terminal to ask you at", fix=fix)
+    echo(
+        f"{words.one_line(name)} may then ask you to approve, reject and land, each time in a form."
+    )
+    if not click.confirm("Let it?", default=False):
+        raise Refused(WHAT, why="you said no", fix="run it again")
+    it.assistants.grant(name, it.caller)
+
+
+def _assistants_text(names: tuple[str, ...]) -> str:
+    told = ", ".join(words.one_line(it) for it in names)
+    return f"may ask you for a yes: {told}" if told else "no assistant may ask you for a yes"
 
 
 def _questions(project: Project, base: str | None) -> tuple[Question, Question]:

@@ -1,0 +1,48 @@
+"""The process in which the orchestrator serves MCP, and what must be installed for it."""
+
+import sys
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+
+from lockgate.adapters.assistants import ASSISTANTS, register, way_of
+from lockgate.adapters.serving_child import ServingChild
+from lockgate.errors import LockgateError
+from lockgate.ports import Call
+
+__all__ = [
+    "ASSISTANTS",
+    "ServingChild",
+    "installed",
+    "mcp_child",
+    "register",
+    "serve_mcp",
+    "way_of",
+]
+MODULE = "lockgate.faces.mcp.child"
+MISSING = (
+    "lockgate: no MCP server was started: its library is not installed\n"
+    "  pip install 'lockgate[mcp]'\n"
+)
+
+
+def mcp_child(home: Path) -> ServingChild:
+    """Not started yet: loading the SDK takes a second, and most homes never need it."""
+    return ServingChild((sys.executable, "-P", "-m", MODULE), home / "logs" / "mcp.log")
+
+
+def installed() -> bool:
+    return find_spec("mcp") is not None
+
+
+def serve_mcp(child: ServingChild, call: Call, there: Callable[[], bool] = installed) -> None:
+    """Hand the caller's connection to the process that speaks MCP."""
+    if not there():
+        call.line.err(MISSING)
+        call.line.end(1)
+        return
+    told = {"token": call.token, "directory": str(call.directory), "uid": call.uid}
+    try:
+        child.hand(call.line.take(), told)
+    except (OSError, LockgateError):
+        return  # the caller has gone, or hears by the end of the connection

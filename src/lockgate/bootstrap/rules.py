@@ -1,0 +1,44 @@
+"""What reads a repository's rules, and where the home is; it needs no database."""
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from lockgate.adapters.repository import GitRepository
+from lockgate.adapters.user_files import FileGrants
+from lockgate.core.config.settings import Settings
+from lockgate.services.task.projects import BaseConfiguration, Trust
+
+
+def home_of(environ: Mapping[str, str]) -> Path:
+    """LOCKGATE_HOME, else the platform's place for a user's state."""
+    if environ.get("LOCKGATE_HOME"):
+        return Path(environ["LOCKGATE_HOME"]).absolute()
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Application Support" / "lockgate"
+    state = environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
+    return Path(state) / "lockgate"
+
+
+def repository_of(home: Path) -> GitRepository:
+    return GitRepository(bases=home / "bases")
+
+
+def base_configuration(repository: GitRepository, environ: Mapping[str, str]) -> BaseConfiguration:
+    """LOCKGATE_TRUST has the digests of questions that were answered with yes."""
+    said = frozenset(environ.get("LOCKGATE_TRUST", "").replace(",", " ").split())
+    trust = Trust(repository, FileGrants(home_of(environ)), said)
+    return BaseConfiguration(repository, _load_config, _config_hash, trust)
+
+
+def _load_config(text: str | None, origin: str) -> Settings:
+    """Imported here because only a task that starts needs it, and pydantic is slow to load."""
+    from lockgate.adapters.config.load import load_config
+
+    return load_config(text, origin=origin)
+
+
+def _config_hash(settings: Settings) -> str:
+    from lockgate.adapters.config.load import config_hash
+
+    return config_hash(settings)

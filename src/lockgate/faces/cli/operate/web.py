@@ -1,0 +1,158 @@
+"""`lockgate web`: the board in a browser, on the desk and on the phone."""
+
+from pathlib import Path
+from types import ModuleType
+from urllib.parse import urlsplit
+
+import click
+
+from lockgate.bootstrap import App
+from lockgate.bootstrap.outside import web_logins_of
+from lockgate.errors import BadConfig, Refused
+from lockgate.faces.cli.output import app, echo, json_option, show, wake
+
+INSTALL = "pip install 'lockgate[web]'"
+LOOPBACK = "127.0.0.1"
+
+
+@click.command(cls=click.Group, invoke_without_command=True)
+@click.option("--port", default=8440, show_default=True, help="The port of this machine; 0: any.")
+@click.option(
+    "--socket",
+    "path",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="PATH",
+    help="Listen at a unix socket, for a proxy in front of it.",
+)
+@click.option("--url", default="", help="Where people reach it, where a proxy or TLS is in front.")
+@click.option("--person-header", "header", default="", metavar="NAME", help="A proxy's, with who.")
+@click.option("--listen", default=LOOPBACK, metavar="ADDRESS", help="Of the network; needs TLS.")
+@click.option("--cert", "certificate", default="", metavar="FILE", help="The TLS certificate.")
+@click.option("--key", default="", metavar="FILE", help="The certificate's private key.")
+@click.option("--child", is_flag=True, hidden=True)
+@click.pass_context
+def web(
+    ctx: click.Context,
+    *,
+    port: int,
+    path: Path | None,
+    url: str,
+    header: str,
+    listen: str,
+    certificate: str,
+    key: str,
+    child: bool,
+) -> None:
+    """Serve the board to a browser, on the desk and on the phone.
+
+    It is reached at http://NAME.localhost:PORT, a name that only this board has. The printed link
+    logs you in once; this browser then stays logged in for 30 days.
+    """
+    if ctx.invoked_subcommand is not None:
+        return
+    serving = _serving()
+    it = app()
+    at = serving.Listening(
+        port=port,
+        path=path,
+        address=listen,
+        url=url,
+        certificate=certificate,
+        key=key,
+        header=header,
+    )
+    _check(listen, path, certificate, key, header, url)
+    with serving.opened(at) as socket:
+        number = port if path else int(socket.getsockname()[1])
+        served = serving.served_at(at, web_logins_of(it).place().host, number)
+        web_logins_of(it).reached_at(served.origin)
+        _greet(it, served.origin, header, child=child)
+        serving.serve(serving.site_of(it, served, wake), at, socket, with_parent=child)
+
+
+@web.command()
+@click.option("--qr", is_flag=True, help="Draw the link, for a phone's camera.")
+@click.option("--person", default="", metavar="NAME", help="Somebody of `lockgate people`.")
+@json_option
+def login(*, qr: bool, person: str, as_json: bool) -> None:
+    """Print a link that logs a browser in, once and within a minute."""
+    it = app()
+    url = web_logins_of(it).place().url
+    if not url:
+        what, why = "no link was made", "the web board has not been served yet"
+        raise Refused(what, why=why, fix="lockgate web")
+    link = f"{url}/login?link={web_logins_of(it).link(_person(it, person), it.caller)}"
+    show({"link": link}, f"{link}\n  it works once, within a minute", as_json=as_json)
+    if qr and not as_json:
+        echo(_drawn(link))
+
+
+@web.command()
+@click.argument("name")
+@click.option("--read-only", is_flag=True, help="It may look, and change nothing.")
+@click.option("--revoke", is_flag=True, help="The token of this name is not taken any more.")
+@json_option
+def token(*, name: str, read_only: bool, revoke: bool, as_json: bool) -> None:
+    """Print a token for a program: for /api, /metrics and /mcp. It is shown once."""
+    it = app()
+    if revoke:
+        web_logins_of(it).revoke(name, it.caller)
+        show({"revoked": name}, f"token {name} is revoked", as_json=as_json)
+        return
+    made = web_logins_of(it).token(_person(it, ""), name, it.caller, read_only=read_only)
+    show({"name": name, "token": made}, made, as_json=as_json)
+
+
+def _serving() -> ModuleType:
+    """Imported here because it is an extra, and slow to load."""
+    try:
+        from lockgate.faces.web import serve
+    except ModuleNotFoundError as error:
+        why = f"{error.name} is not installed"
+        raise BadConfig("the web board was not served", why=why, fix=INSTALL) from error
+    return serve
+
+
+def _check(
+    listen: str, path: Path | None, certificate: str, key: str, header: str, url: str
+) -> None:
+    what = "the web board was not served"
+    if header and path is None:
+        why = "over TCP anybody can send a header, so that it says nothing of who comes"
+        raise Refused(what, why=why, fix="name a socket for the proxy: --socket PATH")
+    if listen != LOOPBACK and not (certificate and key):
+        why = "on the network a login must be encrypted"
+        raise Refused(what, why=why, fix="--cert FILE --key FILE, or --socket PATH and a proxy")
+    if url and urlsplit(url).scheme not in {"http", "https"}:
+        raise Refused(what, why=f"{url!r} is no address", fix="--url https://board.example.org")
+
+
+def _greet(it: App, origin: str, header: str, *, child: bool) -> None:
+    if child or header:
+        echo(f"the web board is served at {origin}", err=True)
+        return
+    link = web_logins_of(it).link(_person(it, ""), it.caller)
+    echo(f"the web board is served at {origin}\n  log in once: {origin}/login?link={link}")
+
+
+def _person(it: App, name: str) -> str:
+    """Whoever calls, or somebody that they name."""
+    if not name:
+        return it.caller.by
+    known = [person.name for person in it.persons.all(it.caller)]
+    if name not in known:
+        what, why = "no link was made", f"nobody is called {name!r}"
+        raise Refused(what, why=why, fix=f"lockgate people add {name} --may work")
+    return name
+
+
+def _drawn(link: str) -> str:
+    import io
+
+    try:
+        import segno
+    except ModuleNotFoundError as error:
+        raise BadConfig("no code was drawn", why="segno is missing", fix=INSTALL) from error
+    out = io.StringIO()
+    segno.make(link, error="l").terminal(out, compact=True)
+    return out.getvalue()
