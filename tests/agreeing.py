@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from lockgate.bootstrap.app import base_configuration, home_of, repository_of
+from lockgate.bootstrap.rules import base_configuration, home_of, repository_of
 from lockgate.errors import BadConfig
 
 

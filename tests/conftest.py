@@ -11,7 +11,8 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 
 from lockgate.adapters.store import sqlite
-from lockgate.adapters.store.sql_store import Database, SqlStore
+from lockgate.adapters.store.database import Database
+from lockgate.adapters.store.sql_store import SqlStore
 from lockgate.adapters.store.sqlite import SqliteDatabase, SqliteStore
 from lockgate.core.config.ci import TARGETS
 

@@ -1,8 +1,11 @@
 """What tests start from: a task, its rules, and what there is to see."""
 
+from collections.abc import Sequence
+
 from msgspec.structs import replace
 
 from lockgate.core.lifecycle.decision import Decision, Declined, Evidence, Refusal
+from lockgate.core.lifecycle.needs import NeedKind, in_one_line, need_of, order
 from lockgate.core.lifecycle.transition import next_reviews, opening
 from lockgate.core.model.findings import Finding, GateFeedback, Priority
 from lockgate.core.model.results import Proof
@@ -20,6 +23,7 @@ from lockgate.core.model.task import (
     TaskId,
 )
 from lockgate.core.text.task_file import Artifacts, parse_task_artifacts
+from lockgate.services.task.board import Beside, Board, BoardRow, row_of
 
 NOW = 1_800_000_000.0
 ID = TaskId("fix-login-3f9a")
@@ -69,6 +73,30 @@ def a_task(status: Status = Status.WORKING, **fields: object) -> Task:
     if status is not Status.AGENT_REVIEW or "seats" in fields or task.pinned is None:
         return task
     return replace(task, seats=opening(next_reviews(task.pinned.gates, task.passed), task.since))
+
+
+def needs_human(task: Task) -> str:
+    """What the task needs of a human in one line, with its commands; nothing where it is theirs."""
+    need = need_of(task)
+    return "" if need is None or need.kind is NeedKind.YOURS else in_one_line(need)
+
+
+def a_row(task: Task) -> BoardRow:
+    """As the board has it, with no project's name and nothing beside it."""
+    return row_of(task, Beside(need=need_of(task)))
+
+
+def a_board(tasks: Sequence[Task] = (), **counts: int) -> Board:
+    """These tasks, those that need a human first."""
+    rows = [a_row(it) for it in tasks]
+    needed = sorted((it for it in rows if it.need), key=lambda it: order(it.need))  # type: ignore[arg-type]  # they have one
+    return Board(
+        rows=(*needed, *(it for it in rows if not it.need)),
+        after=None,
+        counts={it: counts.get(it.name, 0) for it in Status},
+        needs=tuple(it.need for it in needed if it.need),
+        seq=0,
+    )
 
 
 def evidence(

@@ -40,7 +40,7 @@ def test_each_orchestrator_that_starts_raises_the_epoch(tmp_path) -> None:
     app = open_app({"LOCKGATE_HOME": str(tmp_path)})
     runner = cast("GateRunner", None)
 
-    first, second = (merge_queue(app, runner, lambda: False, {}) for _ in range(2))
+    first, second = (merge_queue(app, runner, {}) for _ in range(2))
 
     assert (first.lander.term.epoch, second.lander.term.epoch) == (1, 2)
     with pytest.raises(Overtaken):

@@ -15,13 +15,14 @@ from pathlib import Path
 
 import pytest
 
-from lockgate.adapters.gate_commands import CommandGates
+from lockgate.adapters.gate_commands import CommandGates, _attempt
 from lockgate.adapters.reports import read_reports
+from lockgate.adapters.run import Finished
 from lockgate.adapters.run import run as run_plainly
-from lockgate.adapters.sandbox import attempt, probe, trouble
+from lockgate.adapters.sandbox import Tried, attempt, probe, trouble
 from lockgate.adapters.sandbox.ports import let_through
 from lockgate.adapters.sandbox.services import orders
-from lockgate.core.config.settings import SandboxLevel, Service
+from lockgate.core.config.settings import SandboxLevel, SandboxSettings, Service
 from lockgate.core.model.results import Good, believed
 from lockgate.core.model.retry import ToolCall, ToolResult
 from lockgate.core.model.task import AgentPhase
@@ -538,3 +539,17 @@ def timed(what) -> float:
     begin = time.perf_counter()
     what()
     return (time.perf_counter() - begin) * 1000
+
+
+@pytest.mark.parametrize(
+    ("code", "told"),
+    [
+        (-9, "it was ended by SIGKILL before the command's exit was known, and printed nothing"),
+        (3, "it exited 3 before the command's exit was known, and printed nothing"),
+    ],
+)
+def test_a_sandbox_that_failed_without_a_word_is_told_by_how_it_ended(code, told) -> None:
+    ended = Finished(code, "", " \n", Cut.BOX)
+    tried = Tried(finished=ended, said="", reports=None, seconds=0.1, level="none")
+
+    assert _attempt(gate("true"), SandboxSettings(), tried).why == f"the sandbox failed: {told}"

@@ -4,6 +4,7 @@ import os
 import resource
 import signal
 import socket
+import subprocess
 import threading
 import time
 from pathlib import Path
@@ -574,3 +575,16 @@ def test_one_checkpoint_that_is_too_large_is_cut_short_and_says_so(tmp_path):
     assert (place / "001.json").stat().st_size <= ONE_BYTES
     assert "left out" in str(found["work_summary"])
     assert found["files_left_out"]
+
+
+def test_what_a_killed_writer_left_beside_the_file_goes_with_the_next_write(tmp_path) -> None:
+    dead = subprocess.Popen(("true",))
+    dead.wait()
+    left, alive = f".TASK.md.{dead.pid}.0a1b2c3d", f".TASK.md.{os.getpid()}.0a1b2c3d"
+    for name in (left, alive):
+        (tmp_path / name).write_text("half")
+
+    write_task_file(tmp_path, {"id": "a"}, "text\n")
+
+    assert {it.name for it in tmp_path.iterdir()} >= {"TASK.md", alive}
+    assert not (tmp_path / left).exists()

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from lockgate.adapters.repository import GitRepository
 from lockgate.adapters.run import Finished, run
 from lockgate.adapters.sandbox import Box, Mount, boxed, run_boxed, trouble
+from lockgate.adapters.sandbox.layered import layered_at
 from lockgate.adapters.sandbox.scratch import layer_under, room_for
 from lockgate.adapters.workspaces import GitWorkspaces
 from lockgate.core.model.secrets import Secret
@@ -78,16 +79,23 @@ class Workshop:
         if not self.sandboxed:
             return run(("sh", "-c", command), cwd=place)
         if layer_under(place) is None:
-            return run_boxed(boxed(self._box(place), ("sh", "-c", command)))
+            it = layered_at(place)
+            made = boxed(
+                self._box(place, it.mounts(place) if it else ()),
+                ("sh", "-c", command),
+                entering=it.entering if it else (),
+            )
+            return run_boxed(made)
         with room_for(place, 256) as room:
             made = boxed(self._box(room.place / "tree"), ("sh", "-c", command))
             entered = room.entered_by(made.direct, None, 4096)
             return run_boxed(replace(made, direct=entered))
 
-    def _box(self, place: Path) -> Box:
+    def _box(self, place: Path, mounts: tuple[Mount, ...] = ()) -> Box:
         return Box(
             mounts=(
                 Mount(source=place, target="/workspace", writable=True),
+                *mounts,
                 Mount(source=self.workspaces.base(self.project), target="/base.git"),
             ),
             directory="/workspace",

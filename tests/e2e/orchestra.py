@@ -19,6 +19,7 @@ from tests.agreeing import agree
 from tests.scenarios.world import git
 
 PATIENCE = 60.0
+SERVER = "-m lockgate.faces.mcp.child"
 CONFIG = """\
 [project]
 agent = "scripted"
@@ -163,12 +164,14 @@ class Orchestra:
         return len(file.read_text().splitlines()) if file.exists() else 0
 
     def left_over(self) -> list[str]:
-        """Processes of this home that are still there, the orchestrator aside."""
+        """Processes of this home that are still there, but the orchestrator and its MCP server."""
         ours = self.process.pid if self.process else 0
         found = []
         for entry in Path("/proc").iterdir():
             if entry.name.isdigit() and int(entry.name) not in {ours, os.getpid()}:
                 line = _read(entry / "cmdline")
+                if SERVER in line and self.process:  # it ends with the orchestrator
+                    continue
                 if str(self.home) in line or str(self.home) in _read(entry / "environ"):
                     found.append(f"{entry.name} {line}")
         return found

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from lockgate.core.lifecycle.advice import needs_human
 from lockgate.core.lifecycle.moves import Move
 from lockgate.core.model.task import Cause, Role, Status
 from lockgate.services.task.callers import HUMAN
 from tests.e2e.orchestra import COMPLETE, CONFIG, REVIEWER, Orchestra, hands_off, worker, writes
+from tests.given import needs_human
 from tests.scenarios.world import git
 
 S = Status

@@ -118,8 +118,8 @@ def check_asked(it: Orchestra, id: TaskId) -> None:
     status = did(it, "status")
     assert f"approve: lockgate approve {id}" in status
     assert f"lockgate approve {id}" in status
-    [needed] = json.loads(did(it, "status", "--json"))["needs_human"]
-    assert (needed["task"], needed["status"]) == (id, "agent-review")
+    [needed] = json.loads(did(it, "status", "--json"))["needs"]
+    assert (needed["task"], needed["kind"]) == (id, "approve")
     assert "+good" in did(it, "diff", id)
 
 

@@ -5,13 +5,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from lockgate.core.lifecycle.advice import need_of
+from lockgate.core.lifecycle.needs import need_of
 from lockgate.core.model.findings import Finding, GateFeedback, Priority
-from lockgate.core.model.task import IterationOutcome, IterationRecord, Size, Status, Task
+from lockgate.core.model.task import IterationOutcome, IterationRecord, Size, Status
 from lockgate.faces.words import board
 from lockgate.faces.words.task import MARKS, WORDS, diffstat, one_line, word_of
-from lockgate.services.task.views import BoardRow, Glance
-from tests.given import a_task
+from tests.given import a_board, a_task
 
 S = Status
 NOW = 1_000_000.0
@@ -34,15 +33,9 @@ TASKS = st.builds(
 )
 
 
-def glance(tasks: list[Task]) -> Glance:
-    needs = tuple(BoardRow(it, None) for it in tasks if need_of(it))
-    rows = tuple(BoardRow(it, None) for it in tasks if not need_of(it))
-    return Glance(needs=needs, rows=rows)
-
-
 @given(st.lists(TASKS, max_size=12), st.integers(0, 200))
 def test_every_task_and_every_command_is_on_the_board_whatever_the_width(tasks, columns) -> None:
-    text = board.glance_text(glance(tasks), NOW, columns)
+    text = board.board_text(a_board(tasks), NOW, columns)
 
     for task in tasks:
         assert task.id in text.replace("\n", " ").split(" ")
@@ -53,7 +46,7 @@ def test_every_task_and_every_command_is_on_the_board_whatever_the_width(tasks, 
 
 @given(st.lists(TASKS, max_size=12), st.integers(60, 200))
 def test_no_line_is_wider_than_the_terminal_but_one_with_a_command(tasks, columns) -> None:
-    text = board.glance_text(glance(tasks), NOW, columns)
+    text = board.board_text(a_board(tasks), NOW, columns)
 
     wide = [it for it in text.split("\n") if board.width(it) > columns]
     assert [it for it in wide if "lockgate " not in it and " " in it.strip()] == []
@@ -61,7 +54,7 @@ def test_no_line_is_wider_than_the_terminal_but_one_with_a_command(tasks, column
 
 @given(st.lists(TASKS, min_size=1, max_size=12))
 def test_in_a_pipe_a_task_has_its_whole_summary_in_its_own_line(tasks) -> None:
-    lines = board.glance_text(glance(tasks), NOW, 0).split("\n")
+    lines = board.board_text(a_board(tasks), NOW, 0).split("\n")
 
     for task in tasks:
         summary = " ".join(one_line(task.summary).split(" "))
@@ -91,20 +84,20 @@ def test_a_wrapped_text_loses_no_word(text, columns) -> None:
 def test_five_hundred_tasks_have_a_line_each() -> None:
     tasks = [a_task(S.PENDING, id=f"task-{n}") for n in range(500)]
 
-    lines = board.glance_text(glance(tasks), NOW, 80).splitlines()
+    lines = board.board_text(a_board(tasks), NOW, 80).splitlines()
 
     assert sum(it.startswith("·  task-") for it in lines) == 500
 
 
 def test_an_empty_board_says_how_to_begin() -> None:
-    assert board.glance_text(glance([]), NOW, 80) == board.EMPTY
+    assert board.board_text(a_board([]), NOW, 80) == board.EMPTY
     assert "lockgate run" in board.EMPTY
 
 
 def test_what_has_ended_is_one_line() -> None:
-    seen = Glance(needs=(), rows=(), ended={S.DONE: 12, S.CANCELLED: 2})
+    seen = a_board((), DONE=12, CANCELLED=2)
 
-    assert board.glance_text(seen, NOW, 80).splitlines() == [
+    assert board.board_text(seen, NOW, 80).splitlines() == [
         "nothing needs you, and no agent is at work",
         "12 landed, 2 cancelled: lockgate task list --ended",
     ]
@@ -118,7 +111,7 @@ WORKS = a_task(S.WORKING, id="csv-3", updated=NOW - 5, agent="claude", summary="
 
 
 def test_what_needs_you_comes_first_with_why_and_the_command_that_answers() -> None:
-    text = board.glance_text(glance([WORKS, LANDS, ASKS]), NOW, 80)
+    text = board.board_text(a_board([WORKS, LANDS, ASKS]), NOW, 80)
 
     assert text.splitlines() == [
         "   TASK    STATE          AGE  AGENT   COST   SUMMARY",
@@ -137,7 +130,7 @@ def test_what_needs_you_comes_first_with_why_and_the_command_that_answers() -> N
 
 
 def test_on_a_narrow_terminal_the_summary_has_a_line_of_its_own() -> None:
-    lines = board.glance_text(glance([WORKS]), NOW, 45).splitlines()
+    lines = board.board_text(a_board([WORKS]), NOW, 45).splitlines()
 
     assert lines[:4] == [
         "   TASK   STATE    AGE  AGENT   COST",
@@ -150,7 +143,7 @@ def test_on_a_narrow_terminal_the_summary_has_a_line_of_its_own() -> None:
 def test_wide_characters_keep_the_columns_aligned() -> None:
     wide = replace(WORKS, id="csv-4", agent="漢字", summary="漢字の表")
 
-    lines = board.glance_text(glance([WORKS, wide]), NOW, 80).splitlines()
+    lines = board.board_text(a_board([WORKS, wide]), NOW, 80).splitlines()
 
     first, second = lines[2], lines[3]
     assert board.width(first.partition("Export")[0]) == board.width(second.partition("漢字の")[0])
@@ -165,7 +158,7 @@ def test_work_that_a_gate_sent_back_shows_the_failing_test_and_its_message() -> 
         iteration=1, agent_id="a", outcome=IterationOutcome.FAILED_WITH_RETRY, feedback=feedback
     )
 
-    text = board.glance_text(glance([replace(WORKS, history=(told,))]), NOW, 200)
+    text = board.board_text(a_board([replace(WORKS, history=(told,))]), NOW, 200)
 
     assert (
         "    last failure, gate tests: test_login::test_home: AssertionError: '/' != '/home'"

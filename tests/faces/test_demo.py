@@ -1,6 +1,7 @@
 """The demo as people run it: the whole story, on every machine, and nothing of it left behind."""
 
 import os
+import pwd
 import shutil
 import signal
 import subprocess
@@ -32,16 +33,17 @@ TOOLS = (
     "timeout",
     "true",
 )  # what every machine has, and git
+ME = pwd.getpwuid(os.getuid()).pw_name  # plays the human of the demo
 TOLD = (
     "fix-login   gate tests failed: ",
     "test_nobody_is_sent_to_another_site: AssertionError: 'https://evil.example' != '/home'",
     "add-export  the agent stopped without handing in",
     "tidy-names  gate differential waits for you: 1 tests that pass on base are not kept",
     "deleted: test_names.Slug::test_capitals_become_small",
-    "tidy-names  a human said no: keep the test: a capital must become small",
+    f"tidy-names  {ME} said no: keep the test: a capital must become small",
     "add-export  gate code_review failed: security: a cell that begins with = is run as a formula",
     "fix-login   gate sign_off waits for you",
-    "fix-login   a human said yes",
+    f"fix-login   {ME} said yes",
     "fix-login   has landed as ",
     "add-export  continues: it passed alone and fails on the target as it is now",
     "add-export  has landed as ",
@@ -232,6 +234,7 @@ SAMPLE = {
     "change": "d" * 40,
     "reverts": "t0",
     "landed": "e" * 40,
+    "needs": "t0",
 }
 
 

@@ -4,11 +4,15 @@ import shutil
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor, Future
 from dataclasses import dataclass, field
+from datetime import UTC
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 from msgspec.structs import replace
 
+from lockgate.adapters.engine import LocalEngine
+from lockgate.adapters.store.notices import SqlNotices
 from lockgate.adapters.store.train_log import SqlTrainLog
 from lockgate.bootstrap import open_app
 from lockgate.core.config.settings import Settings
@@ -21,8 +25,10 @@ from lockgate.core.model.secrets import Secret
 from lockgate.core.model.task import SessionId, Task, TaskId
 from lockgate.errors import NotPrepared, Unavailable
 from lockgate.ports import Attempt, Candidate, Change, Cut, GateRun, Project, Start, Unfit
+from lockgate.services.agents.day_budget import DayBudget
 from lockgate.services.agents.spawner import Desks, Monitor, Spawner
 from lockgate.services.gates.runner import Evaluation, GateRunner, Judge
+from lockgate.services.orchestrator.crew import Crew
 from lockgate.services.orchestrator.effects import Hands, Housekeeper, Starter
 from lockgate.services.orchestrator.loop import Loop
 from lockgate.services.task.logins import Logins
@@ -39,8 +45,12 @@ Differential = Callable[[Evaluation, DifferentialGate, Callable[[], bool]], Sing
 @dataclass
 class Time:
     at: float = 1_800_000_000.0
+    set_by: float = 0.0  # how far somebody has set the clock of the day
 
     def now(self) -> float:
+        return self.at + self.set_by
+
+    def elapsed(self) -> float:
         return self.at
 
 
@@ -172,6 +182,7 @@ class FakeWorkspaces:
     unfit: Unfit | None = None
     brings: Brought | SetUpFailed | None = None
     set_ups_within: int | None = None
+    not_checked_out: list[str] = field(default_factory=list)  # why, once each
     work: Change = field(default_factory=lambda: Change("c" * 40, ("a.txt",), "p" * 64))
 
     def prepare(self, project: Project, task: Task) -> Path:
@@ -213,6 +224,9 @@ class FakeWorkspaces:
         return "diff"
 
     def checkout(self, it: Candidate, directory: Path) -> str:
+        if self.not_checked_out:
+            why = self.not_checked_out.pop(0)
+            raise Unavailable("the change was not checked out", why=why, fix="wait")
         directory.mkdir(parents=True)
         return self.tree(it.project, it.commit)
 
@@ -272,10 +286,12 @@ class FakeGates:
 
     def attempt(self, gate: CommandGate, run: GateRun, cancelled: Callable[[], bool]) -> Attempt:
         result = self.results.pop(0) if len(self.results) > 1 else self.results[0]
-        broken = result not in {"pass", "fail"}
+        known = {"pass": 0, "fail": 1, "killed": 137, "segfault": 139}
+        cuts = {"memory": Cut.MEMORY}
+        broken = result not in known
         return Attempt(
-            exit_code=125 if broken else int(result == "fail"),
-            cut=Cut.BOX if broken else None,
+            exit_code=known.get(result, 125),
+            cut=cuts.get(result, Cut.BOX) if broken else None,
             why=result if broken else "",
             out="",
             err="",
@@ -331,22 +347,31 @@ class FakeLogins:
 class Stage:
     """A world whose orchestrator is a loop that a test turns by hand; `restart` forgets all."""
 
-    def __init__(self, place: Path, config: str) -> None:
-        self.world = World.at(place, config)
+    def __init__(self, place: Path, config: str, database: str = "") -> None:
+        self.world, self.database = World.at(place, config), database
         self.time, self.reports = Time(), list[str]()
         self.sessions, self.harnesses, self.gates = FakeSessions(), FakeHarnesses(), FakeGates()
         self.workspaces, self.credentials = FakeWorkspaces(self.world.home), FakeLogins()
         self.yard: Any = None
+        self.pool: Executor = AtOnce()
         self.differential: Differential = no_differential
         self.restart()
 
     def restart(self) -> None:
         self.watch = FakeWatch()
-        app = open_app({"LOCKGATE_HOME": str(self.world.home)})
+        named = {"LOCKGATE_DATABASE": self.database} if self.database else {}
+        app = open_app({"LOCKGATE_HOME": str(self.world.home), **named})
         logins = Logins(self.harnesses, self.credentials)
         witness = replace(app.witness, harnesses=self.harnesses, logins=logins, clock=self.time)
         views = replace(app.views, witness=witness)
         app = self.world.app = self.app = replace(app, witness=witness, views=views)
+        self.budget = DayBudget(
+            log=SqlNotices(app.store.database),
+            configuration=app.configuration,
+            clock=self.time,
+            zone=UTC,
+            troubles=app.troubles,
+        )
         self.spawner = Spawner(
             home=self.world.home,
             store=app.store,
@@ -362,6 +387,7 @@ class Stage:
             secrets=witness.secrets,
             clock=self.time,
             chance=app.tasks.chance,
+            budget=self.budget,
         )
         self.signals = Signals(
             store=app.store,
@@ -378,10 +404,9 @@ class Stage:
         view = TrainView(app.store, SqlTrainLog(app.store.database), self.yard, app.configuration)
         return MergeQueue(
             view=view,
-            lander=Lander(view, app.coordinator, self.time.now),
+            lander=Lander(view, app.coordinator, self.time),
             tests=TrainTests(self.workspaces, runner),
-            now=self.time.now,
-            stopping=lambda: False,
+            elapsed=self.time.elapsed,
             held={},
         )
 
@@ -403,15 +428,9 @@ class Stage:
             configuration=app.configuration,
             signals=self.signals,
         )
-        return Loop(
+        engine, stopping = LocalEngine(self.pool, self.time.elapsed), Event()
+        crew = Crew(
             store=app.store,
-            starter=Starter(
-                store=app.store,
-                coordinator=app.coordinator,
-                configuration=app.configuration,
-                logins=self.spawner.logins,
-                clock=self.time,
-            ),
             hands=Hands(
                 store=app.store,
                 coordinator=app.coordinator,
@@ -423,16 +442,34 @@ class Stage:
                 judge=judge,
             ),
             judge=judge,
+            housekeeper=Housekeeper(app.store, self.workspaces, 0, 7),
+            trains=self._trains(runner),
+            engine=engine,
+            stopping=stopping,
+            clock=self.time,
+            report=self.reports.append,
+        )
+        engine.begin(crew.do, self.watch.wake)
+        return Loop(
+            store=app.store,
+            starter=Starter(
+                store=app.store,
+                coordinator=app.coordinator,
+                configuration=app.configuration,
+                logins=self.spawner.logins,
+                clock=self.time,
+                budget=self.budget,
+            ),
+            crew=crew,
             monitor=Monitor(
                 app.store, app.attendance, self.sessions, self.harnesses, app.configuration
             ),
-            housekeeper=Housekeeper(app.store, self.workspaces, 0, 7),
-            trains=self._trains(runner),
             sessions=self.sessions,
             watch=self.watch,
-            pool=AtOnce(),
+            engine=engine,
             clock=self.time,
             report=self.reports.append,
+            stopping=stopping,
         )
 
     def turn(self, seconds: float = 0.0) -> None:

@@ -124,8 +124,7 @@ def test_a_task_file_that_cannot_be_read_is_left_alone_and_the_task_goes_on(worl
 
     assert path.read_bytes().startswith(b"\xff\xfe")
     assert world.task(id).status is S.STUCK
-    [row] = world.app.views.board().rows
-    assert "UTF-8" in str(row.trouble)
+    assert "UTF-8" in str(world.app.boards.page(id).view.trouble)
 
 
 def test_a_lost_task_file_is_made_again_by_the_next_turn(world) -> None:
@@ -164,8 +163,7 @@ def test_a_move_stands_though_its_mirror_could_not_be_written(world) -> None:
     assert task.status is S.CLARIFICATION
     path.rmdir()
     path.with_name("aside.md").rename(path)
-    [row] = world.app.views.board().rows
-    assert "could not be written" in str(row.trouble)
+    assert "could not be written" in str(world.app.boards.page(id).view.trouble)
     world.move(id, S.WORKING)
     assert "status: working" in path.read_text()
     assert "artifact.tampered" not in world.types(id)

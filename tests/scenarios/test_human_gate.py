@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from lockgate.core.lifecycle.advice import needs_human
+from lockgate.core.lifecycle.needs import in_one_line
 from lockgate.core.model.findings import Finding, Location, Priority
 from lockgate.core.model.gates import PROTECTED
 from lockgate.core.model.task import Cause, NeedsFixes, Role, Status, TaskId
 from lockgate.errors import Refused, TransitionRefused
 from lockgate.services.task.callers import HUMAN, Caller, identify
-from tests.given import HANDOFF, PASS
+from tests.given import HANDOFF, PASS, needs_human
 from tests.scenarios.stage import Stage
 
 S = Status
@@ -91,10 +91,11 @@ def test_a_gate_waits_for_its_human_for_weeks_and_over_restarts_and_asks_once(st
 def test_what_waits_is_among_the_things_that_need_a_human_and_says_how_to_answer(stage) -> None:
     id = handed_off(stage)
 
-    [(task, why)] = stage.app.views.overview().humans
+    [need] = stage.app.boards.inbox().needs
+    why = in_one_line(need)
 
-    assert task.id == id
-    assert why == needs_human(task)
+    assert need.task == id
+    assert why == needs_human(stage.world.task(id))
     for command in (f"lockgate approve {id}", f"lockgate reject {id} -m", f"lockgate diff {id}"):
         assert command in why
 
@@ -105,7 +106,7 @@ def test_an_evaluation_that_is_repeated_after_it_asked_asks_nobody_again(stage) 
 
     stage.app.store.close()
     stage.restart()
-    stage.loop.judge.evaluate(id, lambda: False)
+    stage.loop.crew.judge.evaluate(id, lambda: False)
 
     assert stage.world.types(id).count("HumanReviewRequested") == 1
     assert stage.world.task(id).waiting == "approval"

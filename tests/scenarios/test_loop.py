@@ -4,21 +4,23 @@ from collections.abc import Iterator
 
 import pytest
 
-from lockgate.core.lifecycle.advice import Trouble, needs_human
 from lockgate.core.lifecycle.moves import Move
+from lockgate.core.lifecycle.needs import NeedKind, Trouble
 from lockgate.core.model.agents import Ending, Report, Usage
 from lockgate.core.model.events import type_of
 from lockgate.core.model.findings import Finding, Location, Priority
 from lockgate.core.model.limits import ESCALATION_THRESHOLD
 from lockgate.core.model.task import Actor, Cause, Role, Status, TaskId
-from lockgate.errors import TransitionRefused
+from lockgate.errors import TransitionRefused, Unavailable
 from lockgate.faces.words import board
 from lockgate.ports import Unfit
+from lockgate.services.agents.spawner import RECKON
 from lockgate.services.orchestrator.loop import HEALTH_CHECK
+from lockgate.services.task.boards import NEEDED
 from lockgate.services.task.callers import Caller
 from lockgate.services.task.sessions import Said
 from lockgate.services.task.views import at_rest
-from tests.given import HANDOFF
+from tests.given import HANDOFF, needs_human
 from tests.scenarios.stage import Stage
 from tests.scenarios.world import REVIEW_ONLY, git
 
@@ -324,7 +326,7 @@ def test_what_fails_is_told_once_and_tried_again(stage) -> None:
 
 
 def test_a_gate_that_could_not_judge_is_a_humans_and_costs_nothing(stage) -> None:
-    stage.gates.results = ["the sandbox failed"]
+    stage.gates.results = ["memory"]
     id = _working(stage)
     _hands_off(stage, id)
     stage.dies(stage.alive(id)[0])
@@ -387,7 +389,7 @@ def _cut_off(stage: Stage, type: str):
 
 
 def test_clones_that_nobody_works_in_are_given_back(stage) -> None:
-    stage.gates.results = ["the sandbox failed"]
+    stage.gates.results = ["memory"]
     id = _working(stage)
     _hands_off(stage, id)
     stage.dies(stage.alive(id)[0])
@@ -470,10 +472,12 @@ def test_what_fails_three_times_in_the_same_way_needs_a_human_until_it_succeeds(
     stage.turn(20)
 
     assert "the disk is full" in needs_human(stage.world.task(id))
-    [(task, why)] = stage.app.views.overview().humans
-    assert (task.id, "the disk is full" in why) == (id, True)
+    [need] = stage.app.boards.inbox().needs
+    assert (need.task, "the disk is full" in need.ask) == (id, True)
     assert stage.world.types(id).count("task.troubled") == 1
-    assert at_rest(task, stage.app.store.pending_effects(id, 9), lands_by_itself=True)
+    assert at_rest(
+        stage.world.task(id), stage.app.store.pending_effects(id, 9), lands_by_itself=True
+    )
 
     stage.restart()
     stage.workspaces.broken = ""
@@ -481,7 +485,7 @@ def test_what_fails_three_times_in_the_same_way_needs_a_human_until_it_succeeds(
 
     assert stage.world.task(id).troubled == ""
     assert stage.world.types(id).count("task.recovered") == 1
-    assert stage.app.views.overview().humans == ()
+    assert stage.app.boards.inbox().needs == ()
 
 
 def test_a_task_that_cannot_be_started_needs_a_human_too(stage) -> None:
@@ -490,9 +494,10 @@ def test_a_task_that_cannot_be_started_needs_a_human_too(stage) -> None:
     for _ in range(3):
         stage.turn(60)
 
-    [(task, why)] = stage.app.views.overview().humans
-    assert (task.id, task.status) == (id, S.PENDING)
-    assert "npm install it" in why
+    [row] = stage.app.boards.board(NEEDED).rows
+    assert (row.id, row.status) == (id, S.PENDING)
+    assert row.need is not None
+    assert "npm install it" in row.need.ask
 
 
 def test_failures_of_different_kinds_are_not_added_up(stage) -> None:
@@ -507,10 +512,14 @@ def test_failures_of_different_kinds_are_not_added_up(stage) -> None:
 def test_a_lane_that_has_no_task_is_listed_by_its_own_name(stage) -> None:
     lane = {"train of repo": Trouble(why="the remote is gone", times=3)}
 
-    seen = stage.app.views.overview(troubles=lane)
+    stage.app.troubles.update(lane)
 
-    assert seen.lanes == (("train of repo", "the remote is gone"),)
-    told = board.status_text(None, seen, lane, 0.0, 0)
+    seen = stage.app.boards.board(NEEDED)
+
+    assert [(it.kind, it.ask) for it in seen.needs] == [
+        (NeedKind.SURROUNDINGS, "train of repo: the remote is gone")
+    ]
+    told = board.status_text(board.Home(pid=None, board=seen, troubles=lane), 0.0, 0)
     assert "needs you: 1\n  ! train of repo: the remote is gone" in told
 
 
@@ -527,11 +536,11 @@ def test_work_that_cannot_be_taken_goes_back_and_at_last_needs_a_human(tmp_path,
         _hands_off(stage, id, f"{HANDOFF} {number}")
         stage.dies(session)
         stage.turn(HEALTH_CHECK)
-    task, seen = stage.world.task(id), stage.app.views.overview()
+    task, [need] = stage.world.task(id), stage.app.boards.inbox().needs
 
     assert (task.status, task.cause) == (S.STUCK, Cause.MAX_ITERATIONS)
-    assert [it.id for it, _ in seen.humans] == [id]
-    assert "change-check failed" in seen.humans[0][1]
+    assert need.task == id
+    assert "change-check failed" in need.ask
     assert stage.loop.troubles == {}
     assert "git refuses .gitmodules" in stage.harnesses.jobs[-1].prompt
     assert {it.role for it in stage.app.store.sessions(id)} == {Role.WORKER}
@@ -571,3 +580,31 @@ def test_a_worker_that_lost_its_login_is_not_started_again_and_nothing_is_counte
 
     assert len(stage.alive(id)) == 1
     assert needs_human(stage.world.task(id)) == ""
+
+
+def _gone(*_args: object) -> None:
+    raise Unavailable("the database was not read", why="it is gone", fix="wait")
+
+
+def test_while_the_store_is_gone_nothing_that_is_due_keeps_the_loop_awake(stage) -> None:
+    stage.workspaces.broken = "the disk is full"
+    _working(stage)
+    stage.time.at += HEALTH_CHECK  # the lane has rested
+    stage.app.store.pulse = _gone
+
+    stage.loop.wait(stage.loop._turned())
+
+    assert stage.watch.waits[-1] >= 1.0
+
+
+def test_a_limit_until_a_time_of_day_is_looked_at_again_for_the_clock_may_jump(stage) -> None:
+    stage.harnesses.report = Report(native="n1", limited_until=stage.time.now() + 86_400)
+    id = _working(stage)
+    [session] = stage.alive(id)
+    stage.dies(session)
+    stage.event(session)
+    stage.turn()
+
+    [lane] = [it for it in stage.loop.engine.lanes() if id in it.name]
+
+    assert lane.until - lane.since <= RECKON

@@ -49,7 +49,7 @@ def test_who_sits_down_opens_the_agents_session_and_nothing_is_said_in_it(stage)
 
 def test_a_session_gets_no_more_time_than_it_may_have_at_most(stage) -> None:
     spawner = replace(stage.spawner, wall_seconds=20.0)
-    stage.loop.hands = replace(stage.loop.hands, spawner=spawner)
+    stage.loop.crew.hands = replace(stage.loop.crew.hands, spawner=spawner)
     id = stage.world.create()
 
     stage.turn()

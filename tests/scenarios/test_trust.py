@@ -8,6 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from lockgate.core.lifecycle.decision import Decision, Evidence, PrepareWorkspace
+from lockgate.core.lifecycle.needs import NeedKind, in_one_line
 from lockgate.core.lifecycle.transition import stay
 from lockgate.core.model.agents import file_agent
 from lockgate.core.model.task import Status, TaskId
@@ -45,7 +46,8 @@ def agree(it: Stage | Junction) -> None:
 
 
 def untrusted(stage: Stage) -> list[str]:
-    return [why for _, why in stage.app.views.overview().untrusted]
+    needs = stage.app.boards.inbox().needs
+    return [in_one_line(it) for it in needs if it.kind is NeedKind.TRUST]
 
 
 def test_a_file_is_not_started_as_an_agent_where_the_sandbox_is_gone_since(stage) -> None:

@@ -6,12 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from lockgate.core.lifecycle.advice import needs_human
 from lockgate.core.model.agents import Ending, Report
 from lockgate.core.model.task import Status, TaskId
 from lockgate.faces.words import board
+from lockgate.faces.words.task import event_story
+from lockgate.services.task.boards import NEEDED
 from lockgate.services.task.callers import HUMAN
 from lockgate.services.task.views import Limited
+from tests.given import needs_human
 from tests.scenarios.stage import Stage
 from tests.scenarios.world import REVIEW_ONLY
 
@@ -57,7 +59,10 @@ def agents_of(stage: Stage, id: TaskId) -> list[str]:
 
 
 def told(stage: Stage) -> str:
-    return board.status_text(None, stage.app.views.overview(), {}, 0.0, 0)
+    seen = board.Home(
+        pid=None, board=stage.app.boards.board(NEEDED), limited=stage.app.views.limited()
+    )
+    return board.status_text(seen, 0.0, 0)
 
 
 def clock(until: float) -> str:
@@ -76,9 +81,7 @@ def test_the_first_task_that_hits_a_usage_limit_parks_all_tasks_of_its_login(mak
 
     assert [stage.alive(it) for it in (one, two, three)] == [[], [], []]
     assert stage.world.task(three).status is S.PENDING
-    assert stage.app.views.overview().limited == (
-        Limited(agents=("scripted",), until=until, waiting=3),
-    )
+    assert stage.app.views.limited() == (Limited(agents=("scripted",), until=until, waiting=3),)
     assert f"scripted: limited until {clock(until)}, 3 tasks wait" in told(stage)
     assert "usage limit of scripted is over" in stage.app.views.why(three).advice.why
     assert "goes on by itself" in stage.app.views.why(two).advice.why
@@ -88,7 +91,7 @@ def test_the_first_task_that_hits_a_usage_limit_parks_all_tasks_of_its_login(mak
     assert [len(stage.alive(it)) for it in (one, two, three)] == [1, 1, 1]
     counted = [stage.world.task(it) for it in (one, two, three)]
     assert all((it.crash_count, it.failed_attempts) == (0, 0) for it in counted)
-    assert stage.app.views.overview().limited == ()
+    assert stage.app.views.limited() == ()
 
 
 def test_two_agents_that_use_one_login_share_its_limit(make) -> None:
@@ -192,6 +195,24 @@ def test_a_fallback_that_is_not_logged_in_is_not_started(make) -> None:
 
     assert stage.alive(id) == []
     assert agents_of(stage, id) == ["scripted"]
+
+
+@pytest.mark.parametrize(
+    ("how", "said"),
+    [
+        (None, "the agent hit its usage limit"),
+        ("npm i", "the agent hit its usage limit; its fallback is skipped, not installed: codex"),
+    ],
+)
+def test_a_fallback_that_is_not_installed_is_told_with_the_limit(make, how, said) -> None:
+    stage = make(FALLS_BACK)
+    id = stage.world.create()
+    stage.turn()
+    stage.harnesses.how = how
+    hits_a_limit(stage, id)
+
+    events = stage.app.store.events(id, 0, 100)
+    assert [event_story(it) for it in events if it.type == "usage.limited"] == [said]
 
 
 def test_with_resume_manual_a_task_waits_for_a_human_also_when_the_limit_is_over(make) -> None:

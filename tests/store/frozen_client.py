@@ -6,8 +6,8 @@ import sys
 from collections.abc import Callable
 
 from lockgate.adapters.store import sql
+from lockgate.adapters.store.database import Run
 from lockgate.adapters.store.postgres import PostgresDatabase
-from lockgate.adapters.store.sql_store import Run
 from lockgate.errors import Unavailable
 
 

@@ -25,25 +25,50 @@ def missing() -> str:
     return ""
 
 
+class Server:
+    """A server that a test may stop and start."""
+
+    def __init__(self, folder: Path, settings: tuple[str, ...]) -> None:
+        self._folder, self._settings, self._user = folder, settings, _unprivileged_user()
+        self.url = f"postgresql:///postgres?host={quote(str(folder), safe='')}&user=postgres"
+        if self._user is not None:
+            shutil.chown(folder, self._user)
+        _make(folder / "data", self._user)
+        self.start()
+
+    def start(self) -> None:
+        self._process = _start(self._folder, self._user, self._settings)
+        _wait_until_up(self.url, self._process, self._folder / "log")
+
+    def stop(self) -> None:
+        """At once, as if its machine had gone down."""
+        self._process.send_signal(signal.SIGQUIT)
+        self._process.wait(30)
+
+    def restart(self) -> None:
+        self.stop()
+        self.start()
+
+
 @contextmanager
-def cluster(*settings: str) -> Generator[str]:
-    """The URL of a fresh server; `settings` are its options, such as `fsync=off`."""
+def server(*settings: str) -> Generator[Server]:
+    """A fresh one; `settings` are its options, such as `fsync=off`."""
     folder = Path(tempfile.mkdtemp(prefix="lockgate-pg-", dir="/tmp"))  # a socket's path is short
     try:
-        user = _unprivileged_user()
-        if user is not None:
-            shutil.chown(folder, user)
-        _make(folder / "data", user)
-        server = _start(folder, user, settings)
+        running = Server(folder, settings)
         try:
-            url = f"postgresql:///postgres?host={quote(str(folder), safe='')}&user=postgres"
-            _wait_until_up(url, server, folder / "log")
-            yield url
+            yield running
         finally:
-            server.send_signal(signal.SIGQUIT)
-            server.wait(30)
+            running.stop()
     finally:
         shutil.rmtree(folder)
+
+
+@contextmanager
+def cluster(*settings: str) -> Generator[str]:
+    """The URL of a fresh server."""
+    with server(*settings) as running:
+        yield running.url
 
 
 def with_schema(url: str, schema: str) -> str:

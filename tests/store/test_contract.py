@@ -12,7 +12,9 @@ from hypothesis import given
 from msgspec.structs import replace
 
 from lockgate.adapters.store import rows
+from lockgate.adapters.store.daily import SqlDaily
 from lockgate.adapters.store.json_forms import EFFECTS as EFFECTS_READ_BACK
+from lockgate.adapters.store.sql_store import SqlStore
 from lockgate.core.lifecycle.decision import (
     Decision,
     DiscardTask,
@@ -27,7 +29,9 @@ from lockgate.core.lifecycle.decision import (
 from lockgate.core.model.events import Escalation, SummaryChanged, TaskDeleted
 from lockgate.core.model.facts import as_facts, event_hash
 from lockgate.core.model.findings import Finding, GateFeedback, Location, Priority
+from lockgate.core.model.people import Draft, Person, Right
 from lockgate.core.model.results import Broken, Failed, Passed, Waiting
+from lockgate.core.model.statistics import Count
 from lockgate.core.model.task import (
     Approval,
     Budget,
@@ -56,7 +60,7 @@ from lockgate.core.model.task import (
 )
 from lockgate.core.model.task import Failed as FailedPhase
 from lockgate.errors import NoSuchTask, Refused, StaleTask, Unavailable
-from lockgate.ports import PendingEffect, Project, Store, TaskFilter
+from lockgate.ports import PendingEffect, Project, Store, TaskFilter, Waits, of_project
 from tests.given import PROOF
 from tests.store.conftest import Place
 from tests.store.samples import (
@@ -179,8 +183,13 @@ def test_every_field_survives_the_database(store: Store) -> None:
         patch="b" * 64,
         protected=(".github/é '.yml", "x\ny"),
         passed=("tests", "é '"),
+        entered=1e9 + 0.125,
         waiting="approval",
-        approvals=(Approval("approval", "b" * 64, "yes – 𝄞 '"), Approval("é", "", "")),
+        asked="may it – é '?",
+        approvals=(
+            Approval("approval", "b" * 64, "yes – 𝄞 '", "ann – é '", "uid 7"),
+            Approval("é", "", ""),
+        ),
         seats=(Seat(gate="é '", dimension="style", generation=7, said="{}", lost=True),),
         steps_passed=("red", "é '"),
         step_failures=2,
@@ -189,7 +198,7 @@ def test_every_field_survives_the_database(store: Store) -> None:
         to_land=True,
         held="not now – é '",
         landed="d" * 40,
-        size=Size(1802, 9_000_000),
+        size=Size(1802, 9_000_000, 3, 41, 7),
         cause=Cause.BUDGET,
         directive="two\nlines",
         taken_at=1e9 + 0.75,
@@ -200,6 +209,7 @@ def test_every_field_survives_the_database(store: Store) -> None:
             task=TaskId("t0"), landed="e" * 40, commit="f" * 40, unjudged="main is red – é '"
         ),
         instead_of="claude – é '",
+        in_vain="t0 was cancelled – é '",
         history=HISTORY,
         spent=frozenset({"b", "a"}),
         pinned=PINNED,
@@ -283,7 +293,8 @@ def test_gates_speak_of_a_task_that_has_the_id_of_a_deleted_one(store: Store) ->
 
     store.commit(replace(moved(a_task()), results=(Broken("tests", "no pytest"),)))
 
-    assert store.gate_results(TaskId("t1"), 0, 1)[0].data == {"gate": "tests", "why": "no pytest"}
+    [said] = store.gate_results(TaskId("t1"), 0, 1)
+    assert (said.gate, said.data["why"]) == ("tests", "no pytest")
 
 
 @pytest.mark.parametrize("phase", ONE_OF_EACH_PHASE, ids=lambda it: type(it).__name__)
@@ -691,12 +702,12 @@ def listed(store: Store) -> list[Task]:
 
 FILTERS = [
     TaskFilter(),
-    TaskFilter(PROJECT.id),
-    TaskFilter(None, frozenset({Status.PENDING})),
-    TaskFilter(None, frozenset({Status.PENDING, Status.WORKING, Status.DONE})),
-    TaskFilter(ProjectId("p2"), frozenset({Status.PENDING})),
-    TaskFilter(PROJECT.id, frozenset(Status)),
-    TaskFilter(ProjectId("nowhere")),
+    of_project(PROJECT.id),
+    of_project(None, {Status.PENDING}),
+    of_project(None, {Status.PENDING, Status.WORKING, Status.DONE}),
+    of_project(ProjectId("p2"), {Status.PENDING}),
+    of_project(PROJECT.id, Status),
+    of_project(ProjectId("nowhere")),
 ]
 
 
@@ -715,7 +726,7 @@ def test_pages_show_each_task_once_and_the_newest_first(
     assert shown == [
         it
         for it in listed
-        if which.project in (None, it.project)
+        if (not which.projects or it.project in which.projects)
         and (not which.statuses or it.status in which.statuses)
     ]
 
@@ -809,7 +820,7 @@ def test_a_deleted_task_leaves_its_events_and_its_last_effects(store: Store) -> 
     with pytest.raises(NoSuchTask):
         store.load(task.id)
     assert [it.type for it in store.events(task.id, 0, 9)] == ["summary.changed", "task.deleted"]
-    assert [it.key for it in store.pending_effects(None, 9)] == ["t1:1:0", "t2:0:0"]
+    assert [it.key for it in store.pending_effects(None, 9)] == ["t2:0:0", "t1:1:0"]
     assert store.session(SessionId("s1")) is None
     assert store.first_broken_event() is None
 
@@ -959,3 +970,156 @@ def test_the_text_of_a_refused_decision_is_not_kept(store: Store) -> None:
 
 def test_a_task_without_a_text_has_none(store: Store) -> None:
     assert store.body(TaskId("nobody")) is None
+
+
+# --- what needs a human, what changed last, people ----------------------------------------------
+
+
+NEEDY: list[dict[str, object]] = [
+    {"status": Status.CLARIFICATION},
+    {"status": Status.REVIEWING},
+    {"status": Status.STUCK},
+    {"status": Status.PAUSED_FOR_INTERVENTION},
+    {"status": Status.WORKING, "dead": True},
+    {"status": Status.WORKING, "escalated": "x"},
+    {"status": Status.AGENT_REVIEW, "waiting": "x"},
+    {"status": Status.WORKING, "taken_over": True},
+    {"status": Status.DONE, "troubled": "x"},
+]
+QUIET: list[dict[str, object]] = [
+    {"status": Status.PENDING},
+    {"status": Status.WORKING},
+    {"status": Status.AGENT_REVIEW},
+    {"status": Status.DONE, "dead": True, "waiting": "x", "escalated": "x", "taken_over": True},
+    {"status": Status.CANCELLED, "waiting": "x"},
+]
+
+
+def test_the_tasks_that_may_need_a_human_are_found_by_their_rows(store: Store) -> None:
+    needy = [a_task(f"n{n}", **it) for n, it in enumerate(NEEDY)]
+    quiet = [a_task(f"q{n}", **it) for n, it in enumerate(QUIET)]
+    for task in (*needy, *quiet):
+        store.create(Decision(task))
+
+    assert {it.id for it in store.needs()} == {it.id for it in needy}
+    assert {it.id for it in store.needs([PROJECT.id])} == {it.id for it in needy}
+    assert store.needs([ProjectId("nowhere")]) == ()
+
+
+@pytest.mark.parametrize("limit", [1, 2, 5, 12, 99])
+@pytest.mark.parametrize("which", FILTERS, ids=range(len(FILTERS)))
+def test_what_lives_comes_first_by_its_last_change_and_each_task_once(
+    store: Store, listed: list[Task], which: TaskFilter, limit: int
+) -> None:
+    seen = store.recent(which, None, limit)
+    shown = list(seen.tasks)
+    while seen.after is not None:
+        seen = store.recent(which, seen.after, limit)
+        shown += seen.tasks
+
+    ended = [it.status in {Status.DONE, Status.CANCELLED} for it in shown]
+    assert ended == sorted(ended)
+    assert sorted(it.id for it in shown) == sorted(it.id for it in listed if which.has(it))
+
+
+@pytest.mark.parametrize(
+    ("which", "found"),
+    [
+        (TaskFilter(text="T0"), 10),
+        (TaskFilter(text="DO IT"), 12),
+        (TaskFilter(text="%"), 0),
+        (TaskFilter(text="t_1"), 0),
+        (TaskFilter(agent="claude"), 12),
+        (TaskFilter(agent="codex"), 0),
+        (TaskFilter(frozenset({PROJECT.id, ProjectId("p2")})), 12),
+        (TaskFilter(needs=True), 4),
+    ],
+)
+def test_tasks_are_found_by_text_by_agent_and_in_several_projects(
+    store: Store, listed: list[Task], which: TaskFilter, found: int
+) -> None:
+    assert len(store.recent(which, None, 99).tasks) == found
+    assert len(store.page(which, None, 99).tasks) == found
+
+
+def test_who_waits_for_whom_is_told_of_those_that_have_not_ended(store: Store) -> None:
+    first = a_task("a", status=Status.CANCELLED)
+    waits = a_task("b", depends_on=(first.id,))
+    ended = a_task("c", depends_on=(first.id,), status=Status.DONE)
+    for task in (first, waits, ended):
+        store.create(Decision(task))
+
+    assert store.waits() == (Waits(waits.id, Status.PENDING, (first.id,)),)
+    assert store.statuses([first.id, TaskId("gone")]) == {first.id: Status.CANCELLED}
+    assert store.counts([PROJECT.id]) == store.counts()
+
+
+def test_tasks_are_counted_as_they_come_move_and_go(store: Store) -> None:
+    for n in range(3):
+        store.create(Decision(a_task(f"t{n}")))
+    moving = moved(a_task("t0"), status=Status.WORKING)
+    store.commit(moving)
+    store.commit(moved(moving.task, updated=9.0))
+    store.delete(moved(a_task("t1")))
+
+    counted = {it: n for it, n in store.counts().items() if n}
+
+    assert counted == {Status.WORKING: 1, Status.PENDING: 1}
+    assert {it: n for it, n in store.counts([PROJECT.id]).items() if n} == counted
+    assert not any(store.counts([ProjectId("nowhere")]).values())
+
+
+def test_people_are_kept_by_name_and_a_need_is_seen_by_each_on_their_own(store: Store) -> None:
+    ann = Person(name="ann", may=Right.LAND, uid=7, added=1.5, added_by="root – é '")
+    store.put_person(ann)
+    store.put_person(Person(name="bob", may=Right.LOOK))
+    store.put_person(replace(ann, may=Right.ADMIN))
+    store.mark_seen("ann", "t:1:stuck", 0.0)
+    store.mark_seen("ann", "t:1:stuck", 12.5)
+    store.mark_seen("bob", "t:1:stuck", 0.0)
+    store.mark_seen("bob", "t:1:stuck", None)
+
+    assert [(it.name, it.may, it.uid) for it in store.people()] == [
+        ("ann", Right.ADMIN, 7),
+        ("bob", Right.LOOK, None),
+    ]
+    assert (store.seen("ann"), store.seen("bob")) == ({"t:1:stuck": 12.5}, {})
+    assert (store.remove_person("ann"), store.remove_person("ann")) == (True, False)
+
+
+def test_a_draft_is_kept_as_it_was_written_and_goes_with_its_task(store: Store) -> None:
+    store.create(Decision(a_task()))
+    draft = Draft(
+        id="d1",
+        task=TaskId("t1"),
+        patch="p",
+        person="ann",
+        file="é '.py",
+        side="old",
+        line=3,
+        quote="x = '1'",
+        text="two\nlines",
+        priority="P0",
+        time=1.5,
+    )
+    store.put_draft(draft)
+    store.put_draft(replace(draft, id="d2", person="bob"))
+
+    assert store.drafts(TaskId("t1"), "ann") == (draft,)
+    store.drop_draft("d1")
+    assert store.drafts(TaskId("t1"), "ann") == ()
+
+
+def test_the_counts_of_days_are_added_once_and_can_be_made_again(store: SqlStore) -> None:
+    daily = SqlDaily(store.database)
+    count = Count(20000, "p1", "usd", "é '/worker", 0, 2, 0.5)
+
+    assert daily.add(0, 5, [count, replace(count, day=19000)])
+    assert not daily.add(0, 5, [count])
+    assert daily.add(5, 9, [count])
+
+    assert daily.head() == 9
+    assert daily.since(20000, "") == (replace(count, n=4, amount=1.0),)
+    assert daily.since(20000, "p2") == ()
+    daily.forget()
+    assert (daily.head(), daily.since(0, "")) == (0, ())

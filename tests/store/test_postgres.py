@@ -39,7 +39,9 @@ def store(url: str) -> Generator[PostgresStore]:
     opened.close()
 
 
-def test_a_lost_connection_is_said_once_and_made_again(store: PostgresStore, url: str) -> None:
+def test_a_connection_that_was_lost_while_nobody_used_it_is_made_again(
+    store: PostgresStore, url: str
+) -> None:
     with psycopg.connect(url, autocommit=True) as other:
         other.execute(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
@@ -47,11 +49,8 @@ def test_a_lost_connection_is_said_once_and_made_again(store: PostgresStore, url
         )
     time.sleep(0.1)
 
-    with pytest.raises(Unavailable, match="was not changed") as lost:
-        store.commit(moved(a_task()))
     store.commit(moved(a_task()))
 
-    assert "server" in lost.value.fix
     assert store.load(TaskId("t1")).rev == 1
     assert store.first_broken_event() is None
 
@@ -153,6 +152,7 @@ def test_a_url_that_cannot_be_read_is_a_bad_configuration() -> None:
 def test_a_newer_schema_is_refused(store: PostgresStore, url: str) -> None:
     with psycopg.connect(url, autocommit=True) as other:
         other.execute("INSERT INTO schema_version VALUES (99)")
+        other.execute("UPDATE schema_facts SET readable_from = 99")
 
     with pytest.raises(Unavailable, match="version 99 and this lockgate knows"):
         PostgresStore(url)

@@ -18,7 +18,7 @@ from typing import cast
 import pytest
 
 from lockgate.adapters.store import sql
-from lockgate.adapters.store.sql_store import Run
+from lockgate.adapters.store.database import Run
 from lockgate.adapters.store.sqlite import SqliteDatabase, SqliteStore
 from lockgate.core.lifecycle.decision import Decision, MirrorTask
 from lockgate.core.model.events import SummaryChanged
@@ -240,6 +240,22 @@ def test_a_full_disk_says_so_and_all_works_again_when_there_is_space(disk: Path)
     store.close()
 
 
+def test_a_disk_that_is_full_at_the_start_is_named_whether_the_database_is_new_or_not(
+    disk: Path,
+) -> None:
+    used, ballast = disk / "used" / "lockgate.db", disk / "ballast"
+    SqliteStore(used).close()
+    fill_up(ballast)
+
+    for path in (used, disk / "lockgate.db"):
+        with pytest.raises(Unavailable, match="the disk is full") as refused:
+            SqliteStore(path)
+        assert "free some space" in refused.value.fix
+
+    ballast.unlink()
+    SqliteStore(used).close()
+
+
 def fill_up(ballast: Path) -> None:
     with suppress(OSError), ballast.open("ab", buffering=0) as file:
         while True:
@@ -449,10 +465,15 @@ def test_a_kill_loses_nothing_acknowledged_and_doubles_nothing(path: Path) -> No
 @pytest.mark.parametrize(
     "statement",
     [
-        sql.PAGE,
-        sql.PAGE_OF_PROJECT,
-        sql.PAGE_OF_STATUS,
-        sql.PAGE_OF_PROJECT_AND_STATUS,
+        sql.page_of("created", ()),
+        sql.page_of("created", (sql.OF_PROJECT,)),
+        sql.page_of("created", (sql.OF_STATUS,)),
+        sql.page_of("created", (sql.OF_PROJECT, sql.OF_STATUS)),
+        sql.page_of("updated", (sql.LIVE,)),
+        sql.page_of("updated", (sql.ENDED,)),
+        sql.page_of("updated", (sql.LIVE, sql.OF_PROJECT)),
+        sql.page_of("updated", (sql.ENDED, sql.OF_PROJECT)),
+        sql.TASKS_NEEDING_OF,
         sql.TASK,
         sql.TASKS_NAMED,
         sql.TASKS_ON_BRANCH,
@@ -473,6 +494,19 @@ def test_what_is_asked_often_is_found_by_an_index(store: SqliteStore, statement:
     plan = " ".join(step["detail"] for step in steps)
     assert "TEMP B-TREE" not in plan  # no sort
     assert plan.startswith("SEARCH")
+
+
+@pytest.mark.parametrize(
+    ("statement", "index"),
+    [(sql.TASKS_NEEDING, "tasks_needing"), (sql.TASKS_DEPENDING, "tasks_depending")],
+)
+def test_what_needs_a_human_is_found_without_a_look_at_the_other_tasks(
+    store: SqliteStore, statement: str, index: str
+) -> None:
+    plan = database_of(store)._writer.execute(f"EXPLAIN QUERY PLAN {statement}").fetchall()
+
+    assert plan[0]["detail"].startswith("SCAN tasks USING ")
+    assert plan[0]["detail"].endswith(f"INDEX {index}")
 
 
 def test_the_sessions_alive_are_found_without_a_look_at_those_that_ended(

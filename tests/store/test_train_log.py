@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from lockgate.adapters.store import sql
-from lockgate.adapters.store.sql_store import Run
+from lockgate.adapters.store.database import Run
 from lockgate.adapters.store.train_log import SqlTrainLog
 from lockgate.core.model.task import TaskId
 from lockgate.core.train.model import (

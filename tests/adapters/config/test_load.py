@@ -149,6 +149,12 @@ day_usd = 0.0
 
 [notify]
 urls = []
+kinds = ["approve", "land", "answer", "stuck", "paused", "red-tip", "budget", "trust", "login"]
+urgent = ["red-tip"]
+quiet = ""
+digest = ""
+remind = "4h"
+budget = [0.5, 0.8, 1.0]
 
 [agents.mine]
 command = ["my-agent", "--prompt-file", "{prompt_file}"]
@@ -229,7 +235,7 @@ limits.call_backoff = 3
 sandbox = {level = "none", network = true, read = ["/opt"], memory_mb = 64}
 merge = {mode = "auto", target = "remote", strategy = "squash", fence = "ref", batch = 8}
 budget = {task_usd = 1, day_usd = 2.5, task_minutes = 3}
-notify.urls = ["ntfy://x"]
+notify.urls = ["env:NTFY"]
 agents.mine.command = ["x"]
 gates.formula = "none"
 """
@@ -245,7 +251,7 @@ gates.formula = "none"
     assert settings.merge.batch == 8
     assert settings.merge.fence is MergeFence.REF
     assert settings.budget == BudgetSettings(task_usd=1.0, day_usd=2.5, task_minutes=3)
-    assert settings.notify_urls == ("ntfy://x",)
+    assert settings.notify.urls == ("env:NTFY",)
     assert settings.agents == (AgentSettings(name="mine", command=("x",)),)
 
 

@@ -23,6 +23,7 @@ ASKING = {
     "merge.mode": '[merge]\nmode = "auto"',
     "merge.target": '[merge]\ntarget = "remote"',
     "commit.identity": '[commit]\nidentity = "Bot <bot@acme.dev>"',
+    "notify.urls": '[notify]\nurls = ["env:NTFY"]',
     "agents.command": '[agents.mine]\ncommand = ["/srv/x"]',
     "agents.resume": '[agents.mine]\ncommand = ["x"]\nresume = ["/srv/x"]',
     "agents.env": '[agents.mine]\ncommand = ["x"]\nenv = ["KEY"]',
@@ -38,7 +39,13 @@ sandbox = {memory_mb = 99999, scratch_mb = 99999, session_disk_mb = 99999, pids 
 merge = {strategy = "squash", window = 9, batch = 9, fence = "ref"}
 commit = {author = "agent"}
 budget = {task_usd = 0.0, task_tokens = 9, task_minutes = 0, day_usd = 9.0}
-notify = {urls = ["https://x"]}
+[notify]
+kinds = []
+urgent = ["stuck"]
+quiet = "22:00-07:00"
+digest = "08:30"
+remind = ""
+budget = [0.1]
 [limits]
 step_failures = 9
 call_attempts = 9
@@ -73,6 +80,7 @@ reviewer = "codex"
 name = "z"
 type = "human"
 prompt = "x"
+approvers = ["ann"]
 [[steps]]
 name = "x"
 phase = "RED"

@@ -3,13 +3,14 @@
 import os
 import shlex
 import struct
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 from lockgate.adapters.sandbox import Box, boxed, cgroup, run_boxed, trouble, usage
-from lockgate.adapters.sandbox.scratch import MOUNTING
+from lockgate.adapters.sandbox.scratch import MOUNTING, room_for, sweep_rooms
 from lockgate.adapters.sandbox.seccomp import MACHINES, program_for
 
 WHY_NOT = trouble()
@@ -163,3 +164,18 @@ def test_a_process_that_is_gone_uses_nothing() -> None:
 
     assert (usage.namespace_of(gone), usage.threads_of((gone,))) == (0, 0)
     assert usage.memory_of((gone,), 0) == 0
+
+
+def test_the_room_of_a_killed_process_is_swept_and_the_one_of_a_living_one_stays(tmp_path) -> None:
+    checkout = tmp_path / "runs/t1/1-tests"
+    checkout.mkdir(parents=True)
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    gone = checkout.parent / f".room-{ended.pid}-abc"
+    gone.mkdir()
+
+    with room_for(checkout, 0, ()) as room:
+        sweep_rooms(tmp_path / "runs")
+
+        assert not gone.exists()
+        assert room.place.is_dir()

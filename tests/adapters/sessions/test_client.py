@@ -22,6 +22,7 @@ from lockgate.adapters.sessions.runner.command_socket import (
     Line,
     Request,
     ask,
+    counted,
     packed_request,
     parsed_answer,
     parsed_request,
@@ -229,7 +230,7 @@ def test_the_default_home_is_the_one_of_the_whole_program(monkeypatch, tmp_path)
     ):
         for name, value in names.items():
             monkeypatch.setenv(name, value)
-        assert hot._home() == str(home_of(os.environ))
+        assert hot.home() == str(home_of(os.environ))
 
 
 def test_a_path_may_be_longer_than_a_sockets_address(tmp_path, opened) -> None:
@@ -462,6 +463,152 @@ def test_no_answer_in_time_is_told(tmp_path, opened) -> None:
     released.set()
     assert answer is not None
     assert "no answer within" in answer.err
+
+
+# --- a connection that is taken -----------------------------------------------------------------
+
+
+def asked_in_version_3(path: Path, *argv: str, behind: bytes = b"") -> socket.socket:
+    connection = socket.socket(socket.AF_UNIX)
+    connection.settimeout(10)
+    connection.connect(str(path))
+    connection.sendall(counted(packed_request(asking(*argv))) + behind)
+    return connection
+
+
+def test_a_request_that_says_its_length_is_answered_while_the_caller_may_still_send(
+    tmp_path, opened
+) -> None:
+    opened(tmp_path / "door.sock", echo)
+
+    with asked_in_version_3(tmp_path / "door.sock", "task", "list") as connection:
+        answer = parsed_answer(doors.received(connection))
+
+    assert answer is not None
+    assert (answer.code, answer.out) == (4, "|/||('task', 'list')\n")
+
+
+def test_a_request_in_pieces_is_the_same_request(tmp_path, opened) -> None:
+    opened(tmp_path / "door.sock", echo)
+    raw = counted(packed_request(asking("x", stdin="y" * 100_000)))
+
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.settimeout(10)
+        connection.connect(str(tmp_path / "door.sock"))
+        for at in range(30):
+            connection.sendall(raw[at : at + 1])
+            time.sleep(0.002)
+        connection.sendall(raw[30:])
+        answer = parsed_answer(doors.received(connection))
+
+    assert answer is not None
+    assert answer.out.endswith("|('x',)\n")
+
+
+@pytest.mark.parametrize("raw", [b"3\0000000x2\0t\0", b"3\0" + b"0" * 9, b"3\000000009\0t\0"])
+def test_a_request_with_a_wrong_length_is_not_understood(tmp_path, opened, raw) -> None:
+    opened(tmp_path / "door.sock", echo)
+
+    assert knock(tmp_path / "door.sock", raw).err.startswith("lockgate: the request was not")
+
+
+def test_a_taken_connection_goes_both_ways_and_holds_no_place(tmp_path, opened) -> None:
+    taken = list[socket.socket]()
+
+    def takes(request: Request, line: Line) -> Answer | None:
+        if request.argv == ("x",):
+            return Answer(0)
+        taken.append(line.take())
+        line.out("nobody hears this")
+        return None
+
+    door = opened(tmp_path / "door.sock", takes, at_once=1)
+    callers = [asked_in_version_3(tmp_path / "door.sock", "talk", behind=b"hi") for _ in range(5)]
+    assert [it.recv(2) for it in callers] == [b"t\0"] * 5
+    answer = ask(str(tmp_path / "door.sock"), asking("x"), patience=20)
+
+    assert answer is not None
+    assert answer.code == 0
+    assert [it.recv(9) for it in taken] == [b"hi"] * 5
+    for number, it in enumerate(taken):
+        it.sendall(b"%d" % number)
+    assert sorted(it.recv(9) for it in callers) == [b"0", b"1", b"2", b"3", b"4"]
+    assert door.close()
+    assert not door.busy
+    for it in (*taken, *callers):
+        it.close()
+
+
+def test_the_client_gets_a_connection_or_why_there_is_none(tmp_path, opened) -> None:
+    def takes(request: Request, line: Line) -> Answer | None:
+        if request.argv != ("talk",):
+            return Answer(1, err="lockgate: not for you\n")
+        with line.take() as taken:
+            taken.sendall(taken.recv(9).upper())
+        return None
+
+    path = tmp_path / "door.sock"
+    opened(path, takes)
+
+    connection = hot.take(str(path), ["talk"])
+    connection.sendall(b"hi")
+    assert connection.recv(9) == b"HI"
+    connection.close()
+    with pytest.raises(OSError, match="lockgate: not for you"):
+        hot.take(str(path), ["else"])
+    with pytest.raises(FileNotFoundError):
+        hot.take(str(tmp_path / "nobody"), ["talk"])
+
+
+def test_a_caller_who_has_gone_is_not_taken(tmp_path, opened) -> None:
+    errors, begun, left = list[OSError](), threading.Event(), threading.Event()
+
+    def takes(_request: Request, line: Line) -> None:
+        begun.set()
+        left.wait(10)
+        try:
+            line.take()
+        except OSError as error:
+            errors.append(error)
+
+    door = opened(tmp_path / "door.sock", takes)
+    with asked_in_version_3(tmp_path / "door.sock", "talk"):
+        assert begun.wait(10)
+    left.set()
+
+    assert door.close()
+    assert len(errors) == 1
+
+
+def test_what_a_caller_asked_who_did_not_wait_for_it_is_not_begun(tmp_path, opened) -> None:
+    heard, first = list[tuple[str, ...]](), threading.Event()
+
+    def listens(request: Request, _line: Line) -> Answer:
+        heard.append(request.argv)
+        first.wait(10)
+        return Answer(0)
+
+    door = opened(tmp_path / "door.sock", listens, at_once=1)
+    with asked_in_version_3(tmp_path / "door.sock", "first"):
+        while not heard:
+            time.sleep(0.01)
+        with asked_in_version_3(tmp_path / "door.sock", "second"):
+            while door._busy < 2:
+                time.sleep(0.01)
+        first.set()
+        assert door.close()
+
+    assert heard == [("first",)]
+
+
+@pytest.mark.skipif(not hasattr(socket, "SO_PEERCRED"), reason="needs SO_PEERCRED")
+def test_a_request_carries_the_user_of_the_process_that_connected(tmp_path, opened) -> None:
+    opened(tmp_path / "door.sock", lambda it, _: Answer(0, str(it.uid)))
+
+    answer = ask(str(tmp_path / "door.sock"), asking("x"), patience=5)
+
+    assert answer is not None
+    assert answer.out == str(os.getuid())
 
 
 # --- those who do not finish their request ------------------------------------------------------

@@ -1016,7 +1016,9 @@ def test_no_file_that_a_session_names_is_read_for_it(tmp_path, more) -> None:
 
     def asks(*argv: str) -> Answer:
         request = Request(token="", cwd="/", stdin="{}", argv=("review", "submit", *argv))
-        return relay.answer(request, cast("Line", None))
+        answer = relay.answer(request, cast("Line", None))
+        assert answer is not None
+        return answer
 
     refused, taken = asks(*more), asks("--file", "-", "task-1")
 

@@ -12,7 +12,7 @@ from lockgate.adapters.train import GitYard
 from lockgate.core.config.settings import MergeStrategy
 from lockgate.core.model.task import TaskId
 from lockgate.core.train.model import Built, Commit, Conflict, Tree
-from lockgate.errors import Unavailable
+from lockgate.errors import NotesBroken, Unavailable
 from lockgate.ports.train import Load, Reverts, Target
 from tests.adapters.train.sidings import Siding, told, write
 from tests.adapters.workshop import asked, git
@@ -113,7 +113,7 @@ def test_a_merge_has_the_target_and_the_change_as_parents(siding) -> None:
     built = siding.built(load)
 
     assert siding.said(built.commit, "%P") == f"{siding.main} {load.commit}"
-    assert siding.said(built.commit, "%B") == "Land t1\n\nBecause.\n"
+    assert siding.said(built.commit, "%B") == "Merge t1: Land t1\n\nBecause.\n"
     assert siding.said(built.commit, "%an %cn %ae") == "Lockgate Lockgate lockgate@localhost"
     assert siding.said(built.commit, "%ct") == siding.said(load.commit, "%ct")
 
@@ -237,7 +237,7 @@ def test_a_message_of_any_kind_makes_a_sound_commit(siding, words) -> None:
 
     asked(siding.repos.judge, "fsck", "--strict", "--no-dangling", built.commit)
     wanted = {"": "(no summary)\n", "a\0b \ud800\n": "ab ?\n"}.get(words, f"{words}\n")
-    assert siding.said(built.commit, "%B") == wanted
+    assert siding.said(built.commit, "%B") == f"Merge t1: {wanted}"
 
 
 # --- conflicts ----------------------------------------------------------------------------------
@@ -550,6 +550,34 @@ def test_notes_written_at_once_are_all_kept(siding) -> None:
 
     for commit in commits:
         assert siding.yard.note_of(project, commit) == (commit, f"of {commit}")
+
+
+@pytest.mark.parametrize("part", ["commit", "tree", "blob"])
+def test_notes_of_which_git_has_lost_a_part_are_noticed_and_written_again(siding, part) -> None:
+    first, second = (siding.user_commits({"n.txt": str(n)}) for n in range(2))
+    siding.yard.note(siding.project, first, "of the first")
+    assert siding.yard.notes_sound(siding.project)
+    ref = "refs/notes/lockgate"
+    name = {"commit": ref, "tree": f"{ref}^{{tree}}", "blob": f"{ref}:{first}"}[part]
+    id = told(siding.root, "rev-parse", name).strip()
+    (siding.root / ".git" / "objects" / id[:2] / id[2:]).unlink()
+
+    assert not siding.yard.notes_sound(siding.project)
+    if part != "blob":  # git adds a note beside one whose text it has lost
+        with pytest.raises(NotesBroken, match="is missing"):
+            siding.yard.note(siding.project, second, "of the second")
+
+    notes = {first: "of the first", second: "ü\n\n", Commit("1" * 40): "of one that is gone"}
+    assert siding.yard.rewrite_notes(siding.project, notes) == 2
+    assert siding.yard.notes_sound(siding.project)
+    assert siding.yard.note_of(siding.project, first) == (first, "of the first")
+    assert siding.yard.note_of(siding.project, second) == (second, "ü\n\n")
+    siding.yard.note(siding.project, siding.main, "and one more")
+    assert siding.yard.note_of(siding.project, first) == (first, "of the first")
+
+
+def test_a_repository_without_notes_misses_none(siding) -> None:
+    assert siding.yard.notes_sound(siding.project)
 
 
 def test_a_note_on_nothing_is_said(siding) -> None:

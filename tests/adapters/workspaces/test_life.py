@@ -163,7 +163,7 @@ def test_a_branch_of_the_users_is_adopted_as_the_change(shop) -> None:
 
     change = shop.workspaces.adopt(shop.project, task)
 
-    assert change == Change(tip, ("mine.txt",), change.patch, added=len("x\n"))
+    assert change == Change(tip, ("mine.txt",), change.patch, added=len("x\n"), lines=(1, 0))
     assert asked(shop.judge, "rev-parse", f"refs/lockgate/changes/{task.id}") == tip
 
 

@@ -1,10 +1,13 @@
 """What a set-up is given, what it may keep, and what becomes of one that goes wrong."""
 
 import os
+import shutil
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from lockgate.adapters.sandbox.scratch import room_for
 from lockgate.adapters.workspaces import layers, setup
@@ -141,6 +144,96 @@ def test_a_set_up_that_fills_the_disk_is_ended(
 
     assert time.monotonic() - begun < 40
     assert not list((shop.home / "layers" / shop.project.id).glob("*"))
+
+
+def test_a_change_s_set_up_that_fills_the_disk_is_ended_and_told_to_its_author(
+    shop: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task = changed(shop)
+    told = settings("test $(cat lock) = 1 || { head -c 5000000 /dev/zero > big; sleep 600; }")
+    set_up(shop, told)
+    monkeypatch.setattr(layers, "MOST_BYTES", 1 << 20)
+
+    found = shop.workspaces.brought(candidate_of(shop.project, task), told)
+
+    assert isinstance(found, SetUpFailed)
+    assert "was cut (scratch)" in found.why
+    assert not list((shop.home / "runs").glob("*/layer-*"))
+
+
+def test_base_s_set_up_that_fails_half_way_leaves_nothing_and_no_workspace_gets_half(
+    shop: Workshop,
+) -> None:
+    with pytest.raises(Unavailable, match="no more"):
+        set_up(shop, settings("mkdir half && echo 1 > half/made && echo no more >&2 && exit 1"))
+
+    left = [it for it in (shop.home / "layers").rglob("*") if it.name in {"half", "made"}]
+    assert left == []
+    assert not (shop.workspaces.place(shop.task().id) / "half").exists()
+
+
+def test_two_tasks_whose_lock_files_differ_are_set_up_at_once(shop: Workshop) -> None:
+    told = settings("cat lock > made; sleep 0.5; cat lock >> made")
+    tasks = list[Task]()
+    for number in ("2", "3"):
+        git(shop.root, "checkout", "--quiet", "-b", f"change-{number}", "main")
+        shop.commit("lock", f"{number}\n", branch=f"change-{number}")
+        git(shop.root, "checkout", "--quiet", "main")
+        task = shop.task(f"other-{number}", branch=f"change-{number}")
+        change = shop.workspaces.adopt(shop.project, task)
+        assert change is not None
+        tasks.append(replace(task, candidate=change.commit))
+
+    with ThreadPoolExecutor(2) as pool:
+        desks = list(pool.map(lambda it: own(shop, it, told), tasks))
+
+    seen = [shop.inside(desk, "cat made").out for desk in desks]
+    assert seen == ["2\n2\n", "3\n3\n"]
+
+
+@pytest.mark.skipif(not shutil.which("npm"), reason="needs npm")
+def test_a_lock_file_that_does_not_match_its_manifest_fails_in_the_tool_s_own_words(
+    shop: Workshop,
+) -> None:
+    shop.commit("package.json", '{"name": "x", "version": "1.0.0"}\n')
+    shop.commit("lib/package.json", '{"name": "lib", "version": "1.0.0"}\n')
+    shop.commit("package-lock.json", LOCK)
+    told = settings("npm ci --offline", inputs=("package.json", "package-lock.json"))
+    git(shop.root, "checkout", "--quiet", "-b", "change", "main")
+    needs = '{"name": "x", "version": "1.0.0", "dependencies": {"lib": "file:./lib"}}\n'
+    shop.commit("package.json", needs, branch="change")
+    git(shop.root, "checkout", "--quiet", "main")
+    task = shop.task("other-1", branch="change")
+    change = shop.workspaces.adopt(shop.project, task)
+    assert change is not None
+
+    found = shop.workspaces.brought(candidate_of(shop.project, task, change.commit), told)
+
+    assert isinstance(found, SetUpFailed)
+    assert found.inputs == ("package.json",)
+    assert "package.json and package-lock.json" in found.why
+    assert "in sync" in found.why
+    assert found.why.count("\n…\n") == 1
+
+
+def test_of_a_long_complaint_its_beginning_is_told_and_later_the_line_that_says_what_is_wrong(
+    shop: Workshop,
+) -> None:
+    told = settings(
+        "echo E1 error >&2; echo error: the lock file and the manifest do not fit together >&2;"
+        " seq 2000 >&2; echo a log is elsewhere >&2; exit 1"
+    )
+
+    with pytest.raises(Unavailable, match=r"do not fit together\n[\s\S]*…[\s\S]*log is elsewhere"):
+        set_up(shop, told)
+    with pytest.raises(Unavailable, match="not run again: error: the lock file and the manifest"):
+        set_up(shop, told)
+
+
+LOCK = """\
+{"name": "x", "version": "1.0.0", "lockfileVersion": 3, "requires": true,
+ "packages": {"": {"name": "x", "version": "1.0.0"}}}
+"""
 
 
 @pytest.mark.parametrize(
@@ -306,7 +399,7 @@ def test_layers_go_the_longest_unused_first_and_none_that_was_used_lately(shop: 
 
 def test_caches_go_after_layers_where_nobody_has_used_them_lately(shop: Workshop) -> None:
     set_up(shop, settings('head -c 300000 /dev/urandom > "$PIP_CACHE_DIR-big"; echo 1 > out'))
-    (cache,) = (shop.home / "caches").iterdir()
+    (cache,) = (it for it in (shop.home / "caches").iterdir() if it.is_dir())
     shop.workspaces.keep_set_ups_within(0)
     assert cache.is_dir()
     old(cache, 4)

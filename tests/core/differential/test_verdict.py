@@ -402,10 +402,11 @@ def test_a_run_that_can_be_forged_is_lost_and_says_what_was_touched(on_change, h
     assert "the change touches conftest.py" in by_hook.findings[0].issue
 
 
-def test_canaries_that_could_not_be_loaded_beside_base_tests_are_no_forgery() -> None:
-    unloaded = runs(
-        {ID: P}, {}, {}, base_on_candidate=watched({}, fail=None), candidate=watched({})
-    )
+@pytest.mark.parametrize("good", [P, None])
+def test_canaries_that_could_not_be_loaded_beside_base_tests_are_no_forgery(good) -> None:
+    """A script's test file has its own: where what it loads has moved, neither says anything."""
+    on_change = watched({}, fail=None, good=good)
+    unloaded = runs({ID: P}, {}, {}, base_on_candidate=on_change, candidate=watched({}))
 
     found = decided(unloaded, [A], [], tests=("tests/test_a.py",))
 
@@ -418,7 +419,12 @@ def test_a_canary_that_can_only_pass_and_does_not_leaves_no_judgement_unless_mor
     odd = watched({ID: P}, good=F)
     wrong = watched({ID: F}, good=F)
 
+    gone = watched({ID: P}, good=None)
+
     assert isinstance(decided(runs({ID: P}, {ID: P}, {}, candidate=odd), [A], [A]), Unjudged)
+    for which in ("base_on_candidate", "candidate"):
+        one = runs({ID: P}, {ID: P}, {ID: P}, **{which: gone})
+        assert isinstance(decided(one, [A], [A]), Unjudged), "its tests were loaded"
     assert isinstance(decided(runs({ID: P}, {ID: P}, {}, candidate=wrong), [A], [A]), Lost)
     well = dict.fromkeys(("base_again", "base_on_candidate", "candidate"), watched({ID: P}))
     good = runs({ID: P}, {}, {}, **well)

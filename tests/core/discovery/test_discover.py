@@ -441,6 +441,12 @@ JAVASCRIPT = [
         f"JEST_JUNIT_OUTPUT_DIR=$OUT npm run test -- {JEST}",
         f"{NPM} && npm install --no-audit --no-fund --no-save --no-package-lock jest-junit",
     ),
+    (  # without the lock file npm would take other versions of all the rest
+        {"scripts": {"test": "jest"}},
+        ["package-lock.json"],
+        f"JEST_JUNIT_OUTPUT_DIR=$OUT npm run test -- {JEST}",
+        f"{CI} && npm install --no-audit --no-fund --no-save jest-junit",
+    ),
     (
         {"scripts": {"test": "jest --reporters=x"}, "devDependencies": {"jest-junit": "1"}},
         ["yarn.lock"],

@@ -150,6 +150,13 @@ SET_UPS = [
     ("node", "pnpm install --frozen-lockfile", "ERR_PNPM_OUTDATED_LOCKFILE", (), "pnpm install"),
     (
         "node",
+        "pnpm install --frozen-lockfile",
+        "✓ Lockfile passes supply-chain policies\nERR_PNPM_IGNORED_BUILDS  Ignored build scripts",
+        (),
+        "pnpm install --frozen-lockfile --ignore-scripts",
+    ),
+    (
+        "node",
         "npx --yes pnpm@11.14.0 install",
         "Error: ERR_UNKNOWN_BUILTIN_MODULE",
         (),

@@ -309,6 +309,23 @@ def test_links_of_a_store_are_followed_inside_the_layer() -> None:
     assert scripts(evil, base).judging == ("it replaces core 1 by another",)
 
 
+def test_a_library_that_is_a_link_into_a_store_is_told_by_its_version() -> None:
+    def linked(name: str, version: str) -> dict[str, str]:
+        place = f".pnpm/{name.replace('/', '+')}@{version}/node_modules/{name}"
+        up = "../" * name.count("/")
+        text = f'{{"version": "{version}"}}'
+        return {
+            f"node_modules/{name}": f"-> {up}{place}",
+            f"node_modules/{place}/package.json": text,
+        }
+
+    base, change = linked("left", "1"), {**linked("left", "2"), **linked("@x/pad", "3")}
+    outside = {"node_modules/own": "-> ../packages/own"}
+
+    assert scripts(change, base).libraries == ("adds @x/pad 3", "left 1 → 2")
+    assert scripts({**base, **outside}, base).libraries == ("adds own",)
+
+
 # --- what is said -------------------------------------------------------------------------------
 
 BROUGHT = Brought(inputs=("a.lock", "b.lock"), judging=(), libraries=("adds x 1",))

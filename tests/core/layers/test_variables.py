@@ -48,5 +48,16 @@ def test_base_is_given_as_it_is_what_the_configuration_names() -> None:
 
 
 def test_what_is_kept_is_never_linked_into_what_is_installed() -> None:
-    assert caching("/cache")["PIP_CACHE_DIR"] == "/cache/pip"
-    assert caching("/cache")["UV_LINK_MODE"] == "copy"
+    given = caching("/cache", "uv sync")
+
+    assert given["PIP_CACHE_DIR"] == "/cache/pip"
+    assert given["UV_LINK_MODE"] == "copy"
+    assert given["pnpm_config_package_import_method"] == "copy"
+
+
+def test_only_pnpm_is_told_what_npm_would_warn_of() -> None:
+    for_pnpm, for_npm = (caching("/cache", it) for it in ("pnpm install", "npm ci"))
+
+    assert for_pnpm["npm_config_store_dir"] == for_npm["pnpm_config_store_dir"] == "/cache/pnpm"
+    assert for_pnpm["npm_config_package_import_method"] == "copy"
+    assert [it for it in for_npm if it.startswith("npm_config_")] == ["npm_config_cache"]

@@ -3,18 +3,15 @@
 import pytest
 from msgspec.structs import replace
 
-from lockgate.core.lifecycle.advice import (
-    BY_STATUS,
+from lockgate.core.lifecycle.advice import BY_STATUS, Surroundings, advice
+from lockgate.core.lifecycle.needs import (
     CAUSES,
     RUN,
+    Around,
     NeedKind,
-    Surroundings,
-    advice,
     asks,
-    goes_on,
     last_failure,
     need_of,
-    needs_human,
 )
 from lockgate.core.model.findings import Finding, GateFeedback, Priority
 from lockgate.core.model.task import (
@@ -26,7 +23,7 @@ from lockgate.core.model.task import (
     Stuck,
     TaskId,
 )
-from tests.given import ID, NOW, RULES, a_task, evidence
+from tests.given import ID, NOW, RULES, a_task, evidence, needs_human
 
 S = Status
 NOTHING = Surroundings()
@@ -150,13 +147,14 @@ def test_who_stands_in_for_whom_is_told() -> None:
     [
         (a_task(S.AGENT_REVIEW, waiting="g"), "approve", ("diff", "approve", "reject")),
         (a_task(S.REVIEWING), "land", ("diff", "approve")),
-        (a_task(S.REVIEWING, held="no"), "held", ("approve",)),
+        (a_task(S.REVIEWING, held="no"), "held", ("diff", "approve")),
         (a_task(S.CLARIFICATION), "answer", ("answer",)),
-        (a_task(S.STUCK, cause=Cause.BUDGET), "stuck", ("task", "task")),
+        (a_task(S.STUCK), "stuck", ("task", "task")),
+        (a_task(S.STUCK, cause=Cause.BUDGET), "budget", ("task", "task")),
         (a_task(S.PAUSED_FOR_INTERVENTION), "paused", ("resume",)),
         (a_task(S.WORKING, dead=True), "dead", ("task",)),
-        (a_task(S.WORKING, dead=True, not_before=1.0), "dead", ("task",)),
-        (a_task(S.AGENT_REVIEW, dead=True, not_before=1.0), "dead", ("task",)),
+        (a_task(S.WORKING, dead=True, not_before=1.0), "limit", ("task",)),
+        (a_task(S.AGENT_REVIEW, dead=True, not_before=1.0), "limit", ("task",)),
         (a_task(S.WORKING, escalated="two steps failed"), "escalation", ("task", "takeover")),
         (a_task(S.WORKING, taken_over=True), "yours", ("handback",)),
         (a_task(S.STUCK, taken_over=True), "yours", ("handback",)),
@@ -251,11 +249,11 @@ def test_a_change_that_steers_agents_says_so_before_it_is_approved() -> None:
         (a_task(S.REVIEWING), True, True),
         (a_task(S.REVIEWING), False, False),
         (a_task(S.REVIEWING, held="no"), True, False),
-        (a_task(S.WORKING), True, False),
+        (a_task(S.STUCK), True, False),
     ],
 )
 def test_only_a_change_that_nobody_holds_lands_by_itself(task, lands, told) -> None:
-    assert goes_on(task, lambda _: lands) is told
+    assert (need_of(task, Around(lands_alone=lands)) is None) is told
 
 
 def test_the_last_failure_is_that_of_the_newest_try() -> None:

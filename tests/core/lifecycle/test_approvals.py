@@ -93,8 +93,8 @@ def test_a_yes_to_the_last_gate_makes_the_change_ready_to_land() -> None:
     assert decision.task.passed == ("tests", "approval")
     assert decision.task.approvals == (Approval("approval", PATCH, "good"),)
     assert decision.events[:2] == (
-        HumanReviewCompleted(ID, approved=True, comment="good"),
-        GateCompleted(ID, "approval", "passed", "good"),
+        HumanReviewCompleted(ID, approved=True, comment="good", seconds=60.0),
+        GateCompleted(ID, "approval", "passed", "good", iteration=1),
     )
     assert kinds(decision)[2:] == [StatusChanged, AllGatesPassed, TaskGatesPassed]
     assert decision.effects == (
@@ -182,8 +182,8 @@ def test_a_no_is_the_gates_failure_and_what_was_said_is_the_feedback() -> None:
     assert feedback.findings == (Finding(Priority.P1_MAJOR, "Not like this."), PLACED)
     assert task.history[-1].feedback == feedback
     assert decision.events[:2] == (
-        HumanReviewCompleted(ID, approved=False, comment="Not like this."),
-        GateCompleted(ID, "approval", "failed", "Not like this."),
+        HumanReviewCompleted(ID, approved=False, comment="Not like this.", seconds=60.0),
+        GateCompleted(ID, "approval", "failed", "Not like this.", iteration=1),
     )
     assert kinds(decision)[2:] == [StatusChanged, GateFailedRetrying, AttemptFailed]
     assert decision.effects == (MirrorTask(), SpawnAgent(Role.WORKER, 8))
@@ -231,7 +231,9 @@ def test_a_no_to_a_change_that_waits_to_land_takes_it_back() -> None:
     assert (task.iteration, task.review_round, task.failed_attempts) == (1, 0, 1)
     assert isinstance(task.phase, NeedsFixes)
     assert task.phase.feedback.findings == (Finding(Priority.P1_MAJOR, "Not today."), PLACED)
-    assert decision.events[0] == HumanReviewCompleted(ID, approved=False, comment="Not today.")
+    assert decision.events[0] == HumanReviewCompleted(
+        ID, approved=False, comment="Not today.", seconds=0.0
+    )
     assert SpawnAgent(Role.WORKER, task.rev) in decision.effects
 
 
@@ -364,7 +366,7 @@ def test_both_events_leave_the_program_as_s3_tells_them() -> None:
     )
     assert (type_of(said), payload(said)) == (
         "HumanReviewCompleted",
-        {"task_id": ID, "approved": True, "comment": "ok"},
+        {"task_id": ID, "approved": True, "comment": "ok", "seconds": 0.0},
     )
 
 
@@ -372,3 +374,21 @@ def test_without_a_task_a_human_gate_waits_with_its_own_question() -> None:
     gate = HumanGate(name="people", place=Placement(serial=True, on=(Where.CHANGE,)), prompt="Ok?")
 
     assert heard(None, gate) == Waiting("people", "Ok?")
+
+
+@pytest.mark.parametrize(
+    ("by", "how", "why"),
+    [
+        ("ann", "web login", ""),
+        ("bob", "web login", "takes a yes of ann alone, and you are bob"),
+        ("ann", "", "takes a yes of ann alone, and nobody knows who you are"),
+    ],
+)
+def test_a_gate_that_names_its_people_takes_a_yes_of_those_alone(by, how, why) -> None:
+    named = GateRef("approval", GateKind.HUMAN, approvers=("ann",))
+    task = waiting(pinned=replace(RULES, gates=(TESTS_GATE, named)))
+
+    answer = approved(replace(seen(task), by=by, how=how), "", PATCH)
+
+    assert why in (refused(answer).why if why else "")
+    assert isinstance(answer, Decision) == (not why)

@@ -214,7 +214,7 @@ def test_feedback_findings_and_places_have_the_fields_of_the_source() -> None:
 
     assert shape == {
         GateFeedback: ["gate_name", "findings", "summary", "suggested_action"],
-        Finding: ["priority", "issue", "location", "suggestion"],
+        Finding: ["priority", "issue", "location", "suggestion", "quote"],  # the last one is ours
         Location: ["file", "line", "column"],
     }
     assert Finding(P0, "boom") == Finding(P0, "boom", None, None)

@@ -192,9 +192,9 @@ def test_every_evaluation_begins_with_no_gate_passed_and_no_commit_taken(source)
 def test_the_work_becomes_one_commit_before_anything_judges_it() -> None:
     seen = evidence(under(TESTS_GATE, candidate=""))
 
-    decision = taken(change_taken(seen, COMMIT, ("a.py",), Facts(added=7)))
+    decision = taken(change_taken(seen, COMMIT, ("a.py",), Facts(size=Size(1, 7, 3, 2, 1))))
 
-    assert (decision.task.candidate, decision.task.size) == (COMMIT, Size(1, 7))
+    assert (decision.task.candidate, decision.task.size) == (COMMIT, Size(1, 7, 3, 2, 1))
     assert decision.task.status is S.AGENT_REVIEW
     assert decision.events == (ChangeTaken(COMMIT, ("a.py",)),)
     assert decision.effects == (MirrorTask(),)
@@ -310,8 +310,8 @@ def test_when_every_gate_has_passed_the_change_is_ready_to_land() -> None:
     assert decision.task.status is S.REVIEWING
     assert decision.task.phase == GatesPassed(f"{ID}.3", evidence(task).now)
     assert decision.events == (
-        GateCompleted(ID, "tests", "passed"),
-        GateCompleted(ID, "lint", "passed"),
+        GateCompleted(ID, "tests", "passed", "", PROOF.seconds, 1),
+        GateCompleted(ID, "lint", "passed", "", PROOF.seconds, 1),
         StatusChanged(
             source=S.AGENT_REVIEW,
             target=S.REVIEWING,
@@ -344,7 +344,7 @@ def test_a_gate_that_passes_is_remembered_and_the_next_one_is_judged() -> None:
     assert decision.task.status is S.AGENT_REVIEW
     assert decision.task.passed == ("tests",)
     assert decision.effects == (MirrorTask(), EvaluateGates(1))
-    assert decision.events == (GateCompleted(ID, "tests", "passed"),)
+    assert decision.events == (GateCompleted(ID, "tests", "passed", "", PROOF.seconds, 1),)
 
 
 def test_a_gate_that_wants_a_human_to_see_files_adds_a_humans_gate() -> None:
@@ -397,8 +397,8 @@ def test_a_gate_that_fails_sends_the_work_back_and_is_one_failed_attempt() -> No
         AttemptFailed,
     ]
     assert decision.events[:2] == (
-        GateCompleted(ID, "tests", "passed"),
-        GateCompleted(ID, "lint", "failed", FINDING.issue),
+        GateCompleted(ID, "tests", "passed", "", PROOF.seconds, 1),
+        GateCompleted(ID, "lint", "failed", FINDING.issue, iteration=1),
     )
     assert decision.events[3] == GateFailedRetrying(
         task_id=ID, gate_name="lint", feedback=phase.feedback, iteration=1
@@ -440,7 +440,9 @@ def test_a_gate_that_could_not_judge_asks_a_human_and_charges_nobody() -> None:
 
     assert (decision.task.status, decision.task.cause) == (S.STUCK, Cause.GATE_BROKEN)
     assert (decision.task.iteration, decision.task.failed_attempts) == (1, 4)
-    assert decision.events[1] == GateCompleted(ID, "lint", "broken", "ruff is not installed")
+    assert decision.events[1] == GateCompleted(
+        ID, "lint", "broken", "ruff is not installed", iteration=1
+    )
     changed = decision.events[2]
     assert isinstance(changed, StatusChanged)
     assert changed.reason == "gate lint could not judge: ruff is not installed"
@@ -462,8 +464,8 @@ def test_a_gate_that_waits_for_a_human_holds_the_task_where_it_is() -> None:
     assert decision.task.waiting == "approval"
     assert decision.effects == (MirrorTask(), NotifyHuman(S.AGENT_REVIEW, "Approve it?"))
     assert decision.events == (
-        GateCompleted(ID, "tests", "passed"),
-        GateCompleted(ID, "approval", "waiting", "Approve it?"),
+        GateCompleted(ID, "tests", "passed", "", PROOF.seconds, 1),
+        GateCompleted(ID, "approval", "waiting", "Approve it?", iteration=1),
         HumanReviewRequested(ID, "Approve it?"),
     )
     assert decided(decision.task, ok(HUMAN_GATE)).task.status is S.REVIEWING
@@ -477,7 +479,7 @@ def test_an_evaluation_that_is_repeated_does_not_ask_a_human_twice() -> None:
 
     assert again.task == replace(first, rev=first.rev + 1)
     assert again.effects == (MirrorTask(),)
-    assert again.events == (GateCompleted(ID, "approval", "waiting", "Approve it?"),)
+    assert again.events == (GateCompleted(ID, "approval", "waiting", "Approve it?", iteration=1),)
 
 
 def test_a_gate_that_a_human_has_answered_meanwhile_waits_no_more() -> None:

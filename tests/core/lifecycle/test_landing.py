@@ -17,15 +17,9 @@ from lockgate.core.lifecycle.landing import (
     stays_here,
 )
 from lockgate.core.lifecycle.moves import Move, move
-from lockgate.core.model.events import (
-    ChangeLanded,
-    HumanCommented,
-    LandedUnjudged,
-    LandingApproved,
-    LandingHeld,
-    StatusChanged,
-)
-from lockgate.core.model.task import Actor, GatesPassed, Revert, Status, TaskId
+from lockgate.core.model.events import HumanCommented, StatusChanged
+from lockgate.core.model.landings import ChangeLanded, LandedUnjudged, LandingApproved, LandingHeld
+from lockgate.core.model.task import Actor, Approval, GatesPassed, Revert, Status, TaskId
 from lockgate.core.train.model import Conflict, Red
 from tests.given import COMMIT, RULES, a_task, evidence, refused, taken
 
@@ -68,6 +62,28 @@ def test_a_yes_to_what_waits_answers_the_gate_that_asks() -> None:
 )
 def test_a_yes_to_another_change_or_with_too_many_words_lands_nothing(comment, patch, why) -> None:
     assert why in refused(answered_yes(evidence(QUEUED), comment, patch)).why
+
+
+@pytest.mark.parametrize(
+    ("by", "shown", "told"),
+    [
+        ("ann", "approval", "ann has answered gate approval already"),
+        ("", "approval", "somebody else has answered gate approval already"),
+        ("ann", "security", "somebody else has answered gate security already"),
+    ],
+)
+def test_a_yes_to_a_gate_that_somebody_else_has_answered_lets_nothing_land(by, shown, told) -> None:
+    said = replace(QUEUED, approvals=(Approval("approval", QUEUED.patch, by=by),))
+
+    assert told in refused(answered_yes(evidence(said), "", "fe", shown)).why
+
+
+def test_a_yes_to_a_landing_is_no_yes_to_a_gate_that_asks_now() -> None:
+    asking = replace(QUEUED, status=Status.AGENT_REVIEW, waiting="approval")
+
+    why = refused(answered_yes(evidence(asking), "", "fe", "")).why
+
+    assert "has answered its landing already" in why
 
 
 def test_another_change_than_the_one_shown_does_not_land() -> None:
@@ -145,7 +161,7 @@ def test_what_landed_is_done_and_its_workspace_is_given_back_only_then() -> None
     assert decision.task.failed_attempts == 0
     assert ReleaseWorkspace() in decision.effects
     assert any(isinstance(it, EndSessions) for it in decision.effects)
-    assert decision.events[-1] == ChangeLanded(MAIN, COMMIT)
+    assert decision.events[-1] == ChangeLanded(MAIN, COMMIT, seconds=60.0, iteration=1)
     assert isinstance(decision.events[0], StatusChanged)
 
 

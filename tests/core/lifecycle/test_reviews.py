@@ -265,7 +265,8 @@ def test_a_single_reviewer_needs_no_synthesis() -> None:
     assert decision.task.status is S.WORKING
     assert [type(it) for it in decision.results] == [Failed]
     assert (
-        GateCompleted(decision.task.id, "review", "failed", "security: a hole") in decision.events
+        GateCompleted(decision.task.id, "review", "failed", "security: a hole", iteration=1)
+        in decision.events
     )
 
 

@@ -187,7 +187,7 @@ def test_a_worker_that_signalled_and_then_exits_is_no_crash_of_the_review() -> N
     decision = session_ended(evidence(task, HANDOFF, session=worker))
 
     assert (decision.task.status, decision.task.crash_count) == (S.AGENT_REVIEW, 0)
-    assert decision.events == (SessionEnded(worker.id, Role.WORKER),)
+    assert decision.events == (SessionEnded(worker.id, Role.WORKER, seconds=60.0),)
     assert decision.session is not None
     assert decision.session.ended == evidence(task).now
 
@@ -206,7 +206,7 @@ def test_an_older_session_that_ends_late_counts_for_nothing(status, old, body) -
     decision = session_ended(evidence(a_task(status), body, session=old))
 
     assert (decision.task.status, decision.task.crash_count) == (status, 0)
-    assert decision.events == (SessionEnded(old.id, old.role),)
+    assert decision.events == (SessionEnded(old.id, old.role, seconds=60.0),)
     assert decision.effects == (MirrorTask(),)
 
 
@@ -263,7 +263,7 @@ def test_a_reviewer_that_has_given_its_verdict_only_leaves(body) -> None:
     decision = session_ended(evidence(said.task, body, session=reviewer))
 
     assert (decision.task.status, decision.task.crash_count) == (S.AGENT_REVIEW, 0)
-    assert decision.events == (SessionEnded(reviewer.id, Role.REVIEWER),)
+    assert decision.events == (SessionEnded(reviewer.id, Role.REVIEWER, seconds=60.0),)
     assert decision.effects == (MirrorTask(),)
 
 

@@ -46,7 +46,7 @@ def test_an_agent_that_stops_politely_is_asked_in_the_same_conversation_and_noth
     assert decision.effects == (MirrorTask(), again)
     assert decision.task.generation == again.generation
     asked = AgentAsked(a_session().id, SAID)
-    assert decision.events == (asked, SessionEnded(a_session().id, Role.WORKER))
+    assert decision.events == (asked, SessionEnded(a_session().id, Role.WORKER, seconds=60.0))
     assert decision.task.last_words == SAID
 
 

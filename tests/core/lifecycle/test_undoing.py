@@ -18,7 +18,8 @@ from lockgate.core.lifecycle.undoing import (
     undone_by,
     worker_of,
 )
-from lockgate.core.model.events import GateEvaluationStarted, RevertMade, StatusChanged
+from lockgate.core.model.events import GateEvaluationStarted, StatusChanged
+from lockgate.core.model.landings import RevertMade
 from lockgate.core.model.results import Broken, Passed, Waiting
 from lockgate.core.model.task import Actor, Cause, Revert, Size, Status, TaskId
 from tests.given import COMMIT, HANDOFF, ID, RULES, TESTS_GATE, a_task, evidence, refused, taken
@@ -29,7 +30,7 @@ LANDED = a_task(S.DONE, landed=MAIN, candidate=COMMIT)
 REVERTS = Revert(task=TaskId("t0"), landed=MAIN, commit=COMMIT)
 NEW = a_task(S.PENDING, pinned=None, iteration=0, reverts=REVERTS, auto_start=False)
 AT = replace(RULES, base_commit=MAIN, gates=(TESTS_GATE,), steps=("red", "green"))
-CHANGE = Taken(commit=COMMIT, patch="f" * 64, files=("a.py", ".github/x.yml"), added=9)
+CHANGE = Taken(commit=COMMIT, patch="f" * 64, files=("a.py", ".github/x.yml"), size=Size(2, 9))
 
 
 def seen(**fields: object):

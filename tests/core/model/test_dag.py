@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockgate.core.model.dag import Cycle, TaskDAG, UnknownNode
+from lockgate.core.model.dag import Cycle, TaskDAG, UnknownNode, reached, turned_round
 
 # Any graph over a few nodes, cycles included; each node may come after any of them.
 graphs = st.integers(1, 8).flatmap(
@@ -173,3 +173,9 @@ def test_following_the_order_meets_every_node_once(graph: dict[int, list[int]]) 
         met.append(following)
 
     assert tuple(met) == dag.order
+
+
+def test_what_is_reached_by_two_ways_counts_once_and_a_cycle_ends() -> None:
+    waits_for = {2: [1], 3: [1], 4: [2, 3], 1: [4]}
+
+    assert reached(turned_round(waits_for), 1) == {2, 3, 4}

@@ -65,6 +65,7 @@ SAMPLES: dict[str, Any] = {
     "advisory": (Dimension.SMELLS,),
     "reviewer": "codex",
     "prompt": "Look",
+    "approvers": ("ann",),
 }
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from lockgate.core.model.findings import Finding, Priority
-from lockgate.core.model.results import Broken, Failed, Passed, Proof
+from lockgate.core.model.results import Broken, Failed, Passed, Proof, Waiting
 from lockgate.core.wrappers.edits import agreed, asking, edits, laid, question
 from lockgate.core.wrappers.entries import MOST, entries
 from lockgate.core.wrappers.makefiles import Read
@@ -500,3 +500,10 @@ def test_only_a_pass_with_an_edit_asks_a_human():
     assert asking(broken, (edit,)) == broken
     assert asking(passed(), ()) == passed()
     assert asking(passed(), (edit,)) == replace(passed(), asks=("test.sh",))
+
+
+def test_a_base_version_that_waits_for_a_human_is_no_judgement():
+    result = agreed(passed("a"), Waiting("tests", "Is that wanted?"), EDITS)
+
+    assert isinstance(result, Broken)
+    assert "could not judge: Is that wanted?" in result.why

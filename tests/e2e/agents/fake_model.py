@@ -189,6 +189,7 @@ def responses(model: str, answer: Json) -> tuple[Json, list[Json | str]]:
 def _called(answer: Json) -> Json:
     """A tool takes an object, or, where it is one of a form of its own, a text."""
     about = {"call_id": f"call_{unique()}", "name": answer["tool"]}
+    about |= {"namespace": answer["namespace"]} if "namespace" in answer else {}
     if isinstance(answer["input"], str):
         return about | {
             "type": "custom_tool_call",

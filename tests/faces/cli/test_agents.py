@@ -13,14 +13,17 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from socket import socket
 
 import pytest
 
 from lockgate.bootstrap import App
+from lockgate.bootstrap.assistants import mcp_child
 from lockgate.bootstrap.gates import Benches
 from lockgate.core.model.task import Role, Status
-from lockgate.faces.cli.operate.agents import _added, readable
+from lockgate.faces.cli.operate.agents import _added
 from lockgate.faces.cli.serve import answer as answer_at_the_door
+from lockgate.faces.words.output import readable
 from lockgate.ports import Call
 from tests.faces.cli.test_run import HANDS_OFF, HELLO, REVIEWER, play, until, without, worker
 from tests.faces.shell import HANDOFF, Answer, Shell
@@ -449,13 +452,16 @@ class Heard:
     def gone(self) -> bool:
         return False
 
+    def take(self) -> socket:
+        raise BrokenPipeError
+
 
 def asked(app: App, directory: Path, *argv: str, token: str = "") -> Answer:
     line = Heard()
     call = Call(
         argv=argv, token=token, directory=directory, stdin="", path="", lively=False, line=line
     )
-    answer_at_the_door(app, Benches(app.home), call)
+    answer_at_the_door(app, Benches(app.home), mcp_child(app.home), call)
     return Answer(line.code, **line.said)
 
 
@@ -479,6 +485,20 @@ def test_a_command_that_came_to_the_door_prints_to_its_caller_alone(shell, capfd
     assert "belongs to no session" in stranger.err
     assert followed.code == 1
     assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("role", [Role.WORKER, Role.REVIEWER])
+def test_at_the_door_a_session_gets_no_feed(shell, role):
+    id = shell.create()
+    shell.bring(id, Status.WORKING if role is Role.WORKER else Status.AGENT_REVIEW)
+    token = shell.begin(id, role)
+    app = shell.app()
+
+    told = asked(app, shell.repo, "feed", "--since", "0", token=token)
+
+    app.store.close()
+    assert (told.code, told.out) == (1, "")
+    assert f"no feed was opened: a {role} may not do that" in told.err
 
 
 def test_at_the_door_nothing_is_followed(shell):

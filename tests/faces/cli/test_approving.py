@@ -1,6 +1,8 @@
 """What people answer a gate that waits: approve, reject, comment, and what they are shown."""
 
 import json
+import os
+import pwd
 
 import pytest
 
@@ -23,6 +25,8 @@ type = "human"
 APPROVE, REJECT = ("approve", "ID"), ("reject", "ID", "-m", "No.")
 COMMENT = ("comment", "ID", "-m", "Hm")
 ANSWERS = pytest.mark.parametrize("argv", [APPROVE, REJECT, COMMENT], ids=lambda it: it[0])
+
+ME = pwd.getpwuid(os.getuid()).pw_name
 
 
 @pytest.fixture
@@ -88,7 +92,7 @@ def test_with_json_it_is_told_in_facts(asked):
 
     facts = shell.facts(id)
     why = json.loads(shell.did("task", "why", id, "--json"))
-    [needed] = json.loads(shell.did("status", "--json"))["needs_human"]
+    [needed] = json.loads(shell.did("status", "--json"))["needs"]
 
     assert (facts["waiting"], facts["protected"]) == ("approval", [".github/ci.yml"])
     [gate] = facts["gates"]
@@ -98,7 +102,7 @@ def test_with_json_it_is_told_in_facts(asked):
         "Review and approve this change",
     )
     assert gate["data"]["prompt"] == "Review and approve this change"
-    assert (needed["task"], needed["why"]) == (id, why["needs_human"])
+    assert (needed["task"], needed["kind"], needed) == (id, "approve", why["need"])
 
 
 @pytest.mark.req("R131")
@@ -158,12 +162,13 @@ def test_a_yes_moves_the_task_on_and_is_told(asked):
     assert answer.facts["files"] == [".github/ci.yml", "a.py", "z.py"]
     [yes] = answer.facts["approvals"]
     assert (yes["gate"], yes["comment"]) == ("approval", "Good.")
+    assert (yes["by"], yes["how"]) == (ME, f"uid {os.getuid()}")
     assert yes["patch"] == answer.facts["patch"]
     assert "HumanReviewCompleted" in shell.did("task", "log", id)
     [gate] = shell.facts(id)["gates"]
     assert (gate["result"], gate["data"]["proof"]["ran"]) == (
         "passed",
-        ["a human said yes: Good."],
+        [f"{ME} said yes: Good."],
     )
 
 

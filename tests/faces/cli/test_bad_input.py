@@ -484,13 +484,13 @@ def test_a_task_md_that_is_no_honest_file_is_shown_as_broken_and_moves_nothing(s
 
     answer = shell.run("task", "complete", id)
     listed, shown = shell.did("task", "list"), shell.did("task", "show", id)
-    rows = json.loads(shell.did("task", "list", "--json"))["tasks"]
+    rows = json.loads(shell.did("task", "list", "--json"))["rows"]
 
     assert answer.code == 1
     assert UNREADABLE[spoil] in answer.why
-    assert UNREADABLE[spoil] in listed
+    assert id in listed
     assert UNREADABLE[spoil] in shown
-    assert UNREADABLE[spoil] in rows[0]["trouble"]
+    assert [it["id"] for it in rows] == [id]
     assert "not yet" in shell.did("task", "why", id)
     assert shell.traces() == before
 
@@ -516,11 +516,11 @@ def test_a_broken_frontmatter_hides_no_task_and_the_next_move_mends_it(shell, ki
 
     listed, shown = shell.did("task", "list"), shell.did("task", "show", id)
 
-    assert "broken: TASK.md's frontmatter" in listed
+    assert id in listed
     assert "TASK.md's frontmatter" in shown
     assert shell.traces() == before
     shell.did("task", "cancel", id)
-    assert "broken" not in shell.did("task", "list")
+    assert "trouble:" not in shell.did("task", "show", id)
 
 
 # --- import of nonsense -------------------------------------------------------------------------
@@ -950,6 +950,8 @@ def test_a_database_of_a_newer_schema_is_left_alone(shell):
     id = shell.create()
     with closing(sqlite3.connect(shell.home / "lockgate.db")) as db:
         db.execute("PRAGMA user_version = 999")
+        db.execute("UPDATE schema_facts SET readable_from = 999")
+        db.commit()
     before = shell.traces()
 
     for argv in (("task", "list"), ("task", "cancel", id), ("events",)):

@@ -16,7 +16,7 @@ BUDGETS = {
     ("--help",): 30,
     ("task", "--help"): 100,
     ("task", "list"): 209,
-    ("task", "show", "ID"): 209,
+    ("task", "show", "ID"): 211,
     ("task", "why", "ID"): 209,
     ("task", "log", "ID"): 209,
     ("status",): 210,
@@ -34,7 +34,13 @@ ACTING = (
     "importlib.metadata",
     "concurrent.futures",
 )
-GROUPS = {"": app.root, "task": groups.task, "gate": groups.gate, "queue": groups.queue}
+GROUPS = {
+    "": app.root,
+    "task": groups.task,
+    "gate": groups.gate,
+    "queue": groups.queue,
+    "people": groups.people,
+}
 
 
 def imported(shell, *argv: str) -> set[str]:

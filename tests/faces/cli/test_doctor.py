@@ -194,6 +194,18 @@ def test_an_agent_without_a_login_says_how_to_get_one(shell, tmp_path):
     assert (after["found"], after["costs"]) == ("9.8.7", "")
 
 
+def test_a_fallback_that_is_not_installed_is_told(shell, tmp_path):
+    commit_config(shell, f'{CONFIG}\n[agents.claude]\nfallback = "codex"\n')
+
+    found = parts(doctor(shell, **without(tmp_path / "bin")))
+
+    skipped = "it can be given no task; it is skipped as the fallback of claude"
+    assert (found["agent codex"]["costs"], found["agent gemini"]["costs"]) == (
+        skipped,
+        "it can be given no task",
+    )
+
+
 def test_it_works_outside_of_every_repository(shell, tmp_path):
     answer = shell.program("doctor", "--json", cwd=tmp_path)
 
@@ -430,7 +442,7 @@ def answers(shell: Shell, environ: dict[str, str]) -> list[str]:
 def test_a_missing_login_is_told_by_all_three_commands_before_a_task_exists(shell, claude):
     for told in answers(shell, claude):
         assert "claude is not logged in" in told
-    assert json.loads(shell.did("task", "list", "--json"))["tasks"] == []
+    assert json.loads(shell.did("task", "list", "--json"))["rows"] == []
 
 
 @needs_sandbox
@@ -500,3 +512,18 @@ def test_a_token_without_a_name_is_stored_as_the_first_key_of_its_agent(shell):
     shell.program("auth", "aider", "--token-stdin", stdin=b"sk-1")
 
     assert given(shell, "aider") == {"OPENAI_API_KEY": "sk-1"}
+
+
+def test_evidence_that_git_has_lost_is_told_and_written_again(shell):
+    shell.create()
+    shell.git("notes", "--ref=refs/notes/lockgate", "add", "-m", "x", "HEAD")
+    id = (shell.repo / ".git" / "refs" / "notes" / "lockgate").read_text().strip()
+    (shell.repo / ".git" / "objects" / id[:2] / id[2:]).unlink()
+
+    told = shell.program("doctor").out
+    mended = shell.program("doctor", "--repair").out
+
+    assert "git has lost a part of refs/notes/lockgate" in told
+    assert "lockgate doctor --repair" in told
+    assert "0 notes were written again" in mended
+    assert "refs/notes/lockgate" not in shell.program("doctor").out

@@ -604,18 +604,3 @@ def test_a_gate_that_is_not_there_is_not_explained(shell: Shell) -> None:
 
     assert answer.code == 1
     assert "there are: review" in answer.err
-
-
-IDLE = '\n[notify]\nurls = ["x"]\n[budget]\nday_usd = 9.0\n'
-
-
-@needs_sandbox
-def test_what_is_set_and_does_nothing_yet_is_said_once_where_the_configuration_is_checked(shell):
-    commit_config(shell, HEAD + REVIEW + IDLE)
-
-    for argv in (("gate", "check"), ("doctor",), ("run", "Do it", "--no-wait")):
-        said = shell.run(*argv).err
-        assert said.count("[notify] urls does nothing yet") == 1, argv
-        assert said.count("[budget] day_usd does nothing yet") == 1, argv
-    for argv in (("gate", "list"), ("task", "list"), ("status",)):
-        assert "does nothing yet" not in shell.run(*argv).err

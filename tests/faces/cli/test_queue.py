@@ -5,7 +5,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from lockgate.faces.cli.operate.simulate import Series, line_plot
+from lockgate.faces.plot import Series, line_plot
 from lockgate.services.train.simulator import chain_throughput
 
 SVG = "{http://www.w3.org/2000/svg}"

@@ -1,6 +1,8 @@
 """`lockgate queue` and `verify` as people use them, on changes that agents really made."""
 
 import json
+import os
+import pwd
 import time
 
 import pytest
@@ -17,6 +19,8 @@ TESTS = CONFIG.replace(
     'name = "tests"\ntype = "command"\ncommand = "! grep -q bad *.txt"\nattempts = 1',
 )
 HANDS_OFF = '{ section = "Handoff", text = "DONE: it" }, { signal = "complete" }'
+
+ME = pwd.getpwuid(os.getuid()).pw_name
 
 
 def writes(file: str, text: str) -> str:
@@ -64,7 +68,7 @@ def test_people_see_the_queue_and_let_changes_land(orchestrated):
 
     tip = orchestrated.git("rev-parse", "main").strip()
     assert text.startswith(f"main at {tip[:12]}: manual landing by merge, window 4\n")
-    assert f"it waits for: lockgate approve {one}" in text
+    assert [text.count(it) for it in ("waits for approval", f"approve {one}", "held")] == [3, 1, 0]
     assert listed["target"]["tip"] == tip
     assert {it["task"]: it["standing"] for it in listed["changes"]} == dict.fromkeys(
         (one, two, three), "held"
@@ -79,7 +83,7 @@ def test_people_see_the_queue_and_let_changes_land(orchestrated):
 
     held = ("queue", "hold", three, "-m", "after the release")
     assert orchestrated.program(*held).out == f"{three} is held: after the release\n"
-    told = f"    held: after the release\n    land it: lockgate approve {three}\n"
+    told = f"    held: after the release\n    read it: lockgate diff {three}\n"
     assert [told in orchestrated.did(*it) for it in (("task", "list"), ("status",))] == [True, True]
     approved = orchestrated.program("queue", "approve", one)
     assert approved.out.startswith(f"{one} is in the queue, change ")
@@ -106,6 +110,7 @@ def test_verify_tells_what_judged_a_commit(orchestrated):
     assert f"commit: {landed} tree: {tree} " in said
     assert f"tested by: tests, tree {tree[:12]}: " in said
     assert f"change: {id}: Do one" in said
+    assert f"approval: merge queue: {ME} (uid {os.getuid()}) said yes" in said
     assert facts["evidence"]["tree"] == tree
     assert facts["commit"] == landed
 

@@ -230,7 +230,7 @@ def _run(shell: Shell) -> subprocess.Popen[bytes]:
 def _started(shell: Shell) -> str:
     end = time.monotonic() + 60
     while time.monotonic() < end:
-        for task in json.loads(shell.did("task", "list", "--json"))["tasks"]:
+        for task in json.loads(shell.did("task", "list", "--json"))["rows"]:
             if shell.facts(task["id"])["sessions"]:
                 return str(task["id"])
         time.sleep(0.1)
@@ -349,4 +349,4 @@ def test_a_commit_that_could_not_be_signed_is_told_before_a_task_exists(shell):
     assert answer.code == 1
     assert "commit.gpgsign is set, and git could not sign a commit" in answer.why
     assert "git config commit.gpgsign false" in answer.err
-    assert json.loads(shell.did("task", "list", "--json"))["tasks"] == []
+    assert json.loads(shell.did("task", "list", "--json"))["rows"] == []

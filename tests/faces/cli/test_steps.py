@@ -79,7 +79,7 @@ def test_an_escalation_of_the_steps_is_shown_to_people_until_a_step_passes(stepp
     asked = (("status",), ("task", "list"), ("task", "show", id), ("task", "why", id))
 
     shown = [shell.did(*argv) for argv in asked]
-    facts = json.loads(shell.did("status", "--json"))["needs_human"]
+    facts = json.loads(shell.did("status", "--json"))["needs"]
     writes(shell, id, "exit 0\n")
     shell.did("step", "run", id)
 

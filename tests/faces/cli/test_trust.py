@@ -2,7 +2,6 @@
 
 import json
 import shutil
-import time
 from pathlib import Path
 
 import pytest
@@ -114,7 +113,7 @@ def test_what_was_refused_is_something_that_needs_a_human(cloned):
 
     assert "needs you: 1" in status
     assert all(SENTENCE in it and "lockgate trust" in it for it in (status, board))
-    assert [it["status"] for it in facts["needs_human"]] == ["untrusted"]
+    assert [it["kind"] for it in facts["needs"]] == ["trust"]
     cloned.did("trust", "--yes", digest_of(cloned))
     assert "needs you: nothing" in cloned.did("status")
     assert SENTENCE not in cloned.did("task", "list")
@@ -350,7 +349,7 @@ def test_whoever_follows_a_task_is_told_that_it_waits_for_a_yes(cloned, capsys):
     cloned.run("task", "start", id)
     app = cloned.app()
 
-    follower = Follower(app, id, lambda _: None, _looked=time.monotonic())
+    follower = Follower(app, id, lambda _: None)
     follower._look_around(app.store.load(id), SLOW_START + 1)
 
     assert SENTENCE in capsys.readouterr().err

@@ -2,7 +2,7 @@
 
 import shutil
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha1
 from pathlib import Path
@@ -11,12 +11,13 @@ from typing import Any
 from lockgate.adapters.store.train_log import SqlTrainLog
 from lockgate.core.config.settings import MergeStrategy, Settings
 from lockgate.core.config.trust import Request
-from lockgate.core.lifecycle.advice import Trouble
+from lockgate.core.lifecycle.needs import Trouble
 from lockgate.core.model import gates
 from lockgate.core.model.gates import CommandGate
 from lockgate.core.model.results import ReportRead, Unreadable
 from lockgate.core.model.task import Pinned, ProjectId, Status, Task, TaskId
 from lockgate.core.train.model import Built, Commit, Conflict, Term, Tree
+from lockgate.errors import NotesBroken
 from lockgate.ports import (
     Arrived,
     Attempt,
@@ -84,6 +85,7 @@ class FakeYard:
     at_landing: Callable[[], None] = nothing
     kept: Sequence[Commit] = ()
     shuts_out: bool = True  # as a branch of this machine does, or a fence
+    notes_lost: bool = False  # as after a gc of the user's beside a landing
     adds_nothing: bool = False  # as a change that is squashed onto what has it already
 
     def tree(self, commit: str) -> Tree:
@@ -153,7 +155,17 @@ class FakeYard:
         return tuple(f"{x}{y}.txt" for x, y in pairs if (x in a and y in b) or (y in a and x in b))
 
     def note(self, project: Project, commit: Commit, text: str) -> None:
+        if self.notes_lost:
+            raise NotesBroken(project.name, "bad object")
         self.notes[commit] = text
+
+    def notes_sound(self, project: Project) -> bool:
+        return not self.notes_lost
+
+    def rewrite_notes(self, project: Project, notes: Mapping[Commit, str]) -> int:
+        self.notes_lost = False
+        self.notes = {str(it): text for it, text in notes.items()}
+        return len(notes)
 
     def note_of(self, project: Project, name: str) -> tuple[Commit, str | None] | None:
         return (Commit(name), self.notes.get(name)) if name in self.content else None
@@ -285,27 +297,26 @@ class Railway:
         self.park()
 
     def park(self) -> None:
-        self.stage.loop.trains = self.trains if self.open else Parked()  # type: ignore[assignment]  # only asked what is due
+        self.stage.loop.crew.trains = self.trains if self.open else Parked()  # type: ignore[assignment]  # only asked what is due
 
     def made(
         self, log: Any = None, coordinator: Any = None, yard: Any = None, term: Term = FIRST
     ) -> MergeQueue:
-        app, now = self.stage.app, self.stage.time.now
+        app, time = self.stage.app, self.stage.time
         view = self.view(log, yard)
         runner = GateRunner(
             home=self.stage.world.home,
             workspaces=self.stage.workspaces,
             gates=self.gates,
-            conditions=self.stage.loop.judge.runner.conditions,
-            delay=self.stage.loop.judge.runner.delay,
+            conditions=self.stage.loop.crew.judge.runner.conditions,
+            delay=self.stage.loop.crew.judge.runner.delay,
             differential=self.stage.differential,
         )
         return MergeQueue(
             view=view,
-            lander=Lander(view, coordinator or app.coordinator, now, term),
+            lander=Lander(view, coordinator or app.coordinator, time, term),
             tests=TrainTests(self.stage.workspaces, runner),
-            now=now,
-            stopping=lambda: False,
+            elapsed=time.elapsed,
             held=self.held,
         )
 

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from lockgate.adapters.store.train_log import SqlTrainLog
+from lockgate.adapters.system import SystemClock
 from lockgate.adapters.train import GitYard
 from lockgate.adapters.train.targets import Pushes
 from lockgate.bootstrap import open_app
@@ -19,6 +20,7 @@ from lockgate.errors import LockgateError
 from lockgate.services.train.landing import Lander
 from lockgate.services.train.queue import MergeQueue, Tested
 from lockgate.services.train.view import TrainView
+from tests.scenarios.train.at_once import TestsAtOnce
 
 TURNS = 5
 
@@ -50,24 +52,18 @@ def main() -> None:
     log.freezes_at = int(freezes_at)
     yard = GitYard(Path(home), Pushes(float(within)))
     view = TrainView(app.store, log, yard, app.configuration)
-    term = Term(log.raise_epoch(), time.time())
+    term = Term(log.raise_epoch(), time.monotonic())
     trains = MergeQueue(
         view=view,
-        lander=Lander(view, app.coordinator, time.time, term),
+        lander=Lander(view, app.coordinator, SystemClock(), term),
         tests=Passing(),  # type: ignore[arg-type]  # a gate that costs nothing
-        now=time.time,
-        stopping=lambda: False,
+        elapsed=time.monotonic,
         held={},
     )
-
-    def at_once(_lane: str, work: Callable[[], float]) -> bool:
-        work()
-        return True
-
     ended = ""
     for _ in range(TURNS):
         try:
-            trains.turn(app.projects.here(Path(root)), at_once)
+            trains.turn(app.projects.here(Path(root)), TestsAtOnce(trains))
             ended = "done"
         except LockgateError as error:
             ended = type(error).__name__

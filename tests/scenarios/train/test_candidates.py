@@ -10,6 +10,7 @@ from lockgate.core.config.settings import Settings
 from lockgate.core.model.gates import CommandGate, HumanGate, Placement, Where
 from lockgate.core.model.task import Pinned
 from lockgate.core.train.model import Broken, Built, Commit, Green, Red, Tree
+from lockgate.errors import SurroundingsFailed
 from lockgate.ports import Cut
 from lockgate.services.gates.runner import GateRunner, Wrapping
 from lockgate.services.train import queue
@@ -76,11 +77,28 @@ def test_one_that_fails_in_every_attempt_is_red_with_its_evidence(tests, house) 
 
 
 def test_one_that_cannot_run_says_nothing_of_the_tree(tests, house) -> None:
-    house.plays["a"] = [tried(125, Cut.BOX)] * 3
+    house.plays["a"] = [tried(None, Cut.MEMORY)] * 3
 
     result, _ = tests.run(a_test(command("a")), lambda: False)
 
     assert isinstance(result, Broken)
+
+
+def test_one_whose_surroundings_fail_has_no_result_and_is_to_be_tried_again(tests, house) -> None:
+    house.plays["a"] = [tried(125, Cut.BOX)] * 3
+
+    with pytest.raises(SurroundingsFailed, match="gate a could not run"):
+        tests.run(a_test(command("a")), lambda: False)
+
+
+def test_a_command_that_is_killed_on_a_tree_a_second_time_makes_it_red(tests, house) -> None:
+    house.plays["a"] = [tried(137)] * 6
+    with pytest.raises(SurroundingsFailed):
+        tests.run(a_test(command("a")), lambda: False)
+
+    result, _ = tests.run(a_test(command("a")), lambda: False)
+
+    assert isinstance(result, Red)
 
 
 def test_wrappers_are_compared_only_for_gates_that_judged_no_change(tests, house) -> None:

@@ -153,9 +153,9 @@ class Two:
         app, log = self.junction.world.app, self.junction.log
         yard = GitYard(self.place / "other home")
         view = TrainView(app.store, log, yard, app.configuration)
-        term = Term(log.raise_epoch(), self.junction.time.now(), lost_after=3.0)
+        term = Term(log.raise_epoch(), self.junction.time.elapsed(), lost_after=3.0)
         target = replace(self.junction.view.target(self.junction.project)[0], project=self.clone)
-        return Lander(view, app.coordinator, self.junction.time.now, term), self.train(view, target)
+        return Lander(view, app.coordinator, self.junction.time, term), self.train(view, target)
 
     def train(self, view: TrainView, target: Target) -> Train:
         """The rules are read where they lie in this test, in the first one's repository."""
@@ -217,7 +217,7 @@ def test_a_frozen_orchestrator_does_not_move_the_branch_when_it_wakes(two, froze
     again = second.recover(train)
 
     if two.fence == "wait":
-        assert again == second.term.alone_from
+        assert again == second.term.lost_after
         assert len(second.view.log.open_landings(train.name)) == 1
         if frozen == "at its push":
             paused = int((two.signs / "paused").read_text())

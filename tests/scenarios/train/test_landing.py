@@ -21,6 +21,7 @@ from lockgate.services.train.landing import Lander
 from lockgate.services.train.queue import LOOK, MergeQueue
 from lockgate.services.train.view import TrainView
 from tests.scenarios.stage import Time
+from tests.scenarios.train.at_once import TestsAtOnce
 from tests.scenarios.world import World, git
 
 S = Status
@@ -125,24 +126,22 @@ class Junction:
     def trains(self) -> MergeQueue:
         return MergeQueue(
             view=self.view,
-            lander=Lander(self.view, self.world.app.coordinator, self.time.now),
+            lander=Lander(self.view, self.world.app.coordinator, self.time),
             tests=self.gate,  # type: ignore[arg-type]  # a gate that costs nothing
-            now=self.time.now,
-            stopping=lambda: False,
+            elapsed=self.time.elapsed,
             held={},
         )
 
     def run(self) -> None:
         trains = self.trains()
+        engine = TestsAtOnce(trains, self._perhaps_a_stranger)
         while trains.due():
-            trains.turn(self.project, self._at_once)
+            trains.turn(self.project, engine)
             self.time.at += LOOK + 1
 
-    def _at_once(self, _lane: str, work: Callable[[], float]) -> bool:
-        work()
+    def _perhaps_a_stranger(self) -> None:
         if self.chance.random() < 0.02:
             self._stranger_pushes()
-        return True
 
     def _stranger_pushes(self) -> None:
         """Another's commit on main, which nobody has tested before it is there."""

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from lockgate.core.lifecycle.advice import Trouble
 from lockgate.core.lifecycle.decision import ReleaseWorkspace
+from lockgate.core.lifecycle.needs import Trouble
 from lockgate.core.lifecycle.transition import stay
+from lockgate.core.model.limits import LONGEST_WAIT, SAME_FAILURES
 from lockgate.core.model.task import GatesPassed, Status, TaskId
 from lockgate.core.train.model import Term
 from lockgate.errors import Overtaken, Refused
@@ -19,6 +20,7 @@ from lockgate.ports import InTheWay, Landing
 from lockgate.services.task.callers import HUMAN
 from lockgate.services.train import queue
 from lockgate.services.train.queue import LOOK, LOOK_AGAIN, MAY_STILL_PUSH, MergeQueue
+from tests.scenarios.train.at_once import TestsAtOnce
 from tests.scenarios.train.fake_yard import Content, Railway, nothing, opened
 from tests.scenarios.world import git
 
@@ -199,6 +201,9 @@ def test_a_gate_that_cannot_judge_sets_the_change_aside_until_a_human_says_try_a
     auto.gates.verdict = lambda content: "no disk" if "a" in content else "pass"
 
     auto.opens()
+    assert auto.task(a).held == ""  # it may pass
+    for _ in range(SAME_FAILURES):
+        auto.turn(LONGEST_WAIT)
 
     task = auto.task(a)
     assert auto.statuses(a, b) == [S.REVIEWING, S.DONE]
@@ -219,6 +224,8 @@ def test_what_could_not_be_judged_in_another_life_is_tried_again(auto) -> None:
     id = auto.ready("a")
     auto.gates.verdict = lambda content: "no disk"
     auto.opens()
+    for _ in range(2 * SAME_FAILURES):  # the change, then the tip
+        auto.turn(LONGEST_WAIT)
     assert "could not be judged" in auto.held["queue of repo"].why
     assert auto.task(id).held == ""
 
@@ -400,20 +407,19 @@ def test_what_does_not_fit_into_one_go_is_done_in_the_next(auto, monkeypatch) ->
     a, b = auto.ready("a"), auto.ready("b")
 
     auto.opens()
+    for _ in range(5):
+        auto.turn(1)
 
     assert auto.statuses(a, b) == [S.DONE, S.DONE]
 
 
 def test_a_test_whose_last_run_still_tidies_up_is_started_at_the_next_look(auto) -> None:
     id = auto.ready("a")
-    lanes: list[str] = []
-
-    def busy(lane: str, _work: Callable[[], float]) -> bool:
-        lanes.append(lane)
-        return False
+    busy = TestsAtOnce(auto.trains)
+    busy.takes = False
 
     auto.trains.turn(auto.project, busy)
-    assert len(lanes) == 1
+    assert len(busy.asked) == 1
     assert auto.task(id).status is S.REVIEWING
     auto.opens(LOOK + 1)
 
@@ -463,9 +469,10 @@ def test_a_forecast_names_who_would_conflict_where(manual) -> None:
 
 
 def to_its_end(it: Railway, trains: MergeQueue) -> None:
-    trains.turn(it.project, at_once)
+    engine = TestsAtOnce(trains)
+    trains.turn(it.project, engine)
     while trains.due():
-        trains.turn(it.project, at_once)
+        trains.turn(it.project, engine)
 
 
 def overtaken(it: Railway, id: TaskId) -> tuple[MergeQueue, int]:
@@ -489,7 +496,7 @@ def test_an_orchestrator_that_was_overtaken_moves_nothing_and_settles_nothing(au
     assert auto.contents() == [set()]
     assert len(auto.log.open_landings(name)) == 1
     with pytest.raises(Overtaken):
-        first.turn(auto.project, at_once)
+        first.turn(auto.project, TestsAtOnce(first))
     assert auto.contents() == [set()]
     assert len(auto.log.open_landings(name)) == 1
 
@@ -511,17 +518,18 @@ def test_what_an_earlier_orchestrator_may_still_push_is_waited_for(auto, arrives
     begun = auto.stage.time.now()
     second = auto.made(term=Term(newer, begun, lost_after=60.0))
 
-    again = second.turn(auto.project, at_once)
+    again = second.turn(auto.project, TestsAtOnce(second))
 
-    assert again == begun + 60.0
-    assert auto.held == {"queue of repo": Trouble(why=MAY_STILL_PUSH)}
+    assert again == 60.0
+    waits = Trouble(why=MAY_STILL_PUSH, project=auto.project.id, since=begun)
+    assert auto.held == {"queue of repo": waits}
     assert auto.contents() == [set()]
     assert auto.log.open_landings(name) == (landing,)
 
     if arrives:
         auto.yard.history.append(landing.commit)
     else:
-        auto.stage.time.at = again
+        auto.stage.time.at += again
     to_its_end(auto, second)
 
     assert auto.contents() == [set(), {"a"}]
@@ -545,7 +553,7 @@ def test_what_a_newer_orchestrator_is_about_to_land_is_left_to_it(auto) -> None:
     revision = auto.task(id).rev
 
     with pytest.raises(Overtaken):
-        older.turn(auto.project, at_once)
+        older.turn(auto.project, TestsAtOnce(older))
 
     assert auto.log.open_landings(name) == (meant,)
     assert auto.task(id).rev == revision
@@ -587,11 +595,6 @@ class _Wrapped:
             return found(*args, **kwargs)
 
         return called
-
-
-def at_once(_lane: str, work: Callable[[], float]) -> bool:
-    work()
-    return True
 
 
 def killed_at(it: Railway, at: int) -> bool:
@@ -662,3 +665,17 @@ def test_killed_between_any_two_steps_the_end_is_the_same(tmp_path, batch, every
     it.gates.verdict = fails_with("a", "b")
 
     assert killed_everywhere(it, every) > 50
+
+
+def test_notes_that_git_has_lost_are_written_again_from_the_database_and_all_lands(auto) -> None:
+    auto.ready("a")
+    auto.opens()
+    before = dict(auto.yard.notes)
+    auto.yard.notes_lost, auto.yard.notes = True, {}
+
+    id = auto.ready("b")
+    auto.turn()
+
+    assert auto.task(id).status is S.DONE
+    assert set(auto.yard.notes) == {*before, auto.yard.history[-1]}
+    assert auto.yard.notes.items() >= before.items()

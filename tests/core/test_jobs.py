@@ -1,0 +1,110 @@
+"""Whose turn it is: limits hold, no place stays empty, and no project waits for a greedy one."""
+
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lockgate.core.jobs import (
+    LIMITS,
+    CarryOut,
+    Evaluate,
+    Job,
+    Kind,
+    Limit,
+    TestTree,
+    Tidy,
+    TurnTrain,
+    kind_of,
+    lane_of,
+    next_project,
+    project_of,
+    task_of,
+)
+from lockgate.core.model.task import ProjectId, TaskId
+from lockgate.core.train.model import Built, Commit, Tree
+
+A, T = ProjectId("a"), TaskId("t")
+projects = st.sampled_from([ProjectId(it) for it in "abcd"])
+limits = st.integers(1, 8).flatmap(lambda n: st.integers(1, n).map(lambda own: Limit(n, own)))
+
+
+@pytest.mark.parametrize(
+    ("job", "kind", "lane", "task"),
+    [
+        (CarryOut(T, A), Kind.START, "task t", T),
+        (Evaluate(T, A, "t:1:0"), Kind.JUDGE, "judge t", T),
+        (TurnTrain(A), Kind.LAND, "train of a", None),
+        (TestTree(A, "main", Commit("c"), Built(Commit("d"), Tree("e"))), Kind.TEST, None, None),
+        (Tidy(), Kind.TIDY, "housekeeping", None),
+    ],
+)
+def test_every_job_has_a_kind_and_a_lane(job: Job, kind: Kind, lane, task) -> None:
+    assert kind_of(job) is kind
+    assert lane_of(job) == (lane or "test main e")
+    assert task_of(job) == task
+    assert project_of(job) == ("" if kind is Kind.TIDY else A)
+
+
+def test_every_kind_has_a_limit_that_one_project_alone_does_not_use_up() -> None:
+    assert set(LIMITS) == set(Kind)
+    for kind in (Kind.START, Kind.JUDGE, Kind.TEST, Kind.LAND):
+        assert LIMITS[kind].of_project < LIMITS[kind].all
+
+
+@given(
+    st.frozensets(projects),
+    st.dictionaries(projects, st.integers(1, 5)),
+    st.dictionaries(projects, st.integers(0, 9)),
+    limits,
+)
+def test_the_one_with_the_fewest_at_work_is_next_and_no_limit_is_passed(
+    waiting, running, served, limit
+) -> None:
+    chosen = next_project(waiting, running, served, limit)
+
+    may = [it for it in waiting if running.get(it, 0) < limit.of_project]
+    free = sum(running.values()) < limit.all
+    assert (chosen is not None) == bool(may and free)  # no place stays empty
+    if chosen is not None:
+        assert chosen in may
+        assert running.get(chosen, 0) == min(running.get(it, 0) for it in may)
+
+
+@given(
+    st.dictionaries(projects, st.integers(1, 40), min_size=2),
+    st.lists(projects, max_size=60),
+    limits,
+)
+def test_over_any_story_two_projects_that_both_wait_are_served_alike(jobs, ends, limit) -> None:
+    """`ends` says whose job ends next; a project with none running is passed over."""
+    left, running, served = dict(jobs), Counter[ProjectId](), dict[ProjectId, int]()
+    turns, got = 0, Counter[ProjectId]()
+    for ending in (None, *ends):
+        if ending is not None and running[ending]:
+            running[ending] -= 1
+        while chosen := next_project([it for it in left if left[it]], +running, served, limit):
+            turns += 1
+            left[chosen] -= 1
+            running[chosen] += 1
+            served[chosen] = turns
+            got[chosen] += 1
+        assert sum(running.values()) <= limit.all
+        assert all(running[it] <= limit.of_project for it in running)
+        still = [it for it in left if left[it]]
+        if still and sum(running.values()) < limit.all:
+            assert all(running[it] == limit.of_project for it in still)
+        fewest = min((running[it] for it in still), default=0)
+        most = max((running[it] for it in still), default=0)
+        assert not still or not ends or most - fewest <= max(1, limit.of_project)
+
+
+def test_a_project_that_comes_late_gets_the_next_place_whatever_waits_before_it() -> None:
+    limit, running, served = Limit(4, 4), {A: 4}, {A: 4}
+    late = ProjectId("late")
+    assert next_project([A, late], running, served, limit) is None
+
+    running[A] = 3  # one of the greedy project's jobs ends
+
+    assert next_project([A, late], running, served, limit) == late

@@ -1,0 +1,236 @@
+"""The web board in a real browser: on the desk and on the phone, with and without JavaScript."""
+
+import shutil
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]  # theirs has none
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+
+from lockgate.core.model.task import Status
+from lockgate.faces.web.guard import COOKIE
+from tests.faces.web.home import FIXED, Home, a_home
+from tests.faces.web.serving import Board, happened, serving
+
+CHROMIUM = shutil.which("chromium")
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs chromium")
+DESK, PHONE = {"width": 1280, "height": 800}, {"width": 390, "height": 844}
+PATIENCE = 20_000  # milliseconds
+RULES = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]}
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        made = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield made
+        made.close()
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Iterator[Board]:
+    home = a_home(tmp_path)
+    with serving(home) as board:
+        yield board
+    home.app.close()
+
+
+def context(browser: Browser, board: Board, size: dict[str, int], **more: object) -> BrowserContext:
+    made = browser.new_context(viewport=size, **more)  # type: ignore[arg-type]  # as the test has it
+    made.set_default_timeout(PATIENCE)
+    cookie = {"name": COOKIE, "value": board.login, "url": board.origin}
+    made.add_cookies([cookie])  # type: ignore[list-item]  # a plain dict will do
+    return made
+
+
+def waiting(home: Home) -> str:
+    task = home.started("fix-login", "After the login, go on to the page that was asked for")
+    return home.waiting(home.changed(task, {"login.py": FIXED, "b.txt": "two\n"})).id
+
+
+# On the phone in the dark the pages that most differ there; all of them in `make soak`.
+SEEN = [
+    ("desk", "light", 99),
+    ("phone", "dark", 4),
+    pytest.param("phone", "dark", 99, marks=pytest.mark.slow),
+    pytest.param("phone", "light", 99, marks=pytest.mark.slow),
+    pytest.param("desk", "dark", 99, marks=pytest.mark.slow),
+]
+WITH = [("desk", True), ("desk", False), ("phone", True), ("phone", False)]
+SIZES = {"desk": DESK, "phone": PHONE}
+
+
+@pytest.mark.parametrize(("size", "scheme", "pages"), SEEN)
+def test_every_page_can_be_used_by_everybody(browser, board, size, scheme, pages) -> None:
+    rows = {it.branch: it.id for it in board.home.app.boards.board().rows}
+    review = f"/t/{rows['fix-login']}/review"
+    project = board.home.projects["shop"].id
+    paths = ["/", f"{review}?c=0n11", f"/t/{rows['fix-login']}", f"/train/{project}"]
+    paths += ["/?q=nothing", review, f"/t/{rows['csv-export']}", "/stats", "/events", "/new"]
+    paths += ["/login?link=x", "/t/nothing"]
+    whole = {**SIZES[size], "height": 4000}  # so that no bar lies over what is measured
+    made = context(browser, board, whole, color_scheme=scheme)
+    page = made.new_page()
+    for path in paths[:pages]:
+        page.goto(f"{board.origin}{path}")
+
+        found = Axe().run(page, options=RULES)
+
+        told = [
+            (it["id"], [at["html"] for at in it["nodes"]]) for it in found.response["violations"]
+        ]
+        assert told == [], path
+        wide = page.evaluate("document.documentElement.scrollWidth > innerWidth")
+        assert not wide, f"{path} is wider than the screen"
+    made.close()
+
+
+@pytest.mark.parametrize(("size", "javascript"), WITH)
+def test_a_change_is_approved_with_two_taps(browser, shop, size, javascript) -> None:
+    id = waiting(shop.home)
+    made = context(browser, shop, SIZES[size], java_script_enabled=javascript)
+    page = made.new_page()
+
+    page.goto(f"{shop.origin}/t/{id}/review")  # the first tap: the link of the notification
+    page.get_by_role("button", name="Approve").click()  # the second
+    page.wait_for_url(f"**/t/{id}")
+
+    assert [it.gate for it in shop.home.load(id).approvals] == ["sign_off"]
+    made.close()
+
+
+@pytest.mark.parametrize(("size", "javascript"), WITH)
+def test_comments_on_lines_are_sent_back(browser, shop, size, javascript) -> None:
+    id = waiting(shop.home)
+    made = context(browser, shop, SIZES[size], java_script_enabled=javascript)
+    page = made.new_page()
+    page.goto(f"{shop.origin}/t/{id}/review")
+
+    page.locator("#f-0 .a a", has_text="11").first.click()
+    page.get_by_label("Comment on line 11").fill("'//evil' starts with a slash too")
+    page.get_by_role("button", name="Save comment").click()
+    expect(page.locator(".said.draft")).to_contain_text("starts with a slash")
+    page.get_by_text("Send back (1)").click()
+    page.get_by_label("What is wrong with it?").fill("Not yet.")
+    page.get_by_role("button", name="Send it back to its agent").click()
+    page.wait_for_url(f"**/t/{id}")
+
+    task = shop.home.load(id)
+    assert task.status is Status.WORKING
+    told = task.history[-1].feedback
+    assert told is not None
+    assert "'//evil' starts with a slash too" in [it.issue for it in told.findings]
+    made.close()
+
+
+def test_a_question_is_answered_from_the_board(browser, shop) -> None:
+    task = shop.home.started("csv", "Export as CSV")
+    shop.home.put(task, Status.CLARIFICATION, question="Comma or semicolon?")
+    made = context(browser, shop, PHONE)
+    page = made.new_page()
+    page.goto(shop.origin)
+
+    page.get_by_role("link", name="Answer", exact=True).click()
+    page.get_by_label("Your answer").fill("Comma.")
+    page.get_by_role("button", name="Send the answer").click()
+    expect(page.get_by_label("Your answer")).to_have_count(0)
+
+    assert shop.home.load(task.id).status is Status.WORKING
+    made.close()
+
+
+def test_an_open_board_shows_what_happens(browser, shop) -> None:
+    task = shop.home.started("fix-login", "Fix the login")
+    made = context(browser, shop, DESK)
+    page = made.new_page()
+    page.goto(shop.origin)
+    expect(page.locator(f"#row-{task.id}")).to_contain_text("working")
+    before = shop.home.app.store.head()
+
+    shop.home.put(shop.home.load(task.id), Status.STUCK)
+    for item in happened(shop.home, before):
+        shop.feed.put(item)
+
+    expect(page.locator(".need")).to_contain_text("Fix the login")
+    expect(page.locator("#calls")).to_have_text("1 needs you")
+    shop.feed.put({"lost": "the orchestrator has ended"})
+    expect(page.locator("#lost")).to_contain_text("the orchestrator has ended")
+    made.close()
+
+
+def test_keys_lead_from_the_board_to_a_yes(browser, shop) -> None:
+    id = waiting(shop.home)
+    made = context(browser, shop, DESK)
+    page = made.new_page()
+    page.goto(shop.origin)
+
+    page.keyboard.press("n")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/review")
+    page.keyboard.press("a")
+    assert shop.home.load(id).approvals == ()
+    page.keyboard.press("a")
+    page.wait_for_url(f"**/t/{id}")
+
+    assert len(shop.home.load(id).approvals) == 1
+    page.keyboard.press("?")
+    expect(page.locator("#keys")).to_be_visible()
+    made.close()
+
+
+def test_a_page_with_hostile_text_runs_nothing(browser, shop) -> None:
+    text = '"><img src=x onerror="window.pwned=1"><script>window.pwned=1</script>'
+    task = shop.home.started("hostile", f"Fix it {text}")
+    shop.home.waiting(shop.home.changed(task, {"<img src=x onerror=window.pwned=1>.py": text}))
+    made = context(browser, shop, DESK)
+    page = made.new_page()
+    for path in ("/", f"/t/{task.id}", f"/t/{task.id}/review", f"/?q={text}", "/events"):
+        page.goto(f"{shop.origin}{path}")
+        assert page.evaluate("window.pwned") is None, path
+    made.close()
+
+
+def test_nothing_is_asked_of_any_other_host(browser, board) -> None:
+    made = context(browser, board, DESK)
+    page, asked = made.new_page(), list[str]()
+    page.on("request", lambda it: asked.append(it.url))
+    for path in ("/", "/stats", "/events"):
+        page.goto(f"{board.origin}{path}")
+
+    assert asked
+    assert [it for it in asked if not it.startswith(f"{board.origin}/")] == []
+    made.close()
+
+
+def test_a_server_that_an_agent_starts_here_never_gets_the_cookie(browser, board) -> None:
+    came: list[str] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            came.append(self.headers.get("cookie", ""))
+            self.send_response(200)
+            self.send_header("content-length", "0")
+            self.end_headers()
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    Thread(target=server.serve_forever, daemon=True).start()
+    made = context(browser, board, DESK)
+    page: Page = made.new_page()
+    page.goto(board.origin)
+    page.goto(f"http://127.0.0.1:{board.port}/")  # leads to the board, where one is logged in
+    assert page.url.startswith(board.origin)
+    for name in ("127.0.0.1", "localhost", "agent.localhost"):
+        page.goto(f"http://{name}:{server.server_port}/")
+
+    assert len(came) >= 3
+    assert set(came) == {""}
+    made.close()
+    server.shutdown()
+    server.server_close()
