@@ -1,20 +1,38 @@
 """All benches one after the other, and their table."""
 
 from bench import (
+    board,
     cold_start,
+    feed,
     gates,
     landing,
     layers,
     listing,
+    mcp,
     parsing,
     services,
     sessions,
     transition,
+    wakes,
 )
 from bench.harness import Measure, arguments, place, say, table
 
 # The peers of the last one are big programs: they are loaded when nothing else is measured.
-BENCHES = (cold_start, parsing, listing, gates, layers, services, landing, sessions, transition)
+BENCHES = (
+    cold_start,
+    parsing,
+    listing,
+    board,
+    wakes,
+    gates,
+    layers,
+    services,
+    landing,
+    sessions,
+    feed,
+    mcp,
+    transition,
+)
 
 if __name__ == "__main__":
     measures: list[Measure] = []

@@ -1,7 +1,9 @@
-"""What a large set-up layer adds to preparing a gate's checkout: time, and room on disk."""
+"""What a large set-up layer adds to preparing a checkout or a workspace: time, room on disk."""
 
 import os
 from pathlib import Path
+
+from msgspec import Struct
 
 from bench.harness import AtMost, Measure, Work, clocked, interleave, main, say
 from bench.home import make_home
@@ -9,13 +11,15 @@ from lockgate.adapters.repository import GitRepository
 from lockgate.adapters.sandbox import trouble
 from lockgate.adapters.workspaces import GitWorkspaces
 from lockgate.core.config.settings import EnvSettings, Settings
-from lockgate.core.model.task import Pinned
-from lockgate.ports import Candidate
+from lockgate.core.model.task import Pinned, Task, TaskId
+from lockgate.ports import Project, candidate_of
 
 FILES, BYTES = 50_000, 20_000  # together 1 GB
 ROUNDS = 30
 ROOM = 5_000_000  # bytes that a checkout with the layer may take more
-WITH, WITHOUT = f"a checkout over a layer of {FILES:,} files", "without a layer"
+CHECKOUT = f"a checkout over a layer of {FILES:,} files"
+WORKSPACE = f"a workspace over a layer of {FILES:,} files"
+WITHOUT = "without a layer"
 SETUP = f"""python3 -c '
 import os, pathlib
 for n in range({FILES}):
@@ -33,45 +37,88 @@ def bench(where: Path) -> list[Measure]:
     app, project = make_home(where)
     commit = GitRepository().commit_of(project, "main") or ""
     app.store.close()
-    rules = Pinned(base_commit=commit, config_hash="bench")
-    it = Candidate(project=project, commit=commit, rules=rules, name="bench")
     plain = Settings(formula="none", gates=())
     large = Settings(formula="none", gates=(), env=EnvSettings(SETUP, ("package.json",)))
     workspaces = GitWorkspaces(where / "home")
-    works: dict[str, Work] = {
-        name: _preparing(workspaces, it, settings, where / "home" / "runs" / "bench" / name[:9])
-        for name, settings in ((WITH, large), (WITHOUT, plain))
-    }
-    works[WITH]()  # makes the layer
-    medians = interleave(works, ROUNDS)
-    desks = [where / "home" / "runs" / "bench" / name[:9] for name in (WITH, WITHOUT)]
-    more = _size(desks[0]) - _size(desks[1])
-    say(f"  {more / 1e6:.3f} MB more on disk: {'met' if more < ROOM else 'missed'} (< 5 MB)")
     return [
-        Measure(
-            name=WITH, ours=medians[WITH], peer=WITHOUT, theirs=medians[WITHOUT], target=AtMost(3)
-        )
+        *_compared(CHECKOUT, _Checkout(workspaces, project, commit), (large, plain)),
+        *_compared(WORKSPACE, _Workspace(workspaces, project, commit), (large, plain)),
     ]
 
 
-def _preparing(workspaces: GitWorkspaces, it: Candidate, settings: Settings, desk: Path) -> Work:
-    """The time of the checkout and its set-up, without that of taking the last one away."""
+class _Checkout(Struct, frozen=True):
+    """What a gate runs in."""
 
-    def prepare() -> None:
-        workspaces.checkout(it, desk)
-        workspaces.set_up(it, settings, desk)
+    workspaces: GitWorkspaces
+    project: Project
+    commit: str
 
+    def prepare(self, id: str, settings: Settings) -> None:
+        it = candidate_of(self.project, _task(self.project, id, self.commit), self.commit)
+        self.workspaces.checkout(it, self.place(id))
+        self.workspaces.set_up(it, settings, self.place(id))
+
+    def place(self, id: str) -> Path:
+        return self.workspaces.home / "runs" / id / "1"
+
+    def remove(self, id: str) -> None:
+        self.workspaces.discard(self.place(id))
+
+
+class _Workspace(_Checkout, frozen=True):
+    """What an agent works in."""
+
+    def prepare(self, id: str, settings: Settings) -> None:
+        task = _task(self.project, id, self.commit)
+        place = self.workspaces.prepare(self.project, task)
+        self.workspaces.set_up(candidate_of(self.project, task), settings, place)
+
+    def place(self, id: str) -> Path:
+        return self.workspaces.place(TaskId(id))
+
+
+def _task(project: Project, id: str, commit: str) -> Task:
+    return Task(
+        id=TaskId(id),
+        project=project.id,
+        summary="measure",
+        goal="measure",
+        branch=f"bench-{id}",
+        agent="scripted",
+        created=0.0,
+        updated=0.0,
+        pinned=Pinned(base_commit=commit, config_hash="bench"),
+    )
+
+
+def _compared(name: str, kind: _Checkout, settings: tuple[Settings, Settings]) -> list[Measure]:
+    """The time of preparing one, without that of taking the last one away; and its room on disk."""
+    ids = {name: "with", WITHOUT: "without"}
+    works = {
+        it: _preparing(kind, id, told) for (it, id), told in zip(ids.items(), settings, strict=True)
+    }
+    works[name]()  # makes the layer
+    medians = interleave(works, ROUNDS)
+    more = _size(kind.place("with")) - _size(kind.place("without"))
+    said = "met" if more < ROOM else "missed"
+    say(f"  {name}: {more / 1e6:.3f} MB more on disk: {said} (< 5 MB)")
+    theirs = medians[WITHOUT]
+    return [Measure(name=name, ours=medians[name], peer=WITHOUT, theirs=theirs, target=AtMost(3))]
+
+
+def _preparing(kind: _Checkout, id: str, settings: Settings) -> Work:
     def work() -> float:
-        workspaces.discard(desk)
-        return clocked(prepare)()
+        kind.remove(id)
+        return clocked(lambda: kind.prepare(id, settings))()
 
     return work
 
 
 def _size(desk: Path) -> int:
-    """Of all files of it, and of what is noted beside it."""
-    inside = (Path(at) / it for at, _, names in os.walk(desk) for it in names)
-    beside = (it for it in desk.parent.glob(f".*-{desk.name}") if it.is_file())
+    """Of all files of it, and of what lies beside it for it."""
+    places = (desk, *desk.parent.glob(f".*-{desk.name}"))
+    inside = (Path(at) / it for top in places for at, _, names in os.walk(top) for it in names)
+    beside = (it for it in places if it.is_file())
     return sum(it.lstat().st_blocks * 512 for it in (*inside, *beside))
 
 

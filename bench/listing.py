@@ -1,7 +1,8 @@
-"""A page of the board with 100,000 tasks in the database, beside the same with 1,000."""
+"""The board and the inbox with 100,000 tasks in the database, beside the same with 1,000."""
 
 import sqlite3
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -9,21 +10,26 @@ from msgspec.structs import replace
 from bench.harness import AtMost, Measure, Work, clocked, interleave, main, say
 from bench.home import add_task, make_home
 from lockgate.adapters.store import rows, sql
-from lockgate.bootstrap import App
+from lockgate.core.lifecycle.decision import Decision
+from lockgate.core.lifecycle.records import created
+from lockgate.core.model.events import payload, type_of
+from lockgate.core.model.facts import StoredEvent
 from lockgate.core.model.task import Status, Task, TaskId
-from lockgate.core.text.task_file import frontmatter
-from lockgate.ports import TaskFilter
-from lockgate.services.task.views import PAGE
+from lockgate.ports import TaskFilter, of_project
+from lockgate.services.task.boards import PAGE
 
 ROUNDS = 60
 FEW, MANY = 1_000, 100_000
-BOARD, MIDDLE, STORE = "a page of task list", "a page from the middle", "store.page alone"
-STATUSES = tuple(Status)
+BATCH = 1_000  # rows in one transaction
+NEEDED = 60  # tasks that need a human, in either home
+LIVE = 200  # tasks at work, in either home; all others have ended
+BOARD, MIDDLE, INBOX, STORE = "the board", "a page from the middle", "the inbox", "store.page alone"
+ENDED = (Status.DONE, Status.CANCELLED)
 
 
 def bench(where: Path) -> list[Measure]:
     say("\nlisting")
-    say(f"  {MANY} rows in one transaction; a TASK.md for the tasks that are shown, no others")
+    say(f"  {MANY} tasks, {BATCH} in a transaction, each with its event in the chain")
     few, many = _contenders(where / "few", FEW), _contenders(where / "many", MANY)
     found = interleave(
         {f"{name}, {count}": it[name] for count, it in ((FEW, few), (MANY, many)) for name in it},
@@ -43,46 +49,65 @@ def bench(where: Path) -> list[Measure]:
 
 def _contenders(where: Path, count: int) -> dict[str, Work]:
     app, project = make_home(where)
-    pattern = add_task(app, project)
-    _fill(where / "home" / "lockgate.db", pattern, count - 1)
-    which = TaskFilter(project.id)
+    fill(where / "home" / "lockgate.db", add_task(app, project), count - 1)
+    assert app.store.first_broken_event() is None  # noqa: S101
+    boards, which = app.boards, TaskFilter(frozenset({project.id}))
+    first = boards.board(which)
+    assert len(first.needs) == NEEDED and first.after, first.needs  # noqa: PT018, S101
     middle = _id(count // 2)
-    for after in (None, middle):
-        _mirror(app, app.store.page(which, after, PAGE).tasks)
-        board = app.views.board(project.id, after=after)
-        troubles = [row.task.id for row in board.rows if row.trouble]
-        assert len(board.rows) == PAGE and not troubles, troubles  # noqa: PT018, S101
     return {
-        BOARD: clocked(lambda: app.views.board(project.id)),
-        MIDDLE: clocked(lambda: app.views.board(project.id, after=middle)),
-        STORE: clocked(lambda: app.store.page(which, None, PAGE)),
+        BOARD: clocked(lambda: boards.board(which)),
+        MIDDLE: clocked(lambda: boards.board(which, f"ended:{float(count // 2)!r}:{middle}")),
+        INBOX: clocked(boards.inbox),
+        STORE: clocked(lambda: app.store.page(of_project(project.id), None, PAGE)),
     }
 
 
-def _fill(path: Path, pattern: Task, count: int) -> None:
-    """By the store's own rows and statement, but all at once; their events are left out."""
+def fill(path: Path, pattern: Task, count: int) -> None:
+    """By the store's own rows and statements, with the event that each was created by."""
     connection = sqlite3.connect(path)
-    with connection:
-        connection.executemany(sql.INSERT_TASK, _rows(pattern, count))
+    seq, head = connection.execute(sql.HEAD).fetchone()
+    tasks = _tasks(pattern, count)
+    while batch := tuple(islice(tasks, BATCH)):
+        events = list[rows.Values]()
+        for task in batch:
+            event = _event(created(task), seq + len(events) + 1, head)
+            events.append(rows.event_to_row(event))
+            head = str(events[-1]["hash"])
+        seq += len(events)
+        with connection:
+            connection.executemany(sql.INSERT_TASK, map(rows.task_to_row, batch))
+            connection.executemany(sql.INSERT_EVENT, events)
+            connection.execute("UPDATE log_head SET seq = ?, hash = ?", (seq, head))
     connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     connection.close()
 
 
-def _rows(pattern: Task, count: int) -> Iterator[rows.Values]:
+def _event(decision: Decision, seq: int, prev: str) -> StoredEvent:
+    task, event = decision.task, decision.events[0]
+    data = payload(event)
+    return StoredEvent(
+        seq=seq, time=task.updated, task=task.id, type=type_of(event), prev=prev, data=data
+    )
+
+
+def _tasks(pattern: Task, count: int) -> Iterator[Task]:
+    """Most have ended; some are at work, and some ask a question."""
     for number in range(count):
-        task = replace(
+        status = ENDED[number % 2]
+        if number < NEEDED:
+            status = Status.CLARIFICATION
+        elif number < NEEDED + LIVE:
+            status = Status.WORKING
+        yield replace(
             pattern,
             id=_id(number),
             summary=f"Task number {number}",
-            status=STATUSES[number % len(STATUSES)],
+            question="Which page?" if status is Status.CLARIFICATION else "",
+            status=status,
             created=pattern.created - count + number,
+            updated=float(number),
         )
-        yield rows.task_to_row(task)
-
-
-def _mirror(app: App, tasks: tuple[Task, ...]) -> None:
-    for task in tasks:
-        app.views.files.write(task.id, frontmatter(task), "## Context\n")
 
 
 def _id(number: int) -> TaskId:
