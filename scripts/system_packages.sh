@@ -8,6 +8,8 @@ parts() {
     echo "redis-server redis-server the tests of services"
     echo "bwrap bubblewrap the tests of the sandbox"
     echo "tmux tmux the tests of interactive sessions"
+    echo "chromium chromium the tests of the web board"
+    echo "strace strace the tests of power cuts"
     echo "ip iproute2 the tests of the real agents"
 }
 
