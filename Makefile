@@ -99,7 +99,7 @@ crash: $(DEV) system ## the real programs killed at every point, then at PAIRS r
 	$(BIN)/python -m tests.crash --all --jobs $(WORKERS) $(ARGS)
 	$(BIN)/python -m tests.crash --pairs $(PAIRS) --jobs $(WORKERS) $(ARGS)
 
-docs: $(DEV) ## write the generated pages anew
+docs: $(DEV) ## write the generated pages
 	$(BIN)/python scripts/make_docs.py
 	$(BIN)/python scripts/verify_req_coverage.py --write
 

@@ -106,7 +106,7 @@ PULSE = "orchestrator.pulse"
 
 
 def pulse(home: Path, doing: Sequence[str]) -> None:
-    """Leave a sign of life for whoever gets no answer; one that cannot be left is not missed."""
+    """Leave a sign of life for a client that gets no answer; a failure to write it is ignored."""
     said = json.dumps({"pid": os.getpid(), "time": time.time(), "doing": doing})
     with suppress(OSError):
         (home / f"{PULSE}.new").write_text(said, encoding="utf-8")

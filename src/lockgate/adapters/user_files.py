@@ -132,7 +132,7 @@ def _text(file: Path) -> str:
 class FileGrants(Struct, frozen=True):
     """The Grants port. A file that cannot be read grants nothing and is said.
 
-    What was refused has a file of its own: whoever notes it must not undo a yes that comes between.
+    What was refused has a file of its own: writing it must not undo a yes that comes between.
     """
 
     place: Path  # the home

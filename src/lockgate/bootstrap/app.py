@@ -100,7 +100,7 @@ class App(Struct, frozen=True, kw_only=True):
     began: Began = field(default_factory=Began)  # the tests of the train
 
     def called_by(self, token: str | None, uid: int | None = None) -> "App":
-        """The same for whoever has this token; where there is none, for the human of that user."""
+        """The same for the holder of this token; without one, for the human of that user."""
         return replace(self, caller=identify(self.store, token, uid, users_of(self.home)))
 
     @property

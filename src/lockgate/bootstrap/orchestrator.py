@@ -177,7 +177,7 @@ def _feeding(it: App, loop: Loop) -> Generator[None]:
 def _answering(
     answer: Callable[[Call], None], loop: Loop, feed: Feed | None
 ) -> Callable[[Request, Line], None]:
-    """Whoever asked has the answer before the loop looks what it was about."""
+    """The caller has the answer before the loop looks what it was about."""
     visits = set[Line]()
     loop.visited = lambda: bool(visits) or (feed is not None and feed.followed)
 

@@ -1,4 +1,4 @@
-"""The commands that agents and hooks run often, handed to whoever listens on a unix socket.
+"""The commands that agents and hooks run often, handed to the listener of a unix socket.
 
 It runs by path too (`python -I -S client.py ARGS`) and imports nothing that takes time to load.
 """
@@ -284,7 +284,7 @@ def _print(descriptor: int, text: bytes) -> None:
         while text:
             text = text[os.write(descriptor, text) :]
     except OSError:
-        pass  # whoever read it has gone
+        pass  # the reader has gone
 
 
 def _fail(why: str) -> int:

@@ -44,7 +44,7 @@ class PendingEffect(Struct, frozen=True):
     key: str
     task: TaskId
     effect: Effect
-    project: ProjectId = ProjectId("")  # where whoever asked for it wants to know
+    project: ProjectId = ProjectId("")  # set where the caller wants to know it
 
 
 class Mark(Struct, frozen=True):

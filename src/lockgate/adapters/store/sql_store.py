@@ -431,7 +431,7 @@ def _write_results(run: Run, decision: Decision) -> None:
 
 
 def _write_dependencies(run: Run, decision: Decision) -> None:
-    """And count anew what this task needs, and what others need of it."""
+    """And count again what this task needs, and what others need of it."""
     id = decision.task.id
     run(sql.DROP_DEPENDENCIES, {"task": id})
     for needs in decision.task.depends_on:

@@ -160,7 +160,7 @@ class HoldKind(StrEnum):
 
 
 class Hold(Struct, frozen=True):
-    """Nothing to do but to say so; it is planned anew for as long as it is so."""
+    """Nothing to do but to say so; it is planned again for as long as it is so."""
 
     why: str
     kind: HoldKind = HoldKind.CHECKOUT

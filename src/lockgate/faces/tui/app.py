@@ -128,7 +128,7 @@ class BoardApp(App[None]):
             self._on_signal(number)
 
     def _on_signal(self, number: signal.Signals) -> None:
-        """Whoever ends us gets the terminal back as it was."""
+        """Restore the terminal when a signal ends the board."""
         if threading.current_thread() is threading.main_thread():
             asyncio.get_running_loop().add_signal_handler(number, self.exit)
 

@@ -351,7 +351,7 @@ class Run(Struct):
         return self.moves + self.kills < CALM_FROM and self.world.happens(rate)
 
     def _move(self) -> None:
-        """A stranger mends what is broken, and may break it anew or take back what landed last."""
+        """A stranger repairs what is broken, and may break it again or revert what landed last."""
         asked = self.world.scenario
         stranger = self.world.bit(f"stranger {self.moves}")
         content = self._content() & ~self.world.bad | stranger

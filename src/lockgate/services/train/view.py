@@ -1,4 +1,4 @@
-"""The merge train of one project as it is now; whoever only looks sees the same as who acts."""
+"""Read-only view of one project's merge train, for the orchestrator and `queue list` alike."""
 
 from collections.abc import Collection, Iterable
 

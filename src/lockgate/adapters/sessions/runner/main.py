@@ -186,7 +186,7 @@ def _grouped(spec: Spec) -> Generator[tuple[str, Callable[[], bool]]]:
 
 
 def _answer_the_rest(door: Door, signals: "Signals") -> None:
-    """What was asked is done; but whoever ends us may be the one who should answer."""
+    """What was asked is done; but the process that ends us may be the one that should answer."""
     until = time.monotonic() + ANSWER_WITHIN
     door.close(1.0)
     while door.busy and not signals.asked and time.monotonic() < until:

@@ -33,7 +33,7 @@ from lockgate.services.gates.commit_check import Case, Judged, Noted, judged
 class Teller(Struct):
     """One line a gate as it gets its result; on a terminal also which ones are at it now.
 
-    Made by whoever runs the command: the threads that it is told from know no terminal.
+    Made by the thread that runs the command: the threads that report progress know no terminal.
     """
 
     case: Case

@@ -136,7 +136,7 @@ def _greet(it: App, origin: str, header: str, *, child: bool) -> None:
 
 
 def _person(it: App, name: str) -> str:
-    """Whoever calls, or somebody that they name."""
+    """The caller, or the person that they name."""
     if not name:
         return it.caller.by
     known = [person.name for person in it.persons.all(it.caller)]
