@@ -4,6 +4,7 @@ import ast
 
 import pytest
 
+from lockgate.core.differential import plan as planning
 from lockgate.core.differential.plan import (
     Plan,
     Sides,
@@ -177,3 +178,12 @@ def test_files_that_the_command_names_are_harness_too() -> None:
         "bin/python3",
     )
     assert harness_files(["a b"], "sh 'a b") == ()
+
+
+def test_a_plan_of_two_sides_has_a_canary_that_is_named_by_the_token() -> None:
+    sides = Sides(base=BASE, candidate=CANDIDATE)
+    rules = TestRules(command="pytest -q")
+
+    made = planning.planned(sides, rules, {}, "A-Random/Token")
+
+    assert made == plan(sides, rules, "arandomtoken", "")
