@@ -110,6 +110,42 @@ def test_comments_go_back_to_the_agent_as_findings(own: Home):
     assert "SpawnAgent" in str(own.shell.facts(id)["pending"])
 
 
+async def comments(board: Driven, text: str, shown: str) -> None:
+    await board.press("c")
+    await writes(board, text)
+    await board.sees(shown)
+
+
+@pytest.mark.parametrize("kind", ["approve", "land"])
+def test_a_yes_keeps_the_notes_and_says_which_comments_it_leaves(own: Home, kind: str):
+    """`~` in front makes a comment a note: it asks for nothing, and stands with the yes."""
+    id = own.ids[kind]
+
+    async def story(board: Driven) -> None:
+        await board.selects(kind)
+        await board.press("a")
+        screen = await reviews(board)
+        await board.press(*"]" * len(screen.files), "j", "j")
+        await comments(board, "~name the constant", "P3 you: name the constant")
+        await comments(board, "", "P3 you: name the constant")  # its mark is there again
+        await board.press("j", "j")
+        await comments(board, "and this?", "P1 you: and this?")
+        await board.press("a")
+        await board.until(lambda: not isinstance(board.app.screen, ReviewFace), "the board")
+        await board.sees("1 comment not sent")
+
+    own.drive(story, size=(100, 40))
+
+    file = {"approve": "login.py", "land": "names.py"}[kind]
+    said = own.shell.facts(id)["approvals"][-1]["comment"]
+    assert said.startswith(f"{file}:")
+    assert said.endswith(": name the constant")
+    assert said in own.shell.did("task", "show", id)
+    app = own.app()
+    assert [it.text for it in app.desk.drafts(id, app.caller)] == ["and this?"]
+    app.close()
+
+
 def test_a_draft_is_there_again_when_the_review_is_opened_again(own: Home):
     async def story(board: Driven) -> None:
         await board.selects("approve")

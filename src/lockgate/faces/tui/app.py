@@ -41,11 +41,11 @@ from lockgate.faces.tui.window import Row
 T = TypeVar("T")
 Work = Callable[[], Coroutine[None, None, None]]
 READERS = 4
-AGAIN = 5.0  # seconds after which a feed that was refused is asked for again
+AGAIN = 5.0  # seconds after which what was refused, a feed or a page, is asked for again
 PATIENCE = 2.0  # seconds that the feed has to end with us
 PAINTS = 0.05  # seconds between two paints while news comes
 AGES = 10  # ticks between two paints of the ages
-FIGURES = 20  # ticks between two reads of what the day has cost, and of what needs a human
+HOUR = 3600  # ticks after which the day may be another one, and cost less
 LEAST = (60, 16)  # below this there is only the inbox
 FACES: Mapping[str, Callable[[Kit], Face]] = {
     "board": BoardFace,
@@ -155,14 +155,15 @@ class BoardApp(App[None]):
 
     async def _load(self) -> None:
         state = self.desk.state
-        state.heard.clear()
-        state.reading = True
+        state.begin_reading()
         try:
             board = await self._read(lambda: self.desk.source.board(state))
             inbox = await self._read(self.desk.source.inbox)
             projects = await self._read(self.desk.source.projects)
         except LockgateError as error:
+            state.reading = False
             self._say(f"{error.what}: {error.why}; {error.fix}", "bad")
+            self.set_timer(AGAIN, self.reload)
             return
         state.names = {it.id: it.name for it in projects}
         state.load(board, inbox)
@@ -196,7 +197,6 @@ class BoardApp(App[None]):
         try:
             state.agents = len(await self._read(self.desk.source.at_work))
             state.today = await self._read(lambda: self.desk.source.spent_today(state.project))
-            state.check(await self._read(self.desk.source.inbox))
         except LockgateError as error:
             self._say(f"{error.what}: {error.why}", "bad")
         self._paint(Changed(link=True))
@@ -270,7 +270,7 @@ class BoardApp(App[None]):
             screen.refresh_bars()
             if self._ticks % AGES == 0:
                 screen.news(set())
-        if self._ticks % FIGURES == 0:
+        if self._ticks % HOUR == 0:
             self._read_figures()
 
     # --- keys -----------------------------------------------------------------------------------
