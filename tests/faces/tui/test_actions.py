@@ -158,6 +158,8 @@ def carry_out(shell: Shell, command: str) -> None:
         app: App = shell.app()
         app.people.take_over(TaskId(words[2]), app.caller)
         app.close()
+    elif words[1] == "trust":  # it asks for a yes at a terminal
+        shell.agree(cwd=cwd)
     elif words[1] == "auth":  # it asks for the token at a terminal
         answer = shell.program(*words[1:], "--token-stdin", stdin=b"sk-a-token")
         assert answer.code == 0, answer

@@ -96,12 +96,15 @@ class BoardApp(App[None]):
     ENABLE_COMMAND_PALETTE = False
     BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+q", "quit", priority=True, show=False)]
 
-    def __init__(self, desk: Kit, commands: Sequence[tuple[str, str]] = ()) -> None:
+    def __init__(
+        self, desk: Kit, commands: Sequence[tuple[str, str]] = (), parent: int | None = None
+    ) -> None:
         super().__init__(ansi_color=True if desk.look.colours == "plain" else None)
         for theme in THEMES.values():
             self.register_theme(theme)
         self.theme = desk.look.theme.name
         self.desk = desk
+        self._parent = parent
         self._pool = ThreadPoolExecutor(READERS, thread_name_prefix="board")
         self._hand = Hand(self, desk, self._pool, self.reload, commands)
         self._heard: deque[Facts] = deque()
@@ -126,6 +129,8 @@ class BoardApp(App[None]):
         self.set_interval(1.0, self._tick)
         for number in (signal.SIGTERM, signal.SIGHUP):
             self._on_signal(number)
+        if self._parent is not None:
+            asyncio.get_running_loop().add_reader(self._parent, self.exit)
 
     def _on_signal(self, number: signal.Signals) -> None:
         """Whoever ends us gets the terminal back as it was."""
@@ -371,14 +376,16 @@ def make_desk(
     return Kit(source, deeds, keys_of(it.home), look, state, time.time)
 
 
-def open_board(
-    it: Services,
-    where: Path,
-    commands: Sequence[tuple[str, str]] = (),
-    *,
-    everywhere: bool = False,
-    read_only: bool = False,
-) -> None:
+class Opening(Struct, frozen=True):
+    """How it is opened; at the end of what `parent` reads the process is gone that waits for us."""
+
+    commands: Sequence[tuple[str, str]] = ()
+    everywhere: bool = False
+    read_only: bool = False
+    parent: int | None = None
+
+
+def open_board(it: Services, where: Path, how: Opening) -> None:
     look = look_of(chosen=theme_of(it.home))
-    desk = make_desk(it, where, look, everywhere=everywhere, read_only=read_only)
-    BoardApp(desk, commands).run()
+    desk = make_desk(it, where, look, everywhere=how.everywhere, read_only=how.read_only)
+    BoardApp(desk, how.commands, how.parent).run()
