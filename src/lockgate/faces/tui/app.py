@@ -41,11 +41,11 @@ from lockgate.faces.tui.window import Row
 T = TypeVar("T")
 Work = Callable[[], Coroutine[None, None, None]]
 READERS = 4
-AGAIN = 5.0  # seconds after which a feed that was refused is asked for again
+AGAIN = 5.0  # seconds after which what was refused, a feed or a page, is asked for again
 PATIENCE = 2.0  # seconds that the feed has to end with us
 PAINTS = 0.05  # seconds between two paints while news comes
 AGES = 10  # ticks between two paints of the ages
-FIGURES = 20  # ticks between two reads of what the day has cost, and of what needs a human
+HOUR = 3600  # ticks after which the day may be another one, and cost less
 LEAST = (60, 16)  # below this there is only the inbox
 FACES: Mapping[str, Callable[[Kit], Face]] = {
     "board": BoardFace,
@@ -96,12 +96,15 @@ class BoardApp(App[None]):
     ENABLE_COMMAND_PALETTE = False
     BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+q", "quit", priority=True, show=False)]
 
-    def __init__(self, desk: Kit, commands: Sequence[tuple[str, str]] = ()) -> None:
+    def __init__(
+        self, desk: Kit, commands: Sequence[tuple[str, str]] = (), parent: int | None = None
+    ) -> None:
         super().__init__(ansi_color=True if desk.look.colours == "plain" else None)
         for theme in THEMES.values():
             self.register_theme(theme)
         self.theme = desk.look.theme.name
         self.desk = desk
+        self._parent = parent
         self._pool = ThreadPoolExecutor(READERS, thread_name_prefix="board")
         self._hand = Hand(self, desk, self._pool, self.reload, commands)
         self._heard: deque[Facts] = deque()
@@ -126,6 +129,8 @@ class BoardApp(App[None]):
         self.set_interval(1.0, self._tick)
         for number in (signal.SIGTERM, signal.SIGHUP):
             self._on_signal(number)
+        if self._parent is not None:
+            asyncio.get_running_loop().add_reader(self._parent, self.exit)
 
     def _on_signal(self, number: signal.Signals) -> None:
         """Restore the terminal when a signal ends the board."""
@@ -155,14 +160,15 @@ class BoardApp(App[None]):
 
     async def _load(self) -> None:
         state = self.desk.state
-        state.heard.clear()
-        state.reading = True
+        state.begin_reading()
         try:
             board = await self._read(lambda: self.desk.source.board(state))
             inbox = await self._read(self.desk.source.inbox)
             projects = await self._read(self.desk.source.projects)
         except LockgateError as error:
+            state.reading = False
             self._say(f"{error.what}: {error.why}; {error.fix}", "bad")
+            self.set_timer(AGAIN, self.reload)
             return
         state.names = {it.id: it.name for it in projects}
         state.load(board, inbox)
@@ -196,7 +202,6 @@ class BoardApp(App[None]):
         try:
             state.agents = len(await self._read(self.desk.source.at_work))
             state.today = await self._read(lambda: self.desk.source.spent_today(state.project))
-            state.check(await self._read(self.desk.source.inbox))
         except LockgateError as error:
             self._say(f"{error.what}: {error.why}", "bad")
         self._paint(Changed(link=True))
@@ -270,7 +275,7 @@ class BoardApp(App[None]):
             screen.refresh_bars()
             if self._ticks % AGES == 0:
                 screen.news(set())
-        if self._ticks % FIGURES == 0:
+        if self._ticks % HOUR == 0:
             self._read_figures()
 
     # --- keys -----------------------------------------------------------------------------------
@@ -371,14 +376,16 @@ def make_desk(
     return Kit(source, deeds, keys_of(it.home), look, state, time.time)
 
 
-def open_board(
-    it: Services,
-    where: Path,
-    commands: Sequence[tuple[str, str]] = (),
-    *,
-    everywhere: bool = False,
-    read_only: bool = False,
-) -> None:
+class Opening(Struct, frozen=True):
+    """How it is opened; at the end of what `parent` reads the process is gone that waits for us."""
+
+    commands: Sequence[tuple[str, str]] = ()
+    everywhere: bool = False
+    read_only: bool = False
+    parent: int | None = None
+
+
+def open_board(it: Services, where: Path, how: Opening) -> None:
     look = look_of(chosen=theme_of(it.home))
-    desk = make_desk(it, where, look, everywhere=everywhere, read_only=read_only)
-    BoardApp(desk, commands).run()
+    desk = make_desk(it, where, look, everywhere=how.everywhere, read_only=how.read_only)
+    BoardApp(desk, how.commands, how.parent).run()

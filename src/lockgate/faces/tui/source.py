@@ -14,12 +14,12 @@ from lockgate.bootstrap.orchestrator import wake_orchestrator
 from lockgate.bootstrap.outside import day_of
 from lockgate.core.lifecycle.needs import asks
 from lockgate.core.model.facts import StoredEvent
-from lockgate.core.model.findings import Finding, Priority
+from lockgate.core.model.findings import Finding
 from lockgate.core.model.people import Draft
 from lockgate.core.model.task import Approval, ProjectId, Session, SessionId, Task, TaskId
 from lockgate.errors import LockgateError, NoSuchTask
 from lockgate.faces import feed_client
-from lockgate.faces.tui.diff import DiffFile, DiffLine, Note, Side, parsed
+from lockgate.faces.tui.diff import DiffFile, Note, Side, parsed
 from lockgate.faces.tui.state import FILTERS, State
 from lockgate.faces.tui.window import PAGE, Row, row_of
 from lockgate.faces.words import queue
@@ -31,15 +31,11 @@ from lockgate.services.task.statistics import Stats
 from lockgate.services.task.views import GateView, Why
 from lockgate.services.train.board import TrainBoard
 
-QUOTE = 500  # characters of a line that a comment quotes
 RECENT = 300  # events that the log begins with
 TIMELINE = 200  # events of a task that are shown
 OPEN = 4  # sessions that are shown at once
 LIVE_FIRST = 400  # lines of a session's output that are shown at first
 IDLE_SECONDS = 60.0  # after which an orchestrator that we started ends
-
-
-PRIORITIES = {"!": Priority.P0_CRITICAL, "~": Priority.P3_SUGGESTION}
 
 
 class Known(Struct, frozen=True):
@@ -77,15 +73,6 @@ class Shown(Struct, frozen=True, kw_only=True):
     earlier: tuple[str, ...] = ()  # what was wrong in earlier iterations
     notes: tuple[Note, ...] = ()  # at lines
     general: tuple[Note, ...] = ()  # at none
-
-
-class Place(Struct, frozen=True):
-    """A line of a change that is shown, as a comment is bound to it."""
-
-    task: TaskId
-    patch: str
-    file: str
-    line: DiffLine
 
 
 class Reading(Struct, frozen=True):
@@ -206,32 +193,6 @@ class Reading(Struct, frozen=True):
         """The caller's own."""
         return tuple(_own(it) for it in self.app.desk.drafts(id, self.app.caller))
 
-    def keep_draft(self, at: Place, text: str, old: Note | None) -> None:
-        """A new comment, or another text for one that is there."""
-        mark = text[:1] if text[:1] in PRIORITIES else ""
-        draft = Draft(
-            id=old.draft if old else "",
-            task=at.task,
-            patch=at.patch,
-            person="",
-            file=at.file,
-            side=at.line.side,
-            line=at.line.number,
-            quote=at.line.text[:QUOTE],
-            text=text.removeprefix(mark).strip(),
-            priority=PRIORITIES.get(mark, Priority.P1_MAJOR),
-            time=0.0,
-        )
-        self.app.desk.save(draft, self.app.caller)
-
-    def forget_drafts(self, id: TaskId, drafts: Sequence[Note]) -> None:
-        if drafts:  # none would be all of them
-            self.app.desk.discard(id, tuple(it.draft for it in drafts), self.app.caller)
-
-    def snooze(self, needs: Sequence[str], seconds: float) -> None:
-        for key in needs:
-            self.app.desk.snooze(key, seconds, self.app.caller)
-
     # --- sessions -------------------------------------------------------------------------------
 
     def runs(self, ids: Sequence[TaskId]) -> tuple[Session, ...]:
@@ -255,7 +216,8 @@ class Reading(Struct, frozen=True):
 
     def follow(self, since: int | None, output: Sequence[SessionId] = ()) -> feed_client.Following:
         """Blocks between two items; `close` from another thread ends it."""
-        return feed_client.follow(str(self.app.home), since, output=output)
+        flags = () if output else ("--needs",)
+        return feed_client.follow(str(self.app.home), since, output=output, flags=flags)
 
     def wake(self) -> None:
         """Tell the orchestrator that there is news; where none runs, start one."""

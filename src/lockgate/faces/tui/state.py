@@ -1,7 +1,7 @@
 """What the board knows now: its rows, the needs, the last events, and how fresh all that is."""
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import cast
 
 import msgspec
@@ -70,6 +70,7 @@ class State(Struct):
 
     window: Window = field(default_factory=Window)
     needs: dict[str, Need] = field(default_factory=dict[str, Need])
+    untasked: dict[str, Need] = field(default_factory=dict[str, Need])  # of projects and the loop
     events: deque[StoredEvent] = field(
         default_factory=lambda: deque[StoredEvent](maxlen=REMEMBERED)
     )
@@ -86,24 +87,25 @@ class State(Struct):
     today: float = 0.0
     loaded: bool = False
     reading: bool = False  # a first page; what is heard meanwhile is newer than that
-    heard: dict[TaskId, Row] = field(default_factory=dict[TaskId, Row])
+    heard: dict[TaskId, Row | None] = field(default_factory=dict[TaskId, Row | None])
+
+    def begin_reading(self) -> None:
+        self.heard.clear()
+        self.reading = True
 
     def load(self, board: Board, inbox: Inbox) -> None:
         """A first page, and the needs of all projects; what the feed told meanwhile is newer."""
         self.reading = False
         self.window.load(board)
-        self.needs = {it.key: it for it in inbox.needs}
+        self.needs = {it.key: it for it in inbox.needs} | self.untasked
         self.seq = max(self.seq, board.seq)
         self.loaded = True
-        for row in tuple(self.heard.values()):
-            known = self.window.row(row.id)
-            if known is None or known.rev < row.rev:
+        for id, row in self.heard.items():
+            known = self.window.row(id)
+            if row is None:
+                self._gone(id, Changed())
+            elif known is None or known.rev < row.rev:
                 self._row(row, Changed())
-
-    def check(self, inbox: Inbox) -> None:
-        """All needs as they are now, unless the feed has told something newer meanwhile."""
-        if inbox.seq >= self.seq and not self.reading:
-            self.needs = {it.key: it for it in inbox.needs}
 
     def sorted_needs(self) -> list[Need]:
         return sorted(self.needs.values(), key=order)
@@ -136,21 +138,40 @@ class State(Struct):
         if "hello" in item:
             hello = cast("Facts", item["hello"])
             self.link.version, self.link.pid = str(hello["version"]), cast("int", hello["pid"])
+            self._untasked((), tuple(self.untasked), changed)  # what there is now comes next
         elif "event" in item:
             self._event(item, changed)
         elif "live" in item:
-            changed.train = "train" in cast("Facts", item["live"])
+            self._live(cast("Facts", item["live"]), changed)
         elif "resync" in item:
             changed.resync = True
         return changed
 
+    def _live(self, live: Facts, changed: Changed) -> None:
+        changed.train = "train" in live
+        if "needs" in live:
+            told = cast("Mapping[str, list[Facts]]", live["needs"])
+            came = tuple(msgspec.convert(it, Need) for it in told["came"])
+            self._untasked(came, tuple(str(it["key"]) for it in told["went"]), changed)
+
+    def _untasked(self, came: Sequence[Need], went: Sequence[str], changed: Changed) -> None:
+        """Needs of projects and of the loop; those of tasks come with their rows."""
+        for key in went:
+            if self.untasked.pop(key, None) is not None:
+                self.needs.pop(key, None)
+                changed.rows = True
+        for need in came:
+            if need.task is None:
+                self.untasked[need.key] = self.needs[need.key] = need
+                changed.rows = True
+
     def _event(self, item: Facts, changed: Changed) -> None:
+        """The log may have it already; its row is newer than what was read with the log."""
         event = msgspec.convert(item["event"], StoredEvent, strict=False)
         self.seq = max(self.seq, event.seq)
         changed.events = True
-        if self.events and self.events[-1].seq >= event.seq:
-            return
-        self.events.append(event)
+        if not self.events or self.events[-1].seq < event.seq:
+            self.events.append(event)
         changed.tasks.add(event.task)
         changed.agents = event.type.startswith(("session.", "agent."))
         if item.get("row") is None:
@@ -159,6 +180,8 @@ class State(Struct):
         self._row(row_of(cast("Facts", item["row"])), changed)
 
     def _gone(self, id: TaskId, changed: Changed) -> None:
+        if self.reading:
+            self.heard[id] = None
         if self.window.row(id) is not None:
             self.window.remove(id)
             self.marked.discard(id)

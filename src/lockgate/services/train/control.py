@@ -93,12 +93,14 @@ class Queueing(Struct, frozen=True):
             clashes=self._clashes(project, [row.task for row in rows[:FIRST]]),
         )
 
-    def approve(self, id: TaskId, patch: str, caller: Caller) -> Task:
+    def approve(self, id: TaskId, patch: str, caller: Caller, comment: str = "") -> Task:
         """What could not be judged is tried once more."""
         what = f"task {id} was not approved for landing"
-        return self._judged_again(
-            self._turn(id, what, lambda seen: landing.approved(seen, patch), caller, Right.LAND)
-        )
+
+        def decide(seen: Evidence) -> Decision | Declined:
+            return landing.approved(seen, patch, comment)
+
+        return self._judged_again(self._turn(id, what, decide, caller, Right.LAND))
 
     def say_yes(
         self, id: TaskId, comment: str, patch: str, caller: Caller, shown: str | None = None

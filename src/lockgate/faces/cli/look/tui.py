@@ -26,11 +26,15 @@ def tui(*, everywhere: bool = False, read_only: bool = False) -> None:
     pip install 'lockgate[tui]' brings.
     """
     must_open()
+    from lockgate.faces.tui.guard import guard
+
+    parent = guard()
     it = app()
     must_be_human(it.caller, NOT_OPENED)
-    from lockgate.faces.tui.app import open_board
+    from lockgate.faces.tui.app import Opening, open_board
 
-    open_board(it, here(), tuple(SAYS.items()), everywhere=everywhere, read_only=read_only)
+    how = Opening(tuple(SAYS.items()), everywhere=everywhere, read_only=read_only, parent=parent)
+    open_board(it, here(), how)
 
 
 def must_open() -> None:

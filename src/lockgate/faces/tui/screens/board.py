@@ -1,5 +1,6 @@
 """The board: every task in its group, what needs you first, and the task under the cursor."""
 
+from msgspec import Struct
 from textual.app import ComposeResult
 from textual.containers import Horizontal
 from textual.timer import Timer
@@ -15,8 +16,17 @@ from lockgate.faces.tui.window import GROUPS, NEAR, Ask, Gap, Head, Item, Row, i
 
 PREVIEW_FROM = 100  # columns
 RESTS = 0.08  # seconds that the cursor stays at a row before its page is read
+AGES = 10  # seconds after which the ages at the right are told again
 LOW = 8  # rows below which the list has no head
 ROOMS = ("both", "list", "task")
+
+
+class Told(Struct, frozen=True):
+    """The lines at the right. They keep what they are of, whose ids are the key."""
+
+    key: tuple[int, ...] = ()
+    of: tuple[object, ...] = ()
+    lines: Lines = ()
 
 
 class BoardFace(Face):
@@ -32,6 +42,7 @@ class BoardFace(Face):
         self._items: list[Item] = []
         self._page: Page | None = None
         self._shown: TaskId | None = None  # at the right
+        self._told = Told()
         self._zoom = 0
         self._timer: Timer | None = None
 
@@ -150,12 +161,16 @@ class BoardFace(Face):
         return [BLANK, ((told, "dim"),)]
 
     def _task_lines(self, width: int) -> Lines:
-        row = self.row()
+        """Made again only for another task, width or page, and now and then for its ages."""
+        row, now = self.row(), self.desk.now()
         if row is None:
             return ()
-        if self._page is not None and self._page.row.id == row.id:
-            return page_lines(self._page, width, self.desk.now())
-        return row_lines(row, width, self.desk.now())
+        page = self._page if self._page is not None and self._page.row.id == row.id else None
+        key = (id(row), id(page), width, int(now) // AGES)
+        if self._told.key != key:
+            made = row_lines(row, width, now) if page is None else page_lines(page, width, now)
+            self._told = Told(key, (row, page), made)
+        return self._told.lines
 
     # --- the cursor -----------------------------------------------------------------------------
 
