@@ -56,7 +56,9 @@ def web_logins_of(it: App) -> WebLogins:
 def measures_of(it: App) -> Measures:
     """What the home comes to, as figures."""
     figures = SqlFigures(it.store.database)
-    return Measures(store=it.store, figures=figures, clock=it.witness.clock)
+    return Measures(
+        store=it.store, figures=figures, statistics=it.statistics, clock=it.witness.clock
+    )
 
 
 def day_of(it: App, project: ProjectId, since: float) -> Day:

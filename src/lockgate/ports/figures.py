@@ -13,6 +13,7 @@ class Sum(Struct, frozen=True, kw_only=True):
 
     labels: Mapping[str, str]
     value: float
+    part: str = ""  # of a histogram: what its name ends with
 
 
 class Figures(Protocol):

@@ -83,6 +83,10 @@ def test_of_nothing_nothing_is_told() -> None:
             event("GateCompleted", gate_name="tests", result="passed", why="FLAKY: once"),
             {"gate.passed", "gate.flaky"},
         ),
+        (
+            event("GateCompleted", gate_name="tests", result="passed", seconds=3.5),
+            {"gate.passed", "gate-seconds"},
+        ),
         (event("landing.approved", seconds=5), {"human-wait"}),
         (event("landing.approved"), set()),
         (event("session.ended", agent="a", role="worker", usd=1, tokens=2), {"usd", "tokens"}),

@@ -94,9 +94,7 @@ def _counted(event: StoredEvent) -> Iterator[_Counted]:
     elif event.type == "status.changed":
         yield from _moved(data, took)
     elif event.type == "GateCompleted":
-        yield f"gate.{data.get('result')}", str(data.get("gate_name")), None, took
-        if data.get("result") == "passed" and str(data.get("why", "")).startswith("FLAKY"):
-            yield "gate.flaky", str(data.get("gate_name")), None, 0.0
+        yield from _gate(data, took)
     elif event.type in {"HumanReviewCompleted", "landing.approved"} and took:
         yield "human-wait", "", took, 0.0
     elif event.type == "session.ended":
@@ -105,6 +103,15 @@ def _counted(event: StoredEvent) -> Iterator[_Counted]:
         yield "tokens", who, None, _number(data.get("tokens"))
         if data.get("crashed"):
             yield "crash", str(data.get("agent", "")), None, 0.0
+
+
+def _gate(data: Mapping[str, object], took: float) -> Iterator[_Counted]:
+    name, result = str(data.get("gate_name")), data.get("result")
+    yield f"gate.{result}", name, None, took
+    if took:
+        yield "gate-seconds", name, took, took
+    if result == "passed" and str(data.get("why", "")).startswith("FLAKY"):
+        yield "gate.flaky", name, None, 0.0
 
 
 def _landed(data: Mapping[str, object], took: float) -> Iterator[_Counted]:

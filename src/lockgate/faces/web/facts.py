@@ -64,7 +64,8 @@ _FACTS: dict[str, Callable[[Site, Request], object]] = {
 
 def metrics(site: Site, request: Request) -> Response:
     app = site.app_of(request)
-    found = measures_of(app).all(app.boards.inbox().needs, site.counted)
+    standings = app.train_boards.standings(site.trains)
+    found = measures_of(app).all(app.boards.inbox().needs, standings, site.counted)
     text = "".join(_lines(found))
     return Response(text, media_type="text/plain; version=0.0.4; charset=utf-8")
 
@@ -75,7 +76,7 @@ def _lines(measures: Iterable[Measure]) -> Iterator[str]:
         yield f"# HELP {name} {it.says}\n# TYPE {name} {it.kind}\n"
         for sum in it.sums:
             value = f"{sum.value:.6f}".rstrip("0").rstrip(".")
-            yield f"{name}{_labels(sum.labels)} {value}\n"
+            yield f"{name}{sum.part}{_labels(sum.labels)} {value}\n"
 
 
 def _labels(labels: Mapping[str, str]) -> str:

@@ -1,21 +1,25 @@
 """What a home comes to, as figures with labels; no task is ever a label."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 
 from msgspec import Struct, field
 
 from lockgate.core.lifecycle.needs import Need
+from lockgate.core.model.statistics import STEPS, Count, seconds_of
 from lockgate.core.model.task import Status
 from lockgate.ports import Clock, Store
 from lockgate.ports.figures import Figures, Sum
+from lockgate.services.task.statistics import Statistics
+
+BOUNDS = range(0, 13 * STEPS, STEPS)  # of a histogram: 1 s, and each twice the one before
 
 
 class Measure(Struct, frozen=True, kw_only=True):
     """One family: its name, what it is, and its figures."""
 
     name: str
-    kind: str  # gauge or counter
+    kind: str  # gauge, counter or histogram
     says: str
     sums: tuple[Sum, ...]
 
@@ -30,10 +34,16 @@ class Counted(Struct):
 class Measures(Struct, frozen=True, kw_only=True):
     store: Store
     figures: Figures
+    statistics: Statistics
     clock: Clock
 
-    def all(self, needs: Iterable[Need], counted: Counted) -> Iterator[Measure]:
-        """`counted` is kept from one call to the next."""
+    def all(
+        self, needs: Iterable[Need], standings: Iterable[str], counted: Counted
+    ) -> Iterator[Measure]:
+        """`standings` are those of the changes in all merge queues.
+
+        `counted` is kept from one call to the next.
+        """
         yield _gauge("tasks", "Tasks by status.", self._tasks())
         yield from self._needs(tuple(needs))
         alive = Counter((it.role.value, it.agent) for it in self.store.sessions_alive())
@@ -41,8 +51,18 @@ class Measures(Struct, frozen=True, kw_only=True):
         yield _gauge("sessions_alive", "Agents that run.", them)
         yield _counter("events_total", "Events by type.", self._events(counted))
         yield _counter("gate_results_total", "Results of gates.", self.figures.gates())
+        ever = self.statistics.ever()
+        yield _histogram("gate_seconds", "How long gates took that passed.", ever)
         landed = _sum(self.figures.landed())
         yield _counter("landed_total", "Changes that landed.", (landed,))
+        dropped = Counter[str]()
+        for it in ever:
+            dropped[it.label] += it.n if it.metric == "dropped" else 0
+        them = (_sum(n, reason=reason) for reason, n in sorted(dropped.items()) if n)
+        yield _counter("dropped_total", "Changes that did not land, by reason.", them)
+        queued = Counter(standings)
+        them = (_sum(n, standing=standing) for standing, n in sorted(queued.items()))
+        yield _gauge("queue_length", "Changes in the merge queues, by standing.", them)
         usd, tokens = self.figures.spent()
         yield _counter("cost_usd_total", "What agents have cost, in USD.", usd)
         yield _counter("tokens_total", "Tokens that agents have used.", tokens)
@@ -70,8 +90,8 @@ class Measures(Struct, frozen=True, kw_only=True):
         return (_sum(n, type=type) for type, n in sorted(counted.types.items()))
 
 
-def _sum(value: float, **labels: str) -> Sum:
-    return Sum(labels=labels, value=float(value))
+def _sum(value: float, part: str = "", **labels: str) -> Sum:
+    return Sum(labels=labels, value=float(value), part=part)
 
 
 def _gauge(name: str, says: str, sums: Iterable[Sum]) -> Measure:
@@ -80,3 +100,21 @@ def _gauge(name: str, says: str, sums: Iterable[Sum]) -> Measure:
 
 def _counter(name: str, says: str, sums: Iterable[Sum]) -> Measure:
     return Measure(name=name, kind="counter", says=says, sums=tuple(sums))
+
+
+def _histogram(name: str, says: str, counts: Iterable[Count]) -> Measure:
+    """Of the seconds that each gate took; each bucket has the shorter ones in it too."""
+    buckets, took = defaultdict[str, Counter[int]](Counter), defaultdict[str, float](float)
+    for it in counts:
+        if it.metric == "gate-seconds":
+            buckets[it.label][it.bucket] += it.n
+            took[it.label] += it.amount
+    sums: list[Sum] = []
+    for gate, found in sorted(buckets.items()):
+        for most in BOUNDS:
+            within = sum(n for bucket, n in found.items() if bucket <= most)
+            sums.append(_sum(within, "_bucket", gate=gate, le=f"{seconds_of(most):g}"))
+        sums.append(_sum(found.total(), "_bucket", gate=gate, le="+Inf"))
+        sums.append(_sum(took[gate], "_sum", gate=gate))
+        sums.append(_sum(found.total(), "_count", gate=gate))
+    return Measure(name=name, kind="histogram", says=says, sums=tuple(sums))

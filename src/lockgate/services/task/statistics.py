@@ -84,6 +84,11 @@ class Statistics(Struct, frozen=True):
         names = {it.id: it.name for it in self.store.projects()}
         return found.stats(range(first, today + 1), project or "", names, seq)
 
+    def ever(self) -> tuple[Count, ...]:
+        """All that was counted since the first event, of all projects."""
+        self.catch_up()
+        return self.daily.since(0, "")
+
     def catch_up(self) -> int:
         """Count the events that came since; the seq of the last one that is counted."""
         projects: dict[TaskId, str] = {}

@@ -1,15 +1,17 @@
 """The merge train as people watch it: its cars in the order of landing, and what landed last."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from statistics import median
 
 from msgspec import Struct
 
 from lockgate.core.model.facts import json_facts
-from lockgate.core.model.task import ProjectId, TaskId
+from lockgate.core.model.task import ProjectId, Status, TaskId
 from lockgate.core.train.entries import train_gates
 from lockgate.core.train.model import Began, Built, Green, Hold, Place, Queue, Red, Standing, Tree
 from lockgate.core.train.plan import Coupled, places, plan, walk
+from lockgate.errors import LockgateError
 from lockgate.ports import Clock
 from lockgate.services.train.view import Train, TrainView
 
@@ -95,6 +97,14 @@ class TrainBoards(Struct, frozen=True, kw_only=True):
             landed=landed,
             median_seconds=usual,
         )
+
+    def standings(self, known: Mapping[str, TrainBoard]) -> Iterator[str]:
+        """Of the changes in all queues; `known` are those that need not be looked at again."""
+        for project in self.view.store.projects():
+            if self.view.store.counts([project.id]).get(Status.REVIEWING):
+                with suppress(LockgateError):  # its repository is not there, and nothing lands
+                    board = known.get(project.id) or self.of(project.id)
+                    yield from (it.standing for it in board.cars)
 
 
 class _Cars(Struct, frozen=True):
