@@ -270,6 +270,8 @@ def judged(seen: Evidence, results: Sequence[SingleGateResult], since: int) -> D
     waiting = {result.gate for result in results if isinstance(result, Waiting)}
     if not waiting.isdisjoint(seen.task.passed):
         return over(seen, "a human has answered meanwhile")
+    if waiting == {seen.task.waiting} and len(results) == 1:  # repeated after a crash
+        return over(seen, f"a human was asked before, by gate {seen.task.waiting}")
     return concluded(seen, results)
 
 
