@@ -2,6 +2,7 @@
 
 import json
 import os
+import socket
 import subprocess
 import sys
 import time
@@ -174,6 +175,20 @@ def test_a_port_that_another_program_took_first_is_given_up_for_the_next_one(box
     box.asks("queue", command=f'{once} touch "$DATA/up"; {STAYS}', ready='test -e "$DATA/up"')
 
     assert box.runs("true").code == 0
+
+
+def test_a_port_of_its_own_is_used_where_it_is_free_and_refused_where_it_is_not(box) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        box.asks("queue", command=STAYS, port=port)
+        refused = box.runs("true")
+    (box.place / "told" / "failed").unlink()
+
+    done = box.runs("sh", "-c", 'echo "$QUEUE_PORT"')
+
+    assert refused.code == serving.NOT_READY
+    assert f"queue wants port {port}, and another program listens there" in refused.err
+    assert (done.code, done.out) == (0, f"{port}\n"), done.err
 
 
 def test_the_command_that_lets_ports_through_comes_first(box) -> None:
