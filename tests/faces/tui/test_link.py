@@ -1,6 +1,7 @@
 """The board and its orchestrator: what it does comes by itself, and its absence is told."""
 
 import threading
+import time
 from collections.abc import Generator
 from contextlib import closing, contextmanager
 from functools import partial
@@ -22,6 +23,7 @@ from lockgate.faces.tui.source import Reading
 from lockgate.faces.tui.state import Link, State
 from lockgate.services.task.board import BoardRow
 from lockgate.services.task.boards import Inbox
+from lockgate.services.train.board import CarGate
 from tests.faces.tui.conftest import Home
 from tests.faces.tui.driving import Driven, drive
 
@@ -108,6 +110,27 @@ def test_what_the_loop_needs_a_human_for_comes_and_goes(own: Home, board_is_open
         if board_is_opened == "after":
             served.troubles["queue of main"] = red
         own.drive(story, size=(100, 60))
+
+
+def test_where_a_change_stands_in_its_queue_is_what_the_orchestrator_says(own: Home):
+    """Only it knows which tests run, also of what was there before the board was opened."""
+    own.shell.did("approve", own.ids["land"])
+    now = time.time()
+
+    async def story(board: Driven) -> None:
+        await board.sees("#1 testing")
+        await board.press("3")
+        await board.sees("lands in ~", "tests █")
+
+    with feeding(own) as served:
+        train = served.train_boards.of(served.store.load(own.ids["land"]).project)
+        [car] = train.cars
+        runs = (CarGate("tests", "running", now - 30),)
+        car = replace(car, standing="testing", gates=runs, eta=now + 600)
+        assert served.feed is not None
+        told = replace(train, cars=(car,), median_seconds=48.0)
+        served.feed._trains[train.project] = told.facts()
+        own.drive(story, size=(100, 40))
 
 
 def test_an_orchestrator_that_goes_is_told_and_its_return_too(own: Home):

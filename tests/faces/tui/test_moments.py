@@ -1,14 +1,17 @@
 """The moments that the board is for, with the keys counted; a review from both of its sides."""
 
 import sys
+import threading
 from collections.abc import Callable
 
 import pytest
 
-from lockgate.core.model.task import Status
+from lockgate.core.model.task import Status, TaskId
 from lockgate.faces.tui.screens.base import Face
 from lockgate.faces.tui.screens.dialogs import Write
 from lockgate.faces.tui.screens.review import ReviewFace
+from lockgate.faces.tui.source import Reading, Shown
+from lockgate.faces.tui.state import Changed
 from tests.faces.tui.conftest import Home, hand_in
 from tests.faces.tui.driving import Driven
 
@@ -284,6 +287,31 @@ def test_the_second_who_answers_is_told(own: Home):
     own.drive(story)
 
     assert own.shell.facts(id)["to_land"] is False
+
+
+def test_a_review_that_is_left_while_its_change_is_read_again_ends_nothing(own: Home):
+    """The yes itself is an event, and what it changes is read while the review closes."""
+    read = threading.Event()
+
+    class Slow(Reading, frozen=True):
+        def change(self, id: TaskId) -> Shown:
+            found = super().change(id)
+            read.wait(60)
+            return found
+
+    async def story(board: Driven) -> None:
+        row = await board.selects("approve")
+        await board.press("a")
+        await reviews(board)
+        board.app.desk.source = Slow(board.app.desk.source.app, own.shell.repo)
+        board.app._paint(Changed(tasks={row.id}))
+        await board.press("escape")
+        await board.until(lambda: not isinstance(board.app.screen, ReviewFace), "the board")
+        read.set()
+        await board.until(lambda: not any(it.is_running for it in board.app.workers), "all read")
+        assert "bug" not in board.notice
+
+    own.drive(story)
 
 
 def test_a_task_that_is_deleted_under_the_cursor_leaves_it_at_the_next(own: Home):

@@ -62,13 +62,11 @@ class Acting(Struct, frozen=True):
     hand: Hand
 
     async def perform(self, action: str, rows: tuple[Row, ...]) -> None:
-        """What could not be done is said on the screen; nothing of it ends the board."""
+        """What could not be done is said on the screen."""
         try:
             await self._perform(action, rows)
         except LockgateError as error:
             self.hand.say(f"{error.what}: {error.why}; {error.fix}", "bad")
-        except Exception as error:  # noqa: BLE001 - our bug must not take the board away
-            self.hand.say(f"this is a bug in Lockgate: {action}: {error!r}", "bad")
 
     async def _perform(self, action: str, rows: tuple[Row, ...]) -> None:
         reviews = OnReviews(self.hand) if isinstance(self.hand.app.screen, ReviewFace) else None
@@ -104,7 +102,7 @@ class BoardApp(App[None]):
             self.register_theme(theme)
         self.theme = desk.look.theme.name
         self.desk = desk
-        self._parent = parent
+        self._waiter = parent
         self._pool = ThreadPoolExecutor(READERS, thread_name_prefix="board")
         self._hand = Hand(self, desk, self._pool, self.reload, commands)
         self._heard: deque[Facts] = deque()
@@ -125,12 +123,11 @@ class BoardApp(App[None]):
     def on_mount(self) -> None:
         self.switch_mode("inbox" if self._is_small() else "board")
         self.reload()
-        self._read_figures()
         self.set_interval(1.0, self._tick)
         for number in (signal.SIGTERM, signal.SIGHUP):
             self._on_signal(number)
-        if self._parent is not None:
-            asyncio.get_running_loop().add_reader(self._parent, self.exit)
+        if self._waiter is not None:
+            asyncio.get_running_loop().add_reader(self._waiter, self.exit)
 
     def _on_signal(self, number: signal.Signals) -> None:
         """Restore the terminal when a signal ends the board."""
@@ -149,7 +146,15 @@ class BoardApp(App[None]):
 
     def _begin(self, work: Work, group: str, *, exclusive: bool = False) -> None:
         """Beside what goes on; where it is exclusive, in place of the one before it."""
-        _: Worker[None] = self.run_worker(work, group=group, exclusive=exclusive)
+        guarded = partial(self._guarded, work, group)
+        _: Worker[None] = self.run_worker(guarded, group=group, exclusive=exclusive)
+
+    async def _guarded(self, work: Work, what: str) -> None:
+        """A bug of ours is told, and takes nobody's board away."""
+        try:
+            await work()
+        except Exception as error:  # noqa: BLE001 - as above
+            self._say(f"this is a bug in Lockgate: {what}: {error!r}", "bad")
 
     async def _read(self, work: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._pool, work)
@@ -179,6 +184,7 @@ class BoardApp(App[None]):
             events = await self._read(lambda: self.desk.source.recent(board.seq))
             state.events.extend(events)
             self._hear_from(self.desk.source.follow(board.seq))
+            self._read_figures()
 
     async def _more(self, *, before: bool) -> None:
         """The next page, or the one before, while the cursor comes near."""
@@ -263,6 +269,8 @@ class BoardApp(App[None]):
             if changed.rows or changed.events or changed.train:
                 screen.news(changed.tasks)
             screen.refresh_bars()
+            if changed.train and isinstance(screen, TrainFace):
+                self._begin(self._read_view, "view", exclusive=True)
             if isinstance(screen, ReviewFace) and screen.task_id in changed.tasks:
                 refresh = partial(OnReviews(self._hand).refresh, screen.task_id)
                 self._begin(refresh, "review")
@@ -301,7 +309,7 @@ class BoardApp(App[None]):
                 self._go(view)
             case action:
                 doing = partial(Acting(self._hand).perform, action, event.rows)
-                self._begin(doing, "act")
+                self._begin(doing, action)
 
     async def _page(self, event: Asked) -> None:
         screen = self.screen
@@ -315,7 +323,9 @@ class BoardApp(App[None]):
         screen, project = self.screen, self.desk.state.project
         try:
             if isinstance(screen, TrainFace):
-                screen.show_trains(await self._read(lambda: self.desk.source.trains(project)))
+                told = dict(self.desk.state.trains)
+                found = await self._read(lambda: self.desk.source.trains(project, told))
+                screen.show_trains(found)
             elif isinstance(screen, StatsFace):
                 days = screen.days
                 screen.show_stats(await self._read(lambda: self.desk.source.stats(days, project)))

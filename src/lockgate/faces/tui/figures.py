@@ -37,9 +37,9 @@ def curve(values: Sequence[float]) -> str:
 
 
 def train_lines(
-    board: TrainBoard, name: str, width: int, now: float
+    board: TrainBoard, name: str, width: int, now: float, yes: str
 ) -> Iterator[tuple[Line, TaskId | None]]:
-    """Each line, and the task that it is about."""
+    """Each line, and the task that it is about; `yes` is the key that lets a change land."""
     usual = f"median {clock(board.median_seconds)}" if board.median_seconds else "no test yet"
     mode = f"{board.mode} landing, window {board.window}"
     title: Line = (
@@ -53,7 +53,10 @@ def train_lines(
     if not board.cars:
         yield ((" nothing waits to land", "dim"),), None
     for car in board.cars:
-        yield from ((line, car.task) for line in car_lines(car, board, width, now))
+        yield car_line(car, board, width, now), car.task
+        command = f"it waits for: lockgate approve {car.task}"
+        why = one(car.why).replace(command, f"it waits for your yes: {yes}") or one(car.summary)
+        yield ((cut(f"      {why}", width), "dim"),), car.task
     if board.landed:
         yield BLANK, None
         yield ((" landed", "dim"),), None
@@ -64,8 +67,8 @@ def train_lines(
         yield ((cut(text, width), "dim"),), (it.tasks[0] if it.tasks else None)
 
 
-def car_lines(car: Car, board: TrainBoard, width: int, now: float) -> Iterator[Line]:
-    """Who and where, how far its tests are; below it why it is there."""
+def car_line(car: Car, board: TrainBoard, width: int, now: float) -> Line:
+    """Who and where, and how far its tests are."""
     style = CAR_STYLES.get(car.standing, "plain")
     name = cell(car.task, min(28, max(12, width // 4)))
     spans: list[tuple[str, str]] = [
@@ -82,8 +85,7 @@ def car_lines(car: Car, board: TrainBoard, width: int, now: float) -> Iterator[L
         spans.append((f"{clock(spent)}/{clock(usual)}" if usual else clock(spent), "plain"))
     if car.eta is not None and car.standing != "landing":
         spans.append((f"  lands in ~{clock(car.eta - now)}", "dim"))
-    yield tuple(spans)
-    yield ((cut(f"      {one(car.why) or one(car.summary)}", width), "dim"),)
+    return tuple(spans)
 
 
 CAR_STYLES = {

@@ -1,7 +1,7 @@
 """What the screens read, each by one call of a service; all of it in threads of their own."""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
@@ -10,8 +10,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lockgate.bootstrap import App
-from lockgate.bootstrap.orchestrator import wake_orchestrator
-from lockgate.bootstrap.outside import day_of
 from lockgate.core.lifecycle.needs import asks
 from lockgate.core.model.facts import StoredEvent
 from lockgate.core.model.findings import Finding
@@ -107,13 +105,18 @@ class Reading(Struct, frozen=True):
     def recent(self, seq: int) -> tuple[StoredEvent, ...]:
         return self.app.views.events(None, max(0, seq - RECENT), RECENT)
 
-    def trains(self, project: ProjectId | None) -> list[TrainBoard]:
-        """Of one project, or of all; what cannot be read of one does not hide the others."""
+    def trains(
+        self, project: ProjectId | None, told: Mapping[ProjectId, TrainBoard]
+    ) -> list[TrainBoard]:
+        """Of one project, or of all; what cannot be read of one does not hide the others.
+
+        What the orchestrator told is taken: only it knows which tests run.
+        """
         known = [it.id for it in self.app.projects.known() if project in {None, it.id}]
         found: list[TrainBoard] = []
         for id in known:
             with suppress(LockgateError):
-                found.append(self.app.train_boards.of(id))
+                found.append(told.get(id) or self.app.train_boards.of(id))
         return found
 
     def stats(self, days: int, project: ProjectId | None) -> Stats:
@@ -121,6 +124,8 @@ class Reading(Struct, frozen=True):
 
     def spent_today(self, project: ProjectId | None) -> float:
         """Since midnight, as people here have it."""
+        from lockgate.bootstrap.outside import day_of  # the first screen does without
+
         midnight = datetime.now().astimezone().replace(hour=0, minute=0, second=0, microsecond=0)
         ids = (it.id for it in self.app.projects.known() if project in {None, it.id})
         return sum(day_of(self.app, it, midnight.timestamp()).usd for it in ids)
@@ -222,6 +227,8 @@ class Reading(Struct, frozen=True):
     def wake(self) -> None:
         """Tell the orchestrator that there is news; where none runs, start one."""
         if "LOCKGATE_NO_ORCHESTRATOR" not in os.environ:
+            from lockgate.bootstrap.orchestrator import wake_orchestrator  # as above
+
             wake_orchestrator(self.app.home, IDLE_SECONDS)
 
 

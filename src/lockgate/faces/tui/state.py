@@ -6,6 +6,7 @@ from typing import cast
 
 import msgspec
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from lockgate import __version__
 from lockgate.core.lifecycle.needs import Need, order
@@ -15,6 +16,7 @@ from lockgate.faces.tui.window import ENDED, Row, Window, row_of
 from lockgate.faces.words.board import age
 from lockgate.services.task.board import Board
 from lockgate.services.task.boards import Inbox
+from lockgate.services.train.board import TrainBoard
 
 Facts = Mapping[str, object]
 QUIET = 40.0  # seconds without a sign of life, which comes every 15, from which we say so
@@ -74,6 +76,7 @@ class State(Struct):
     events: deque[StoredEvent] = field(
         default_factory=lambda: deque[StoredEvent](maxlen=REMEMBERED)
     )
+    trains: dict[ProjectId, TrainBoard] = field(default_factory=dict[ProjectId, TrainBoard])
     link: Link = field(default_factory=Link)
     project: ProjectId | None = None
     name: str = ""  # of that project
@@ -97,6 +100,7 @@ class State(Struct):
         """A first page, and the needs of all projects; what the feed told meanwhile is newer."""
         self.reading = False
         self.window.load(board)
+        self._stand()
         self.needs = {it.key: it for it in inbox.needs} | self.untasked
         self.seq = max(self.seq, board.seq)
         self.loaded = True
@@ -139,6 +143,7 @@ class State(Struct):
             hello = cast("Facts", item["hello"])
             self.link.version, self.link.pid = str(hello["version"]), cast("int", hello["pid"])
             self._untasked((), tuple(self.untasked), changed)  # what there is now comes next
+            self.trains.clear()
         elif "event" in item:
             self._event(item, changed)
         elif "live" in item:
@@ -148,11 +153,24 @@ class State(Struct):
         return changed
 
     def _live(self, live: Facts, changed: Changed) -> None:
-        changed.train = "train" in live
+        if "train" in live:
+            train = msgspec.convert(live["train"], TrainBoard)
+            self.trains[train.project] = train
+            self._stand()
+            changed.train = changed.rows = True
         if "needs" in live:
             told = cast("Mapping[str, list[Facts]]", live["needs"])
             came = tuple(msgspec.convert(it, Need) for it in told["came"])
             self._untasked(came, tuple(str(it["key"]) for it in told["went"]), changed)
+
+    def _stand(self) -> None:
+        """Where each change stands in its queue: only the orchestrator knows which are tested."""
+        cars = {it.task: it for train in self.trains.values() for it in train.cars}
+        for at, row in enumerate(self.window.rows):
+            car = cars.get(row.id)
+            place = (car.position, car.standing) if car else row.place
+            if row.status is Status.REVIEWING and place != row.place:
+                self.window.rows[at] = replace(row, place=place)
 
     def _untasked(self, came: Sequence[Need], went: Sequence[str], changed: Changed) -> None:
         """Needs of projects and of the loop; those of tasks come with their rows."""

@@ -220,6 +220,9 @@ class Feed(Struct, kw_only=True):
             reader.said.append(_line({"resync": head}))
         if self._told:
             reader.said.append(_line(_live("trouble", self._told)))
+        for train in tuple(self._trains.values()):
+            if reader.wanted.project in {None, train.get("project")}:
+                reader.said.append(_line(_live("train", train)))
 
     def _next(self, reader: Reader) -> tuple[bytes, ...] | None:
         """What comes next, if it is for this reader; None where there is no more now."""

@@ -9,7 +9,7 @@ from lockgate.core.model.task import TaskId
 from lockgate.faces.tui.look import BLANK, Line, Lines
 from lockgate.faces.tui.panes import Bar, Made, Pane
 from lockgate.faces.tui.preview import page_lines, row_lines
-from lockgate.faces.tui.rows import Columns, ask_line, columns_for, head_line, row_line
+from lockgate.faces.tui.rows import Columns, ask_lines, columns_for, head_line, row_line
 from lockgate.faces.tui.screens.base import Asked, Face, Kit
 from lockgate.faces.tui.source import Page
 from lockgate.faces.tui.window import GROUPS, NEAR, Ask, Gap, Head, Item, Row, items, rows_in
@@ -86,14 +86,17 @@ class BoardFace(Face):
         state = self.desk.state
         before = [it.id for _, it in rows_in(self._items)]
         self._select_again(before)
-        asks = not self.query_one("#task").display
-        self._items = items(state.window, state.selected, asks=asks)
         pane = self._list()
+        width = pane.scrollable_content_region.width or pane.size.width
+        alone = not self.query_one("#task").display
+        self._items = items(
+            state.window, state.selected, lambda row: len(ask_lines(row, width)) if alone else 0
+        )
         pane.redraw()
         at = next((n for n, row in rows_in(self._items) if row.id == state.selected), None)
         if at is not None and at != pane.cursor:
             pane.put_cursor(at)
-        self.query_one("#columns", Bar).show(head_line(self._columns(pane.size.width)))
+        self.query_one("#columns", Bar).show(head_line(self._columns(width)))
         self._show_task()
         self.refresh_bars()
 
@@ -139,7 +142,7 @@ class BoardFace(Face):
                 style = "need" if item.group == 0 else "dim"
                 return ((f" {GROUPS[item.group]} ", style), (f"{count} ", "dim"), (rule, "rule"))
             case Ask():
-                return ask_line(item.row, width)
+                return ask_lines(item.row, width)[item.part]
             case Gap():
                 return ((" …", "dim"),)
             case Row():
