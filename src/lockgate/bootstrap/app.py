@@ -30,7 +30,7 @@ from lockgate.adapters.system import (
     wait,
 )
 from lockgate.adapters.task_file import TaskFiles
-from lockgate.adapters.user_files import FileAssistants, StoredCredentials, signs_off
+from lockgate.adapters.user_files import FileAssistants, StoredCredentials, kept_for, signs_off
 from lockgate.bootstrap.rules import base_configuration, home_of, repository_of
 from lockgate.core.lifecycle.needs import Trouble
 from lockgate.core.model.task import ProjectId, Task
@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from lockgate.ports import FileSize, Project
     from lockgate.services.gates.steps import Steps
     from lockgate.services.orchestrator.feed import Feed
+    from lockgate.services.setup.cleaning import Cleaner
     from lockgate.services.setup.doctor import Checkup, Readiness, Trial
     from lockgate.services.setup.init import Initialiser, Wanted
     from lockgate.services.task.assistants import AssistantRights
@@ -309,6 +310,21 @@ class App(Struct, frozen=True, kw_only=True):
             credentials=self.credentials,
             logins=self.logins,
             chance=self.tasks.chance,
+        )
+
+    @property
+    def cleaner(self) -> "Cleaner":
+        """Frees disk space that nothing needs."""
+        from lockgate.adapters.upkeep import GitStacks, HomeShelves
+        from lockgate.services.setup.cleaning import Cleaner
+
+        return Cleaner(
+            store=self.store,
+            shelves=HomeShelves(self.home),
+            stacks=GitStacks(self.home),
+            workspaces=self.workspaces,
+            keep=partial(kept_for, self.home),
+            clock=SystemClock(),
         )
 
     @property
