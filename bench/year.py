@@ -86,6 +86,9 @@ class Home:
 
     @property
     def size(self) -> int:
+        """With the database closed: its log of writes is then part of it."""
+        self.app.close()
+        self.app = open_app({"LOCKGATE_HOME": str(self.home)})
         return sum(it.size for it in self.app.cleaner.usage())
 
     @property
