@@ -117,23 +117,29 @@ MIGRATION = "migration.lock"
 PATIENCE = 60.0  # seconds for another process to bring the same database up to date
 
 
+UPDATED = "the database was not brought up to date"
+
+
 @contextmanager
-def nobody_orchestrating(home: Path) -> Generator[None]:
-    """Held while the database is brought up to date: no orchestrator runs, and none begins."""
+def nobody_orchestrating(home: Path, what: str = UPDATED) -> Generator[None]:
+    """Held while the database is brought up to date: no orchestrator runs, and none begins.
+
+    `what` did not happen where one runs.
+    """
     home.mkdir(parents=True, exist_ok=True)
     with (home / MIGRATION).open("a", encoding="utf-8") as one_at_a_time:
-        _lock_within(one_at_a_time, PATIENCE)
+        _lock_within(one_at_a_time, PATIENCE, what)
         with holding(home) as ours:
             if not ours:
                 raise Unavailable(
-                    "the database was not brought up to date",
-                    why=f"an orchestrator that knows only its old form runs (pid {holder(home)})",
+                    what,
+                    why=f"an orchestrator uses it as it is (pid {holder(home)})",
                     fix="lockgate down, then try again",
                 )
             yield
 
 
-def _lock_within(file: TextIO, seconds: float) -> None:
+def _lock_within(file: TextIO, seconds: float, what: str) -> None:
     until = time.monotonic() + seconds
     while True:
         try:
@@ -141,7 +147,7 @@ def _lock_within(file: TextIO, seconds: float) -> None:
         except BlockingIOError:
             if time.monotonic() > until:
                 raise Unavailable(
-                    "the database was not brought up to date",
+                    what,
                     why=f"another process has been doing that for {seconds:.0f} s",
                     fix="wait for it, then try again",
                 ) from None

@@ -35,6 +35,7 @@ from lockgate.bootstrap.rules import base_configuration, home_of, repository_of
 from lockgate.core.lifecycle.needs import Trouble
 from lockgate.core.model.task import ProjectId, Task
 from lockgate.core.train.model import Began, Standings
+from lockgate.errors import Unavailable
 from lockgate.services.task.board import Live, Source
 from lockgate.services.task.boards import Boards
 from lockgate.services.task.callers import Caller, Users, identify
@@ -381,11 +382,27 @@ class App(Struct, frozen=True, kw_only=True):
         return Steps(home=self.home, coordinator=self.coordinator, sandbox=sandbox, alone=alone)
 
 
+POSTGRES = "LOCKGATE_DATABASE"  # names a URL, whatever else is said
+DATABASE = "database"  # a file of the home that names one
+
+
+def database_of(home: Path, environ: Mapping[str, str]) -> str:
+    """The URL of a PostgreSQL database, or the path of the file in the home."""
+    if where := environ.get(POSTGRES):
+        return where
+    try:
+        return (home / DATABASE).read_text(encoding="utf-8").strip()
+    except FileNotFoundError:
+        return str(home / "lockgate.db")
+    except OSError as error:
+        what, fix = "the database was not opened", f"see that {home / DATABASE} can be read"
+        raise Unavailable(what, why=str(error), fix=fix) from error
+
+
 def open_app(environ: Mapping[str, str] = os.environ) -> App:
-    """LOCKGATE_DATABASE names a Postgres URL; without it the database is a file in the home."""
+    """LOCKGATE_DATABASE, or the home, may name a PostgreSQL database; else it is a file there."""
     home = home_of(environ)
-    where = environ.get("LOCKGATE_DATABASE") or str(home / "lockgate.db")
-    store = open_store(where, guard=partial(nobody_orchestrating, home))
+    store = open_store(database_of(home, environ), guard=partial(nobody_orchestrating, home))
     files, repository = TaskFiles(home), repository_of(home)
     configuration = base_configuration(repository, environ)
     harnesses, credentials = Registry(copies=home / "agents"), _credentials(home, environ)
