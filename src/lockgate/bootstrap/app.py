@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from lockgate.services.setup.cleaning import Cleaner
     from lockgate.services.setup.doctor import Checkup, Readiness, Trial
     from lockgate.services.setup.init import Initialiser, Wanted
+    from lockgate.services.setup.inspection import Inspection
     from lockgate.services.task.assistants import AssistantRights
     from lockgate.services.task.coordinator import Coordinator
     from lockgate.services.task.people import Approvals, People, Repinning, Shells, TaskRunner
@@ -327,6 +328,15 @@ class App(Struct, frozen=True, kw_only=True):
             keep=partial(kept_for, self.home),
             clock=SystemClock(),
         )
+
+    def inspection(self, *, repair: bool) -> "Inspection":
+        """The database against the files and refs of the home."""
+        from lockgate.adapters.upkeep import HomeInspector
+        from lockgate.services.setup.inspection import Inspection
+
+        inspector = HomeInspector(self.home, self.store.database)
+        files = self.witness.files
+        return Inspection(store=self.store, files=files, inspector=inspector, repair=repair)
 
     @property
     def train(self) -> "TrainView":

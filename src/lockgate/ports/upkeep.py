@@ -1,6 +1,6 @@
 """The doors to what a home keeps on disk: what is there, how large it is, and its removal."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
 from msgspec import Struct
@@ -57,10 +57,48 @@ class Stacks(Protocol):
         ...
 
     def packing(self, project: Project) -> Iterable[Packing]: ...
-    def repack(self, project: Project, keep_days: float) -> Mapping[str, int]:
+    def repack(
+        self, project: Project, keep_days: float, needed: Sequence[str]
+    ) -> Mapping[str, int]:
         """Put loose objects and refs together; the bytes that each repository has now.
 
+        Commits that live tasks need are named by a ref first, whatever else names them.
         judge.git drops what nothing reaches and nobody wrote for so many days; base.git lends its
         objects to clones, and drops none.
         """
         ...
+
+
+class Inspector(Protocol):
+    """Looks at a home as it lies on disk, for what the database knows nothing of."""
+
+    def damage(self) -> Sequence[str]:
+        """What the database itself finds wrong with its tables."""
+        ...
+
+    def folders(self) -> Mapping[str, Sequence[str]]:
+        """The names in each folder that has one for each row."""
+        ...
+
+    def is_running(self, session: str) -> bool: ...
+    def half_made(self) -> Sequence[str]:
+        """Set-up layers that were never finished, by their paths in the home."""
+        ...
+
+    def mounts(self) -> Sequence[str]:
+        """What is mounted below the home."""
+        ...
+
+    def unsound(self, project: Project) -> Sequence[str]:
+        """What git finds wrong with the repositories of a project."""
+        ...
+
+    def lacking(self, project: Project, commits: Sequence[str], *, theirs: bool) -> Sequence[str]:
+        """Those that judge.git has not; or, `theirs`, that the user's repository has not."""
+        ...
+
+    def put_aside(self, name: str) -> str:
+        """Move it, named by its path in the home, to the deleted ones; where it is now."""
+        ...
+
+    def remove(self, name: str) -> None: ...

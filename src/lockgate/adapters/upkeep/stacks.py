@@ -1,6 +1,6 @@
 """The repositories of a project: its task branches, earlier changes of tasks, and its packs."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from lockgate.adapters.workspaces.changes import in_use
@@ -18,6 +18,7 @@ from lockgate.core.retention import Found, Kind
 from lockgate.ports import Project
 from lockgate.ports.upkeep import Packing
 
+NEEDED = "refs/lockgate/needed"  # candidates of live tasks, when it was packed last
 _REFS = "--format=%(refname) %(objectname)"
 _REPACK = ("repack", "-d", "-l", "-q")
 
@@ -56,8 +57,11 @@ class GitStacks:
                 size=size_of(place),
             )
 
-    def repack(self, project: Project, keep_days: float) -> Mapping[str, int]:
+    def repack(
+        self, project: Project, keep_days: float, needed: Sequence[str]
+    ) -> Mapping[str, int]:
         repos = repositories_of(self._home, project)
+        _name(repos, needed)
         sizes = dict[str, int]()
         for place in _there(repos):
             what = f"{place.name} of {project.name} was not packed"
@@ -67,6 +71,16 @@ class GitStacks:
             told(what, place, "prune-packed", "-q")
             sizes[place.name] = size_of(place)
         return sizes
+
+
+def _name(repos: Repositories, needed: Sequence[str]) -> None:
+    """Those that judge.git has, and no longer those that were needed before."""
+    with writing(repos):
+        _drop(repos, [it for it in _refs(repos, NEEDED) if it[1] not in needed])
+        for commit in needed:
+            if repos.judge.is_dir() and commit_at(repos.judge, commit):
+                what = f"commit {commit} was not named"
+                told(what, repos.judge, "update-ref", f"{NEEDED}/{commit}", commit)
 
 
 def _unreachable(place: Path, repos: Repositories, keep_days: float) -> tuple[str, ...]:

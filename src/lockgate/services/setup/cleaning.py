@@ -6,12 +6,15 @@ from contextlib import suppress
 
 from msgspec import Struct
 
-from lockgate.core.model.task import Task, TaskId
+from lockgate.core.lifecycle.records import ENDED
+from lockgate.core.model.task import Status, Task, TaskId
 from lockgate.core.retention import Found, Keep, Kind, Owner, is_old, may_go, owner_of
 from lockgate.errors import LockgateError
-from lockgate.ports import Clock, Project, Store, Workspaces
+from lockgate.ports import Clock, Project, Store, Workspaces, of_project
 from lockgate.ports.upkeep import Packing, Shelves, Stacks, Used
 
+BATCH = 1000
+LIVE = frozenset(Status) - ENDED
 MANY = 2000  # loose objects, and as many refs, from which a repository is packed by itself
 PACKS = 50
 BY_PROJECT = ("repos", "layers", "caches", "services", "trust")  # folders named by project
@@ -83,7 +86,8 @@ class Cleaner(Struct, frozen=True, kw_only=True):
     def pack(self, project: Project) -> int:
         """The bytes that its repositories take less now."""
         before = sum(it.size for it in self._packing(project))
-        after = self.stacks.repack(project, self.keep().unreachable)
+        needed = tuple(dict.fromkeys(self._candidates(project)))
+        after = self.stacks.repack(project, self.keep().unreachable, needed)
         return before - sum(after.values())
 
     def usage(self) -> tuple[Usage, ...]:
@@ -100,6 +104,16 @@ class Cleaner(Struct, frozen=True, kw_only=True):
         for project in self.store.projects():
             with suppress(LockgateError):
                 yield from self.stacks.found(project)
+
+    def _candidates(self, project: Project) -> Iterator[str]:
+        """The commits that are judged, or land next."""
+        after: TaskId | None = None
+        while True:
+            page = self.store.page(of_project(project.id, LIVE), after, BATCH)
+            yield from (it.candidate for it in page.tasks if it.candidate)
+            after = page.after
+            if after is None:
+                return
 
     def _packing(self, project: Project) -> tuple[Packing, ...]:
         with suppress(LockgateError):
