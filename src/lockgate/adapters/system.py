@@ -113,6 +113,28 @@ def pulse(home: Path, doing: Sequence[str]) -> None:
         (home / f"{PULSE}.new").replace(home / PULSE)
 
 
+MOST, KEPT = 10_000_000, 3  # bytes of a log, and how many older ones there are
+
+
+def rotated(log: Path, most: int = MOST) -> bool:
+    """Begin another log where what we say goes to this file and it is too long."""
+    try:
+        ours, there = os.fstat(2), log.stat()
+    except OSError:
+        return False
+    if (ours.st_dev, ours.st_ino) != (there.st_dev, there.st_ino) or there.st_size <= most:
+        return False
+    for number in range(KEPT, 0, -1):
+        older = log if number == 1 else log.with_name(f"{log.name}.{number - 1}")
+        with suppress(FileNotFoundError):
+            older.replace(log.with_name(f"{log.name}.{number}"))
+    new = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    for descriptor in (1, 2):
+        os.dup2(new, descriptor)
+    os.close(new)
+    return True
+
+
 MIGRATION = "migration.lock"
 PATIENCE = 60.0  # seconds for another process to bring the same database up to date
 

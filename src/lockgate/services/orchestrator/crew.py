@@ -130,11 +130,10 @@ class Crew(Struct, kw_only=True):
     def _tidy(self) -> float:
         for id in self.housekeeper.tidy():
             self.report(f"task {id}: its workspace was released to save space; its work is kept")
-        gone = self.housekeeper.clean()
+        gone, size = self.housekeeper.clean()
         if not gone:
             return 0.0
-        size = sum(it.size for it in gone)
-        self.report(f"housekeeping: {len(gone)} things were too old, {size / 1e6:.1f} MB")
+        self.report(f"housekeeping: {gone} things were too old, {size / 1e6:.1f} MB")
         return NEXT_STEP
 
     def _recovered(self, task: TaskId | None) -> None:

@@ -33,9 +33,9 @@ from lockgate.core.lifecycle.records import (
     lost_its_dependency,
     publish_skipped,
 )
+from lockgate.core.lifecycle.retention import IDLE
 from lockgate.core.lifecycle.transition import session_id
 from lockgate.core.model.task import ProjectId, Role, Status, Task, TaskId
-from lockgate.core.retention import IDLE
 from lockgate.errors import LockgateError
 from lockgate.ports import (
     Clock,
@@ -51,7 +51,6 @@ from lockgate.ports import (
 from lockgate.services.agents.day_budget import DayBudget
 from lockgate.services.agents.spawner import GRACE, Spawner
 from lockgate.services.gates.runner import Judge
-from lockgate.services.setup.cleaning import Cleaner, Going
 from lockgate.services.task.coordinator import LOCKGATE, Coordinator
 from lockgate.services.task.logins import Limits, Logins, usage_limits
 from lockgate.services.task.projects import Branches
@@ -154,7 +153,6 @@ class Hands(Struct, frozen=True, kw_only=True):
 
 
 SWEPT_AT_ONCE = 1000
-STEP = 100  # things that go at once
 
 
 class Housekeeper(Struct, frozen=True):
@@ -164,23 +162,16 @@ class Housekeeper(Struct, frozen=True):
     workspaces: Workspaces
     pool_bytes: int
     set_ups_bytes: int
-    cleaner: Cleaner | None = None  # without one nothing goes for its age
+    clean: Callable[[], tuple[int, int]] = lambda: (0, 0)
+    """A step: how many things went for their age, and how many bytes."""
+    rotate: Callable[[], object] = lambda: None  # begins another log where ours is too long
 
     def tidy(self) -> tuple[TaskId, ...]:
+        self.rotate()
         self.workspaces.keep_set_ups_within(self.set_ups_bytes)
         tasks = self.store.page(of_project(None, IDLE), None, SWEPT_AT_ONCE).tasks
         idle = [(self.store.project(it.project), it) for it in tasks if self._is_free(it)]
         return self.workspaces.keep_within(self.pool_bytes, idle)
-
-    def clean(self) -> tuple[Going, ...]:
-        """A step: some of what is too old, and where that was all, one project's packing."""
-        if self.cleaner is None:
-            return ()
-        gone = self.cleaner.clean(STEP)
-        project = next(self.cleaner.to_pack(), None) if len(gone) < STEP else None
-        if project:
-            self.cleaner.pack(project)
-        return gone
 
     def _is_free(self, task: Task) -> bool:
         alive = any(it.ended is None for it in self.store.sessions(task.id))

@@ -7,13 +7,14 @@ from contextlib import suppress
 from msgspec import Struct
 
 from lockgate.core.lifecycle.records import ENDED
+from lockgate.core.lifecycle.retention import Found, Keep, Kind, Owner, is_old, may_go, owner_of
 from lockgate.core.model.task import Status, Task, TaskId
-from lockgate.core.retention import Found, Keep, Kind, Owner, is_old, may_go, owner_of
 from lockgate.errors import LockgateError
 from lockgate.ports import Clock, Project, Store, Workspaces, of_project
 from lockgate.ports.upkeep import Packing, Shelves, Stacks, Used
 
 BATCH = 1000
+STEP = 100  # things that go at once
 LIVE = frozenset(Status) - ENDED
 MANY = 2000  # loose objects, and as many refs, from which a repository is packed by itself
 PACKS = 50
@@ -75,6 +76,14 @@ class Cleaner(Struct, frozen=True, kw_only=True):
                 if self._removed(it):
                     gone.append(told)
         return tuple(gone)
+
+    def step(self) -> tuple[int, int]:
+        """How many things went, and their bytes; where that was all, a project is packed too."""
+        gone = self.clean(STEP)
+        project = next(self.to_pack(), None) if len(gone) < STEP else None
+        if project:
+            self.pack(project)
+        return len(gone), sum(it.size for it in gone)
 
     def to_pack(self, loose: int = MANY, packs: int = PACKS) -> Iterator[Project]:
         """The projects one of whose repositories has more loose objects, or packs, than that."""
