@@ -30,11 +30,12 @@ from lockgate.adapters.system import (
     wait,
 )
 from lockgate.adapters.task_file import TaskFiles
-from lockgate.adapters.user_files import FileAssistants, StoredCredentials, signs_off
+from lockgate.adapters.user_files import FileAssistants, StoredCredentials, kept_for, signs_off
 from lockgate.bootstrap.rules import base_configuration, home_of, repository_of
 from lockgate.core.lifecycle.needs import Trouble
 from lockgate.core.model.task import ProjectId, Task
 from lockgate.core.train.model import Began, Standings
+from lockgate.errors import Unavailable
 from lockgate.services.task.board import Live, Source
 from lockgate.services.task.boards import Boards
 from lockgate.services.task.callers import Caller, Users, identify
@@ -51,8 +52,10 @@ if TYPE_CHECKING:
     from lockgate.ports import FileSize, Project
     from lockgate.services.gates.steps import Steps
     from lockgate.services.orchestrator.feed import Feed
+    from lockgate.services.setup.cleaning import Cleaner
     from lockgate.services.setup.doctor import Checkup, Readiness, Trial
     from lockgate.services.setup.init import Initialiser, Wanted
+    from lockgate.services.setup.inspection import Inspection
     from lockgate.services.task.assistants import AssistantRights
     from lockgate.services.task.coordinator import Coordinator
     from lockgate.services.task.people import Approvals, People, Repinning, Shells, TaskRunner
@@ -312,6 +315,30 @@ class App(Struct, frozen=True, kw_only=True):
         )
 
     @property
+    def cleaner(self) -> "Cleaner":
+        """Frees disk space that nothing needs."""
+        from lockgate.adapters.upkeep import GitStacks, HomeShelves
+        from lockgate.services.setup.cleaning import Cleaner
+
+        return Cleaner(
+            store=self.store,
+            shelves=HomeShelves(self.home),
+            stacks=GitStacks(self.home),
+            workspaces=self.workspaces,
+            keep=partial(kept_for, self.home),
+            clock=SystemClock(),
+        )
+
+    def inspection(self, *, repair: bool) -> "Inspection":
+        """The database against the files and refs of the home."""
+        from lockgate.adapters.upkeep import HomeInspector
+        from lockgate.services.setup.inspection import Inspection
+
+        inspector = HomeInspector(self.home, self.store.database)
+        files = self.witness.files
+        return Inspection(store=self.store, files=files, inspector=inspector, repair=repair)
+
+    @property
     def train(self) -> "TrainView":
         """What the orchestrator acts on, and people look at."""
         from lockgate.adapters.store.train_log import SqlTrainLog
@@ -365,11 +392,27 @@ class App(Struct, frozen=True, kw_only=True):
         return Steps(home=self.home, coordinator=self.coordinator, sandbox=sandbox, alone=alone)
 
 
+POSTGRES = "LOCKGATE_DATABASE"  # names a URL, whatever else is said
+DATABASE = "database"  # a file of the home that names one
+
+
+def database_of(home: Path, environ: Mapping[str, str]) -> str:
+    """The URL of a PostgreSQL database, or the path of the file in the home."""
+    if where := environ.get(POSTGRES):
+        return where
+    try:
+        return (home / DATABASE).read_text(encoding="utf-8").strip()
+    except FileNotFoundError:
+        return str(home / "lockgate.db")
+    except OSError as error:
+        what, fix = "the database was not opened", f"see that {home / DATABASE} can be read"
+        raise Unavailable(what, why=str(error), fix=fix) from error
+
+
 def open_app(environ: Mapping[str, str] = os.environ) -> App:
-    """LOCKGATE_DATABASE names a Postgres URL; without it the database is a file in the home."""
+    """LOCKGATE_DATABASE, or the home, may name a PostgreSQL database; else it is a file there."""
     home = home_of(environ)
-    where = environ.get("LOCKGATE_DATABASE") or str(home / "lockgate.db")
-    store = open_store(where, guard=partial(nobody_orchestrating, home))
+    store = open_store(database_of(home, environ), guard=partial(nobody_orchestrating, home))
     files, repository = TaskFiles(home), repository_of(home)
     configuration = base_configuration(repository, environ)
     harnesses, credentials = Registry(copies=home / "agents"), _credentials(home, environ)

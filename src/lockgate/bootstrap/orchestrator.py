@@ -19,6 +19,7 @@ from lockgate.adapters.kept_child import KeptChild
 from lockgate.adapters.notify import FileAddresses, ProcessNotifier
 from lockgate.adapters.run import start_detached
 from lockgate.adapters.sandbox.scratch import sweep_rooms
+from lockgate.adapters.service_unit import Service, install, stopped, uninstall
 from lockgate.adapters.sessions.runner.command_socket import Door, Line, Request, ask
 from lockgate.adapters.sessions.sessions import Watch
 from lockgate.adapters.store.notices import SqlNotices
@@ -28,10 +29,11 @@ from lockgate.adapters.system import (
     holding,
     local_zone,
     pulse,
+    rotated,
     sweep,
 )
 from lockgate.adapters.user_files import link_to
-from lockgate.bootstrap.app import PATIENCE, App
+from lockgate.bootstrap.app import PATIENCE, POSTGRES, App
 from lockgate.bootstrap.assistants import installed
 from lockgate.bootstrap.outside import day_of
 from lockgate.core.jobs import LIMITS
@@ -75,6 +77,8 @@ def merge_queue(
     )
 
 
+LOG = "orchestrator.log"
+install_service, uninstall_service, stopped_service = install, uninstall, stopped
 LEAVES = 2.0  # seconds for a message that is on its way
 
 
@@ -253,12 +257,13 @@ def _crew(it: App, engine: LocalEngine, stopping: Event, report: Callable[[str],
         configuration=it.configuration,
         judge=judge,
     )
+    rotate = partial(rotated, it.home / "logs" / LOG)
     pool, set_ups = _bytes_in("LOCKGATE_POOL_GB"), _bytes_in("LOCKGATE_SET_UPS_GB")
     return Crew(
         store=it.store,
         hands=hands,
         judge=judge,
-        housekeeper=Housekeeper(it.store, it.workspaces, pool, set_ups),
+        housekeeper=Housekeeper(it.store, it.workspaces, pool, set_ups, it.cleaner.step, rotate),
         trains=merge_queue(it, runner, it.troubles, report),
         engine=engine,
         stopping=stopping,
@@ -367,7 +372,18 @@ def start_orchestrator(home: Path, idle_seconds: float | None, more: Sequence[st
     """One in the background, which ends when it has been idle for so long."""
     idle = () if idle_seconds is None else ("--idle", str(idle_seconds))
     argv = (sys.executable, "-m", "lockgate", "up", *idle, *more)
-    start_detached(argv, home / "logs" / "orchestrator.log")
+    start_detached(argv, home / "logs" / LOG)
+
+
+def service_of(it: App, more: Sequence[str] = ()) -> Service:
+    """With the PATH that agents' programs are found by now."""
+    return Service(
+        home=it.home,
+        python=sys.executable,
+        path=os.environ.get("PATH", os.defpath),
+        more=tuple(more),
+        database=os.environ.get(POSTGRES, ""),
+    )
 
 
 def wake_orchestrator(home: Path, idle_seconds: float) -> None:

@@ -180,6 +180,10 @@ SELECT :task, :rev, :text WHERE NOT EXISTS (
 )
 ON CONFLICT (task, rev) DO UPDATE SET text = excluded.text
 """
+FORGET_BODIES = """
+DELETE FROM bodies
+WHERE task = :task AND rev < (SELECT max(rev) FROM bodies WHERE task = :task)
+"""
 BODY = "SELECT task, text FROM bodies WHERE task = :task ORDER BY rev DESC LIMIT 1"
 
 INSERT_RESULT = """

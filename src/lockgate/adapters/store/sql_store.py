@@ -252,6 +252,9 @@ class SqlStore:
         row = self._row(sql.BODY, {"task": task})
         return None if row is None else rows.body_from_row(row)
 
+    def forget_texts(self, task: TaskId) -> None:
+        self._wrote(sql.FORGET_BODIES, {"task": task})
+
     def gate_results(self, task: TaskId, since: int, limit: int) -> tuple[GateRecord, ...]:
         found = self._rows(sql.RESULTS, {"task": task, "since": since, "limit": limit})
         return tuple(rows.record_from_row(row) for row in found)

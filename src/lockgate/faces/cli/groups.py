@@ -135,6 +135,19 @@ def notify(*, as_json: bool) -> None:
     """Choose who is told of what needs a human, and how."""
 
 
+# `lockgate db`: where the database is.
+
+
+DB = {"migrate-to": "lockgate.faces.cli.operate.upkeep:migrate_to"}
+DB_SAYS = {"migrate-to": "Move all that the database holds to URL, and use that from now on."}
+
+
+@click.group(cls=lazy_group(DB, DB_SAYS))
+@json_option
+def db(*, as_json: bool) -> None:
+    """Move this home to another database, checked row by row."""
+
+
 # `lockgate people`: who may do what.
 
 

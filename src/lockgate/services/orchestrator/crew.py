@@ -130,7 +130,11 @@ class Crew(Struct, kw_only=True):
     def _tidy(self) -> float:
         for id in self.housekeeper.tidy():
             self.report(f"task {id}: its workspace was released to save space; its work is kept")
-        return 0.0
+        gone, size = self.housekeeper.clean()
+        if not gone:
+            return 0.0
+        self.report(f"housekeeping: {gone} things were too old, {size / 1e6:.1f} MB")
+        return NEXT_STEP
 
     def _recovered(self, task: TaskId | None) -> None:
         """The task needs no human any more, unless another of its lanes still fails."""
@@ -159,4 +163,5 @@ def _told(error: LockgateError) -> str:
     return f"{error} ({error.fix})"
 
 
+NEXT_STEP = 5.0  # seconds until more is cleaned
 EFFECTS = 100  # of one task, at most, that are still to do

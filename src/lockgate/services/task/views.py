@@ -9,6 +9,7 @@ from lockgate.core.lifecycle.advice import Advice, Surroundings, advice
 from lockgate.core.lifecycle.decision import EvaluateGates, Evidence, PublishChange, SpawnAgent
 from lockgate.core.lifecycle.map import RULES, Rule, unmet
 from lockgate.core.lifecycle.needs import Need, NeedKind, Trouble, need_of
+from lockgate.core.lifecycle.records import ENDED
 from lockgate.core.model.facts import StoredEvent, as_facts
 from lockgate.core.model.task import (
     Actor,
@@ -124,7 +125,7 @@ class Views(Struct, frozen=True):
         return TaskView(
             task=task,
             trouble=self._trouble(task),
-            body=text.body if isinstance(text, Readable) else None,
+            body=text.body if isinstance(text, Readable) else self._kept(task),
             sessions=self.store.sessions(id),
             pending=self.store.pending_effects(id, PAGE),
             gates=self._gates(id),
@@ -244,10 +245,14 @@ class Views(Struct, frozen=True):
             for gate, it in last.items()
         )
 
+    def _kept(self, task: Task) -> str | None:
+        """The files of a task that ended long ago are removed; the database has its text."""
+        return self.store.body(task.id) if task.status in ENDED else None
+
     def _trouble(self, task: Task) -> str | None:
         match self.files.read(task.id):
             case Missing():
-                return "TASK.md is missing"
+                return None if task.status in ENDED else "TASK.md is missing"
             case Unreadable() as bad:
                 return bad.why
             case Readable() as text:

@@ -29,10 +29,16 @@ MIB = 1 << 20
 
 @click.command()
 @click.option("--try", "agent", metavar="AGENT", help="Send it one prompt, as a task would.")
-@click.option("--repair", is_flag=True, help="Write again what git has lost of the evidence.")
+@click.option("--deep", is_flag=True, help="Compare the database with all files and refs.")
+@click.option("--repair", is_flag=True, help="Put right what is safe to put right.")
 @json_option
-def doctor(*, agent: str | None, repair: bool, as_json: bool) -> None:
+def doctor(*, agent: str | None, deep: bool, repair: bool, as_json: bool) -> None:
     """Check this machine: what is missing, and how to install it.
+
+    --deep looks for what does not fit together: rows without files or commits, directories of
+    nothing known, damaged repositories, mounts. --repair writes again what git has lost of the
+    evidence; with --deep and no orchestrator it also writes a missing TASK.md again, moves
+    unknown work to deleted/ and removes what can be made again.
 
     Exits 1 if no task could be worked on here, or if the agent that was tried did not answer.
     """
@@ -45,6 +51,7 @@ def doctor(*, agent: str | None, repair: bool, as_json: bool) -> None:
     if it:
         parts += check.agents(it.logins, settings)
         parts += [_home(it), _orchestrator(it), *_evidence(it, repair=repair)]
+        parts += _inspected(it, repair=repair) if deep else ()
     ready = not any(part.needed and part.costs for part in parts)
     outcome = _tried(it, agent, settings) if it and agent and ready else None
     facts = {
@@ -100,6 +107,17 @@ def _evidence(it: App, *, repair: bool) -> list[Part]:
         must_be_human(it.caller, "nothing was repaired", Right.ADMIN)
     found = it.train.lost_notes(repair=repair).items()
     return [_notes_of(name, count if repair else None) for name, count in found]
+
+
+def _inspected(it: App, *, repair: bool) -> list[Part]:
+    """Nothing is moved under an orchestrator, which may be about to use it."""
+    pid = orchestrator_pid(it.home)
+    parts = list(it.inspection(repair=repair and pid is None).parts())
+    if repair and pid is not None and any(part.costs for part in parts):
+        costs = f"orchestrator {pid} runs, so that no directory was moved or removed"
+        fix = "lockgate down, then lockgate doctor --deep --repair"
+        parts.append(Part(name="repair", found="in part", costs=costs, fix=fix))
+    return parts
 
 
 def _notes_of(project: str, written: int | None) -> Part:

@@ -1,0 +1,196 @@
+"""A home in which many changes have landed: disk for each of them, and how long a landing takes.
+
+The real orchestrator and scripted agents in sandboxes. `--landings N --home DIR` lets so many more
+land in a home that stays, so that a long run can be made of short ones; without them a small number
+lands. The last landings are taken in turn with those of a new home, on the same machine.
+"""
+
+import argparse
+import contextlib
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from statistics import median
+
+from bench.harness import BUILD, AtMost, Measure, place, say, table
+from bench.home import make_home
+from lockgate.adapters.sessions.runner.command_socket import Request, ask
+from lockgate.bootstrap import App, open_app
+from lockgate.core.model.task import Status, TaskId
+from lockgate.services.task.callers import HUMAN
+from lockgate.services.task.tasks import NewTask
+
+LANDINGS = 40
+ROUNDS = 15
+PATIENCE = 380.0  # seconds
+ALLOWED = 20_000  # bytes of a landed task
+EMPTY = "the same in a new home"
+CONFIG = """\
+[project]
+agent = "scripted"
+slots = 3
+[gates]
+formula = "none"
+[[gates.list]]
+name = "tests"
+type = "command"
+command = "test -d src"
+[merge]
+mode = "auto"
+"""
+SCRIPT = """\
+[[worker]]
+steps = [
+  { shell = "n=$(date +%s%N); mkdir -p src/d$((n % 97)); echo $n > src/d$((n % 97))/$n.txt" },
+  { section = "Handoff", text = "DONE: a file" },
+  { signal = "complete" },
+]
+"""
+AT_ONCE = "[keep]\n" + "".join(
+    f"{it} = 0\n"
+    for it in ("sessions", "tasks", "branches", "snapshots", "leftovers", "unreachable")
+)
+
+
+class Home:
+    """One repository with its home; what others keep for days is not kept here."""
+
+    def __init__(self, where: Path) -> None:
+        self.where, self.home, self.root = where, where / "home", where / "repository"
+        if not where.exists():
+            self._make()
+        self.app: App = open_app({"LOCKGATE_HOME": str(self.home)})
+        self.project = self.app.store.projects()[0]
+
+    def land(self, count: int) -> float:
+        """The seconds from a change that has passed its gates to its landing: the median."""
+        name = time.time_ns()
+        asked = (NewTask(branch=f"t{name}-{n}", summary=f"Change {n}") for n in range(count))
+        ids = [self.app.tasks.create(self.project, it, HUMAN).id for it in asked]
+        news = Request(token="", cwd="/", stdin="", argv=("wake",))
+        ask(str(self.home / "door.sock"), news, patience=5.0)
+        self._wait(lambda: all(self._is_over(id) for id in ids))
+        return median(self._seconds(id) for id in ids)
+
+    def clean(self) -> int:
+        """The bytes on disk afterwards."""
+        cleaner = self.app.cleaner
+        while cleaner.clean(1000):
+            pass
+        for project in list(cleaner.to_pack(0, 0)):
+            cleaner.pack(project)
+        return self.size
+
+    @property
+    def size(self) -> int:
+        """With the database closed: its log of writes is then part of it."""
+        self.app.close()
+        self.app = open_app({"LOCKGATE_HOME": str(self.home)})
+        return sum(it.size for it in self.app.cleaner.usage())
+
+    @property
+    def landed(self) -> int:
+        return self.app.store.counts()[Status.DONE]
+
+    @contextlib.contextmanager
+    def up(self) -> Iterator[None]:
+        with (self.where / "orchestrator.log").open("ab") as log:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "lockgate", "up"],
+                cwd=self.root,
+                env=os.environ | {"LOCKGATE_HOME": str(self.home)},
+                stdout=log,
+                stderr=log,
+            )
+            try:
+                self._wait((self.home / "door.sock").exists)
+                yield
+            finally:
+                process.terminate()
+                process.wait()
+
+    def _make(self) -> None:
+        self.where.mkdir(parents=True)
+        app, _ = make_home(self.where, CONFIG)
+        app.close()
+        (self.root / ".lockgate" / "script.toml").write_text(SCRIPT, encoding="utf-8")
+        (self.home / "settings.toml").write_text(AT_ONCE, encoding="utf-8")
+        for argv in (
+            ("config", "user.name", "bench"),
+            ("config", "user.email", "bench@localhost"),
+            ("add", "--all"),
+            ("commit", "--quiet", "--message", "A script"),
+        ):
+            subprocess.run(("git", "-C", str(self.root), *argv), check=True)  # noqa: S607
+
+    def _is_over(self, id: TaskId) -> bool:
+        done = self.app.store.load(id).status is Status.DONE
+        return done and not self.app.store.pending_effects(id, 1)
+
+    def _wait(self, done: Callable[[], bool]) -> None:
+        until = time.monotonic() + PATIENCE
+        while not done():
+            if time.monotonic() > until:
+                raise TimeoutError(f"{self.landed} landed; see {self.where}/orchestrator.log")
+            time.sleep(0.05)
+
+    def _seconds(self, id: TaskId) -> float:
+        events = self.app.store.events(id, 0, 1000)
+        ready = [it.time for it in events if it.data.get("to") == Status.REVIEWING.name]
+        return next(it.time for it in events if it.type == "change.landed") - ready[-1]
+
+
+def bench(where: Path) -> list[Measure]:
+    home = Home(where / "old")
+    return measured(home, where / "new", LANDINGS)
+
+
+def measured(home: Home, new: Path, count: int) -> list[Measure]:
+    """Let so many land; then one here and one in a new home, in turn."""
+    say(f"\n{home.landed + count} landings in one home")
+    empty = Home(new)
+    least = empty.size
+    with home.up():
+        home.land(count)
+        with empty.up():
+            empty.land(1)
+            pairs = [(home.land(1), empty.land(1)) for _ in range(ROUNDS)]
+    full, landed = home.size, home.landed
+    each = (home.clean() - least) / landed
+    say(f"  {full / 1e6:.1f} MB before cleaning, {home.size / 1e6:.1f} MB after it")
+    ours, theirs = (median(it) for it in zip(*pairs, strict=True))
+    name = f"a landing after {landed}"
+    return [
+        Measure(name=name, ours=ours, peer=EMPTY, theirs=theirs, target=AtMost(1.2)),
+        Measure(
+            name=f"disk of one of {landed} landed tasks, 1 ms = 1 byte",
+            ours=each / 1000,
+            peer="20 KB",
+            theirs=ALLOWED / 1000,
+            target=AtMost(1),
+        ),
+    ]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--home", type=Path, help="a home that stays; made where it is missing")
+    parser.add_argument("--landings", type=int, default=LANDINGS, help="that are made now")
+    parser.add_argument("--grow", action="store_true", help="and measure nothing else")
+    asked = parser.parse_args()
+    with place(BUILD) as where:
+        home = Home(asked.home or where / "old")
+        if asked.grow:
+            with home.up():
+                seconds = home.land(asked.landings)
+            each = home.clean() / home.landed
+            say(f"{home.landed} landed, {seconds:.3f} s; {each:.0f} bytes each")
+            return
+        say(table(measured(home, where / "new", asked.landings)))
+
+
+if __name__ == "__main__":
+    main()
