@@ -27,7 +27,8 @@ from lockgate.errors import NotPrepared, Unavailable
 from lockgate.ports import Attempt, Candidate, Change, Cut, GateRun, Project, Start, Unfit
 from lockgate.services.agents.day_budget import DayBudget
 from lockgate.services.agents.spawner import Desks, Monitor, Spawner
-from lockgate.services.gates.runner import Evaluation, GateRunner, Judge
+from lockgate.services.gates.judge import Judge
+from lockgate.services.gates.runner import Evaluation, GateRunner
 from lockgate.services.orchestrator.crew import Crew
 from lockgate.services.orchestrator.effects import Hands, Housekeeper, Starter
 from lockgate.services.orchestrator.loop import Loop

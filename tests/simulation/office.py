@@ -15,7 +15,8 @@ from lockgate.core.lifecycle.needs import Trouble
 from lockgate.core.train.model import Term
 from lockgate.services.agents.day_budget import DayBudget
 from lockgate.services.agents.spawner import Desks, Monitor, Spawner
-from lockgate.services.gates.runner import GateRunner, Judge
+from lockgate.services.gates.judge import Judge
+from lockgate.services.gates.runner import GateRunner
 from lockgate.services.orchestrator.crew import Crew
 from lockgate.services.orchestrator.effects import Hands, Housekeeper, Starter
 from lockgate.services.orchestrator.loop import Loop

@@ -58,6 +58,7 @@ class CommandGates(Struct, frozen=True):
             data=run.data,
             deadline=gate.timeout,
             hidden=(str(self.home),) if self.home else (),
+            env=run.span.environment,
         )
         try:
             if sandboxed:

@@ -5,7 +5,7 @@ import platform
 import sys
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from threading import Event, Thread
@@ -40,16 +40,19 @@ from lockgate.core.jobs import LIMITS
 from lockgate.core.lifecycle.needs import Trouble
 from lockgate.core.model.task import ProjectId, TaskId
 from lockgate.core.train.model import Term
-from lockgate.errors import Refused
-from lockgate.ports import Call
+from lockgate.errors import LockgateError, Refused
+from lockgate.ports import Call, GateRuns
+from lockgate.ports.spans import NoSpans, Spans
 from lockgate.services.agents.day_budget import DayBudget
 from lockgate.services.agents.spawner import NO_LIMIT, Desks, Monitor, Spawner
-from lockgate.services.gates.runner import GateRunner, Judge
+from lockgate.services.gates.judge import Judge
+from lockgate.services.gates.runner import GateRunner
 from lockgate.services.orchestrator.crew import Crew
 from lockgate.services.orchestrator.effects import Hands, Housekeeper, Starter
 from lockgate.services.orchestrator.feed import Feed, Riding, Trains
 from lockgate.services.orchestrator.loop import Loop
 from lockgate.services.orchestrator.notices import Notices
+from lockgate.services.orchestrator.tracing import Traces, Tracing
 from lockgate.services.task.projects import Branches
 from lockgate.services.train.landing import Lander
 from lockgate.services.train.queue import MergeQueue, TrainTests
@@ -80,6 +83,7 @@ def merge_queue(
 LOG = "orchestrator.log"
 install_service, uninstall_service, stopped_service = install, uninstall, stopped
 LEAVES = 2.0  # seconds for a message that is on its way
+COLLECTOR = "OTEL_EXPORTER_OTLP_ENDPOINT"
 
 
 def _sweep(home: Path) -> None:
@@ -109,7 +113,7 @@ def orchestrating(
             loop.pulse = partial(_pulse, it)
             pulse(it.home, ["its start"])
 
-            with _feeding(it, loop):
+            with _feeding(it, loop), _tracing(it, loop, report):
                 door = Door(str(it.home / "door.sock"), _answering(answer, loop, it.feed))
                 door.serve()
                 try:
@@ -238,7 +242,9 @@ def _loop(it: App, watch: Watch, engine: LocalEngine, report: Callable[[str], No
 
 
 def _crew(it: App, engine: LocalEngine, stopping: Event, report: Callable[[str], None]) -> Crew:
-    runner = _gate_runner(it)
+    spans = spans_for(os.environ, report)
+    traces = Traces(it.store, spans)
+    runner = _gate_runner(it, spans)
     judge = Judge(
         store=it.store,
         coordinator=it.coordinator,
@@ -253,7 +259,7 @@ def _crew(it: App, engine: LocalEngine, stopping: Event, report: Callable[[str],
         branches=Branches(it.store, it.projects.repository, it.configuration),
         workspaces=it.workspaces,
         sessions=it.sessions,
-        spawner=_spawner(it),
+        spawner=replace(_spawner(it), trace=traces.session),
         configuration=it.configuration,
         judge=judge,
     )
@@ -264,7 +270,7 @@ def _crew(it: App, engine: LocalEngine, stopping: Event, report: Callable[[str],
         hands=hands,
         judge=judge,
         housekeeper=Housekeeper(it.store, it.workspaces, pool, set_ups, it.cleaner.step, rotate),
-        trains=merge_queue(it, runner, it.troubles, report),
+        trains=_traced(merge_queue(it, runner, it.troubles, report), traces),
         engine=engine,
         stopping=stopping,
         clock=SystemClock(),
@@ -273,14 +279,23 @@ def _crew(it: App, engine: LocalEngine, stopping: Event, report: Callable[[str],
     )
 
 
-def _gate_runner(it: App) -> GateRunner:
+def _traced(queue: MergeQueue, traces: Traces) -> MergeQueue:
+    return replace(queue, tests=replace(queue.tests, trace=traces.task))
+
+
+def _gate_runner(it: App, spans: Spans) -> GateRunner:
     """Imported here because only an orchestrator judges."""
     from lockgate.adapters.gate_commands import CommandGates
     from lockgate.adapters.reports import read_reports
     from lockgate.bootstrap.gates import gate_runner
 
-    runner = gate_runner(it.home, it.workspaces, CommandGates(read_reports, it.home))
-    return replace(runner, secrets=it.coordinator.witness.secrets)
+    gates: GateRuns = CommandGates(read_reports, it.home)
+    if spans.wanted:
+        from lockgate.adapters.telemetry import TracedGates
+
+        gates = TracedGates(gates, spans)
+    runner = gate_runner(it.home, it.workspaces, gates)
+    return replace(runner, secrets=it.coordinator.witness.secrets, spans=spans)
 
 
 def _spawner(it: App) -> Spawner:
@@ -338,12 +353,54 @@ def _telling(loop: Loop, notices: Notices) -> Generator[None]:
     """People are told beside the loop, which waits for none of it."""
     thread = Thread(target=notices.run, name="notices", daemon=True)
     thread.start()
-    loop.turned = notices.woken.set
+    before = loop.turned
+
+    def turned() -> None:
+        before()
+        notices.woken.set()
+
+    loop.turned = turned
     try:
         yield
     finally:
         notices.stop()
         thread.join(LEAVES)  # a message that is on its way is sent again by the next one
+
+
+# OpenTelemetry, where its variable says who collects.
+
+
+def spans_for(environ: Mapping[str, str], report: Callable[[str], None]) -> Spans:
+    """Its library is loaded only where somebody has asked for it."""
+    if not environ.get(COLLECTOR):
+        return NoSpans()
+    try:
+        from lockgate.adapters.telemetry import OtlpSpans
+    except ImportError:
+        report(f"no traces are sent to {COLLECTOR}: run: pip install 'lockgate[otel]'")
+        return NoSpans()
+    return OtlpSpans(report)
+
+
+@contextmanager
+def _tracing(it: App, loop: Loop, report: Callable[[str], None]) -> Generator[None]:
+    """What has ended is told beside the loop, which waits for none of it."""
+    spans = loop.crew.judge.runner.spans
+    if not spans.wanted:
+        yield
+        return
+    tracing = Tracing(store=it.store, spans=spans, report=report, seq=it.store.head())
+    thread = Thread(target=tracing.run, name="traces", daemon=True)
+    thread.start()
+    loop.turned = tracing.woken.set
+    try:
+        yield
+    finally:
+        tracing.stop()
+        thread.join(LEAVES)
+        with suppress(LockgateError):
+            tracing.turn()
+        spans.close()
 
 
 def _claim(it: App) -> None:

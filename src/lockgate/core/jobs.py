@@ -40,6 +40,7 @@ class TestTree(Struct, frozen=True):
     target: str
     tip: Commit
     built: Built
+    task: TaskId | None = None  # the last of those whose changes are in it
 
 
 class Tidy(Struct, frozen=True):

@@ -15,6 +15,7 @@ from lockgate.core.model.findings import Finding
 from lockgate.core.model.gates import CommandGate
 from lockgate.core.model.results import ReportRead, Unreadable
 from lockgate.core.model.secrets import Secret
+from lockgate.core.model.spans import UNTRACED, Context
 from lockgate.core.model.task import Pinned, SessionId, Size, Task, TaskId
 from lockgate.ports.store import Project
 
@@ -297,6 +298,7 @@ class GateRun(Struct, frozen=True, kw_only=True):
     data: Path | None = None  # prepared, for the services to start from
     upkeep: Upkeep | None = None  # without it nothing may write the checkout
     alone: bool = False  # nobody else uses the checkout meanwhile
+    span: Context = UNTRACED  # of which its command is told
 
 
 class Cut(StrEnum):

@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
+import mcp_types as types
 import pytest
 from mcp import Client, StdioServerParameters
 
@@ -21,7 +22,8 @@ from lockgate.bootstrap.assistants import mcp_child, serve_mcp
 from lockgate.core.model.task import Role, Status
 from lockgate.ports import Call
 from tests.faces.cli.test_agents import Heard
-from tests.faces.mcp.room import BOTH, NEW, OLD, parts
+from tests.faces.mcp.room import ASSISTANT, BOTH, DECLINED, NEW, OLD, YES, parts
+from tests.faces.mcp.test_yes import grant, waiting
 from tests.faces.shell import Shell
 
 T = TypeVar("T")
@@ -29,12 +31,12 @@ PROGRAM = [sys.executable, "-m", "lockgate", "mcp"]
 HUGE = 10_000_000
 
 
-def over_stdio(shell: Shell, mode: str, does: Callable[[Client], Awaitable[T]]) -> T:
+def over_stdio(shell: Shell, mode: str, does: Callable[[Client], Awaitable[T]], **more: Any) -> T:
     async def run() -> T:
         program = StdioServerParameters(
             command=PROGRAM[0], args=PROGRAM[1:], env=shell.environment(), cwd=str(shell.repo)
         )
-        async with Client(program, mode=mode) as client:
+        async with Client(program, mode=mode, **more) as client:
             return await does(client)
 
     return asyncio.run(run())
@@ -108,6 +110,43 @@ def test_two_clients_a_broken_message_and_one_that_leaves_in_the_middle(orchestr
     assert len(listed["result"]["tools"]) == 12
     assert out == b""
     assert second.returncode == 0
+
+
+@pytest.mark.parametrize("mode", BOTH)
+def test_a_form_goes_to_the_human_and_back_through_the_pipe(orchestrated, mode) -> None:
+    """Absent: refused, with the command for a human. Declined: nothing. Accepted: it counts."""
+    shell = orchestrated
+    shell.alone = True  # the test itself starts none
+    id = waiting(shell, "a.py")
+    grant(shell)
+    shell.alone = False
+    patch, shown = shell.facts(id)["patch"], list[str]()
+
+    def asks(says: types.ElicitResult | None) -> Any:
+        async def approves(client: Client) -> Any:
+            return await client.call_tool("approve", {"task_id": id, "patch": patch})
+
+        async def answer(context: Any, params: types.ElicitRequestParams) -> types.ElicitResult:
+            shown.append(params.message)
+            assert says is not None
+            return says
+
+        me = types.Implementation(name=ASSISTANT, version="1")
+        form = None if says is None else answer
+        return over_stdio(shell, mode, approves, client_info=me, elicitation_callback=form)
+
+    absent, declined = parts(asks(None)), parts(asks(DECLINED))
+    before = shell.facts(id)["approvals"]
+    accepted = asks(YES)
+
+    assert "cannot show a form" in absent["why"]
+    assert f"lockgate approve {id}" in absent["fix"]
+    assert declined["why"] == "the human did not say yes to it"
+    assert (before, accepted.is_error) == ([], False)
+    [yes] = shell.facts(id)["approvals"]
+    assert (yes["patch"], yes["how"]) == (patch, "asked by form")
+    assert yes["by"].endswith(f"via {ASSISTANT}")
+    assert [patch[:12] in it and "a.py" in it for it in shown] == [True, True]
 
 
 HELLO = {

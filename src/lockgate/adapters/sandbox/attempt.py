@@ -9,12 +9,12 @@ import signal
 import stat
 import tempfile
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from itertools import chain
 from pathlib import Path, PurePosixPath
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from lockgate.adapters.run import Cut, Finished, becomes_readable
@@ -162,6 +162,7 @@ class Try(Struct, frozen=True, kw_only=True):
     deadline: float
     data: Path | None = None  # prepared, for the services to start from
     hidden: tuple[str, ...] = ()  # never shown, whatever else is
+    env: Mapping[str, str] = field(default_factory=dict[str, str])  # more that it is told
 
 
 class Tried(Struct, frozen=True, kw_only=True):
@@ -225,7 +226,7 @@ def _box(it: Try, room: Room, doors: tuple[Mount, ...]) -> Box:
         mounts=(*it.mounts, *room.mounts(OVER), *doors, *_data(it)),
         under=room.mounts(UNDER),
         directory=OVER["tree"],
-        env={"OUT": OUT, "SCRATCH": SCRATCH},
+        env={**it.env, "OUT": OUT, "SCRATCH": SCRATCH},
         network=it.sandbox.network,
         read=it.sandbox.read,
         hidden=it.hidden,
@@ -337,7 +338,7 @@ def bare(it: Try, upkeep: Upkeep | None, cancelled: Callable[[], bool], *, alone
             directory.mkdir(exist_ok=True)
         where = Where(place=str(place), told=str(told), prepared=str(it.data or ""))
         argv = argv_of(it, where, "")
-        environment = _environment(str(room.place))
+        environment = {**it.env, **_environment(str(room.place))}
         made = Boxed(
             program=(), options=(), argv=argv, directory=str(room.tree), environment=environment
         )

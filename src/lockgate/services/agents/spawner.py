@@ -4,7 +4,7 @@ Notices that a session is over, reads what it left, and has the wheel decide wha
 """
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from msgspec import Struct
@@ -14,8 +14,9 @@ from lockgate.core.config.settings import SandboxLevel, Service, Settings, in_tu
 from lockgate.core.lifecycle.decision import SpawnAgent
 from lockgate.core.lifecycle.sessions import Place
 from lockgate.core.lifecycle.transition import session_id
-from lockgate.core.model.agents import DOOR, End, Ending, Exit, Job, Report, Usage
-from lockgate.core.model.task import Role, Session, SessionId, Task
+from lockgate.core.model.agents import DOOR, End, Ending, Exit, Job, Launch, Report, Usage
+from lockgate.core.model.spans import UNTRACED, Context
+from lockgate.core.model.task import Role, Session, SessionId, Task, TaskId
 from lockgate.core.prompts.reviewer import first_words, sees_no_story
 from lockgate.core.prompts.worker import dependencies, running_beside
 from lockgate.core.text.task_file import Readable, frontmatter, only_sections, shown_to
@@ -114,6 +115,7 @@ class Spawner(Struct, frozen=True, kw_only=True):
     chance: Chance
     budget: DayBudget
     tools: bool = False  # whether agents get Lockgate's commands as tools too
+    trace: Callable[[TaskId, SessionId], Context] = lambda _task, _session: UNTRACED
     wall_seconds: float = NO_LIMIT  # that a session gets at most, whatever the budget leaves
 
     def spawn(self, task: Task, spawn: SpawnAgent) -> float:
@@ -278,7 +280,7 @@ class Spawner(Struct, frozen=True, kw_only=True):
         return Start(
             session=id,
             token=self.sessions.token(id) or self.chance.token(),
-            launch=self.harnesses.launch(agent, settings, job),
+            launch=self._launch(agent, settings, job, self.trace(task.id, id)),
             desk=desk,
             home=self._home(task, spawn),
             base=self.workspaces.base(self.store.project(task.project)),
@@ -295,6 +297,11 @@ class Spawner(Struct, frozen=True, kw_only=True):
             services=_services(spawn, settings),
             data=self._service_data(task, spawn, settings),
         )
+
+    def _launch(self, agent: str, settings: Settings, job: Job, span: Context) -> Launch:
+        """It is told to which span it belongs, where anybody looks."""
+        made = self.harnesses.launch(agent, settings, job)
+        return replace(made, env={**made.env, **span.environment}) if span.trace else made
 
     def _service_data(self, task: Task, spawn: SpawnAgent, settings: Settings) -> Path | None:
         """As its last candidate has it; base's where that one's own could not be prepared."""

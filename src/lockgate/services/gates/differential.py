@@ -43,6 +43,7 @@ from lockgate.core.differential.verdict import (
 )
 from lockgate.core.model.gates import CommandGate, DifferentialGate
 from lockgate.core.model.results import Broken, Proof, SingleGateResult
+from lockgate.core.model.spans import UNTRACED
 from lockgate.errors import Unavailable
 from lockgate.ports import Attempt, Chance, Cut, GateRun, GateRuns, Workspaces
 from lockgate.ports.differential import Blend, Measurements, TestSources, Trees
@@ -215,6 +216,7 @@ class Bench(Struct, frozen=True, kw_only=True):
             sandbox=self.it.settings.sandbox,
             services=self.it.settings.services,
             data=self.workspaces.service_data(candidate, self.it.settings, commit),
+            span=self.it.spans.get(self.gate.name, UNTRACED),
         )
 
 

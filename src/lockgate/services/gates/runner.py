@@ -1,7 +1,4 @@
-"""Runs the gates of a change in their waves: neighbours together, a serial one alone.
-
-An evaluation goes from its change to its results, which the wheel then decides on.
-"""
+"""Runs the gates of a change in their waves: neighbours together, a serial one alone."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -14,8 +11,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from lockgate.core.config.settings import Settings
-from lockgate.core.lifecycle import approvals, evaluation, moves
-from lockgate.core.lifecycle.decision import Decision, Declined, Evidence
+from lockgate.core.lifecycle import approvals
 from lockgate.core.model.brought import Brought, SetUpFailed, judged_with, unprepared
 from lockgate.core.model.brought import question as own_question
 from lockgate.core.model.facts import redacted
@@ -36,28 +32,24 @@ from lockgate.core.model.gates import (
 )
 from lockgate.core.model.results import Broken, Failed, Passed, SingleGateResult, proof_of
 from lockgate.core.model.secrets import hiding
-from lockgate.core.model.task import REVIEWS, Task, TaskId
+from lockgate.core.model.spans import GATE, UNTRACED, Context
+from lockgate.core.model.task import REVIEWS, Task
 from lockgate.core.text.steering import asked_of, touched
 from lockgate.core.wrappers.edits import Edit, asking, question
-from lockgate.errors import NotPrepared, SurroundingsFailed, Unavailable
+from lockgate.errors import NotPrepared, Unavailable
 from lockgate.ports import (
     Candidate,
-    Change,
     Conditions,
-    Configuration,
     GateRun,
     GateRuns,
     Project,
     Secrets,
-    Store,
-    Unfit,
     Upkeep,
     Workspaces,
     candidate_of,
 )
+from lockgate.ports.spans import NoSpans, Spans
 from lockgate.services.gates.command import Patience, judge_command
-from lockgate.services.task.coordinator import Coordinator
-from lockgate.services.task.sessions import NOTHING, Signals
 
 Cancelled = Callable[[], bool]
 Tell = Callable[[Gate, SingleGateResult | None], None]  # a gate begins, or has its result
@@ -86,6 +78,8 @@ class Evaluation(Struct, frozen=True, kw_only=True):
     settings: Settings
     task: Task | None = None  # whose passed gates and humans' answers count
     settled: frozenset[str] = frozenset()  # gates whose wrappers were compared with base's before
+    span: Context = UNTRACED  # in which it goes on
+    spans: dict[str, Context] = field(default_factory=dict[str, Context])  # of its gates, by name
 
     @property
     def project(self) -> Project:
@@ -202,7 +196,8 @@ class Clean(Struct):
                 kept = self.kept is not None
                 made = checked_out(self.workspaces, self.it, self.place, kept=kept)
                 self._made = replace(made, upkeep=self._upkeep())
-            return replace(self._made, alone=gate in self.undisturbed)
+            span = self.it.spans.get(gate, UNTRACED)
+            return replace(self._made, alone=gate in self.undisturbed, span=span)
 
     def discard(self) -> None:
         made = self._made and self._made.upkeep
@@ -231,6 +226,7 @@ class GateRunner(Struct, frozen=True, kw_only=True):
     wrapping: Wrapping | None = None  # None: what gates run is not compared with base's
     kept: dict[Path, bytes] | None = None  # what stays for the next, and how it looked
     secrets: Secrets | None = None  # whose values its results do not show
+    spans: Spans = field(default_factory=NoSpans)
     _words: dict[str, Lock] = field(default_factory=dict[str, Lock])  # of `exclusive`
 
     def results(
@@ -250,7 +246,10 @@ class GateRunner(Struct, frozen=True, kw_only=True):
 
         def judged(gate: Gate) -> SingleGateResult:
             tell(gate, None)
-            result = self._judged(clean, gate, cancelled)
+            with self.spans.span(GATE, it.span, {"lockgate.gate": gate.name}) as span:
+                it.spans[gate.name] = span.at
+                result = self._judged(clean, gate, cancelled)
+                span.failed = not isinstance(result, Passed)
             tell(gate, result)
             return result
 
@@ -407,88 +406,3 @@ def _next_gates(it: Evaluation, applies: Callable[[Evaluation, Gate], bool]) -> 
             yield gate
 
     return tuple(until_review())
-
-
-# An evaluation from its change to its results.
-
-
-class Judge(Struct, frozen=True, kw_only=True):
-    store: Store
-    coordinator: Coordinator
-    workspaces: Workspaces
-    runner: GateRunner
-    configuration: Configuration
-    signals: Signals
-    _killed: dict[TaskId, tuple[int, frozenset[str]]] = field(
-        default_factory=dict[TaskId, tuple[int, frozenset[str]]]
-    )  # by task: the evaluation, and the gates whose command was killed in it
-
-    def evaluate(self, id: TaskId, cancelled: Callable[[], bool]) -> None:
-        """All gates up to the next review; nothing is said of an evaluation that was called off.
-
-        SurroundingsFailed where no gate found anything and one of them could not run for a reason
-        that may pass: the caller tries again later, and nobody is charged.
-        """
-        known = self.store.load(id)
-        project = self.store.project(known.project)
-        settings = self.configuration.allowed_for(known, project)
-        task = self.with_change(known)
-        if task is None:
-            return
-        files = self._files(project, task)
-        results = self.runner.results(evaluation_of(project, task, files, settings), cancelled)
-        if cancelled():
-            return
-        results = self._with_repeated(task, results)
-        passing = evaluation.passing_trouble(results)
-        if passing:
-            raise SurroundingsFailed(passing.gate, passing.why)
-        self._killed.pop(id, None)
-        what = f"the results of the gates of task {id} were not kept"
-        self.coordinator.turn(
-            id, lambda seen: evaluation.judged(seen, results, task.since), what=what
-        )
-
-    def _with_repeated(
-        self, task: Task, results: Sequence[SingleGateResult]
-    ) -> tuple[SingleGateResult, ...]:
-        """A command that is killed a second time in one evaluation is a finding."""
-        since, before = self._killed.get(task.id, (task.since, frozenset[str]()))
-        known = before if since == task.since else frozenset[str]()
-        now = frozenset(it.gate for it in results if isinstance(it, Broken) and it.if_repeated)
-        self._killed[task.id] = (task.since, known | now)
-        return evaluation.with_repeated(results, known)
-
-    def with_change(self, task: Task) -> Task | None:
-        """The task with the commit that is judged, taken now where its agent did not bring it.
-
-        None where the work is unfit, and has gone back to its author.
-        """
-        if task.candidate:
-            return task
-        match self._work(self.store.project(task.project), task):
-            case None:
-                return task
-            case Unfit(findings):
-                self.signals.completed(task, NOTHING)
-                refused = partial(evaluation.change_refused, findings=findings, since=task.since)
-                self.coordinator.turn(task.id, refused)
-                return None
-            case Change() as change:
-                self.signals.completed(task, change)
-                return self.coordinator.turn(task.id, partial(_taken, change=change))
-
-    def _work(self, project: Project, task: Task) -> Change | Unfit | None:
-        if self.workspaces.place(task.id).is_dir():
-            return self.workspaces.take(project, task)
-        return self.workspaces.adopt(project, task)
-
-    def _files(self, project: Project, task: Task) -> tuple[str, ...]:
-        if not task.candidate:
-            return ()
-        return self.workspaces.change(candidate_of(project, task)).files
-
-
-def _taken(seen: Evidence, change: Change) -> Decision | Declined:
-    facts = moves.Facts(change.patch, change.size, change.mended)
-    return moves.change_taken(seen, change.commit, change.files, facts)

@@ -24,7 +24,7 @@ from lockgate.core.model.task import Task, TaskId
 from lockgate.errors import LockgateError, TurnDeclined, Unavailable
 from lockgate.ports import Clock, Store
 from lockgate.ports.engine import CalledOff, Engine
-from lockgate.services.gates.runner import Judge
+from lockgate.services.gates.judge import Judge
 from lockgate.services.orchestrator.effects import Hands, Housekeeper
 from lockgate.services.train.queue import MergeQueue
 

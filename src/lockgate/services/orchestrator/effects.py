@@ -50,7 +50,7 @@ from lockgate.ports import (
 )
 from lockgate.services.agents.day_budget import DayBudget
 from lockgate.services.agents.spawner import GRACE, Spawner
-from lockgate.services.gates.runner import Judge
+from lockgate.services.gates.judge import Judge
 from lockgate.services.task.coordinator import LOCKGATE, Coordinator
 from lockgate.services.task.logins import Limits, Logins, usage_limits
 from lockgate.services.task.projects import Branches

@@ -19,7 +19,8 @@ from lockgate.core.model.facts import as_facts, canonical
 from lockgate.core.model.gates import Where
 from lockgate.core.model.results import Broken as GateBroken
 from lockgate.core.model.results import Passed, SingleGateResult
-from lockgate.core.model.task import Pinned, ProjectId
+from lockgate.core.model.spans import TEST, UNTRACED, Context
+from lockgate.core.model.task import Pinned, ProjectId, TaskId
 from lockgate.core.train.entries import may_land, train_gates, verdict
 from lockgate.core.train.model import (
     Began,
@@ -63,11 +64,13 @@ class Tested(Struct, frozen=True, kw_only=True):
     settings: Settings
     rules: Pinned
     built: Built
+    task: TaskId | None = None  # in whose trace it is told
 
 
 class TrainTests(Struct, frozen=True):
     workspaces: Workspaces
     runner: GateRunner
+    trace: Callable[[TaskId], Context] = lambda _: UNTRACED
     _killed: dict[Tree, frozenset[str]] = field(default_factory=dict[Tree, frozenset[str]])
 
     def run(self, it: Tested, cancelled: Callable[[], bool]) -> tuple[Result, str]:
@@ -89,7 +92,9 @@ class TrainTests(Struct, frozen=True):
             settled=_settled(it.settings),
         )
         try:
-            results = self.runner.results(evaluation, cancelled)
+            with self.runner.spans.span(TEST, self._trace(it.task), {}) as span:
+                results = self.runner.results(replace(evaluation, span=span.at), cancelled)
+                span.failed = not all(isinstance(result, Passed) for result in results)
         finally:
             self.workspaces.discard(self.runner.home / "runs" / candidate.name)
         results = self._with_repeated(it.built.tree, results)
@@ -99,6 +104,9 @@ class TrainTests(Struct, frozen=True):
         self._killed.pop(it.built.tree, None)
         proofs = [as_facts(result) for result in results if isinstance(result, Passed)]
         return verdict(results), canonical(proofs)
+
+    def _trace(self, task: TaskId | None) -> Context:
+        return self.trace(task) if task else UNTRACED
 
     def _with_repeated(
         self, tree: Tree, results: Sequence[SingleGateResult]
@@ -262,9 +270,8 @@ class MergeQueue(Struct, frozen=True, kw_only=True):
             case Build():
                 self._build(train, step)
                 return True
-            case CheckTip(built) | StartTest(built, _):
-                project = train.target.project.id
-                engine.put(TestTree(project, train.name, train.tip.commit, built))
+            case CheckTip() | StartTest():
+                engine.put(_test(train, step))
             case Hold():
                 pass
         return False
@@ -296,6 +303,7 @@ class MergeQueue(Struct, frozen=True, kw_only=True):
             settings=self.view.configuration.settings_at(project, job.tip),
             rules=self.view.configuration.rules_at(project, job.tip, branch),
             built=job.built,
+            task=job.task,
         )
         self.began[job.target, job.built.tree] = self.lander.clock.now()
         try:
@@ -335,6 +343,14 @@ class MergeQueue(Struct, frozen=True, kw_only=True):
         built = [it for it in kept if isinstance(it, Built)]
         self.view.log.drop_results(train.name, [train.tip.tree, *(it.tree for it in built)])
         self.view.yard.prune(train.target, [it.commit for it in built])
+
+
+def _test(train: Train, step: CheckTip | StartTest) -> TestTree:
+    """The last of its tasks is the one whose change is new in it."""
+    project, tip = train.target.project.id, train.tip.commit
+    if isinstance(step, CheckTip):
+        return TestTree(project, train.name, tip, step.tip)
+    return TestTree(project, train.name, tip, step.candidate, step.tasks[-1])
 
 
 def tests_of(engine: Engine, target: str) -> Mapping[Tree, str]:
