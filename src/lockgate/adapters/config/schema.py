@@ -18,6 +18,7 @@ from lockgate.core.config.settings import (
     AgentSettings,
     BudgetSettings,
     CommitSettings,
+    DifferentialSettings,
     EnvSettings,
     Expect,
     MergeFence,
@@ -131,6 +132,10 @@ class Env(Table):
 
 class Tests(Table):
     paths: Strings = ()
+
+
+class Differential(Table):
+    strength_seconds: Annotated[int, Field(ge=0, le=DAY_SECONDS)] = limits.STRENGTH_SECONDS
 
 
 class GateEntry(Table):
@@ -252,6 +257,7 @@ class Config(Table):
     commands: Commands = Commands()
     env: Env = Env()
     tests: Tests = Tests()
+    differential: Differential = Differential()
     gates: Gates = Gates()
     steps: Annotated[
         list[StepEntry],
@@ -312,6 +318,7 @@ def settings_from(config: Config) -> Settings:
         commands=CommandLines(**dict(config.commands)),
         env=EnvSettings(config.env.setup, config.env.inputs, config.env.copy_, config.env.pass_),
         test_paths=config.tests.paths,
+        differential=DifferentialSettings(**dict(config.differential)),
         steps=tuple(_step(it, config.commands.test) for it in config.steps),
         services=tuple(map(_service, config.services)),
         retry=RetryConfig(**dict(config.retry)),

@@ -6,10 +6,12 @@ import json
 import re
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from importlib.resources import files
 from typing import cast
 
 from lockgate.adapters.test_sources import go, javascript, python
 from lockgate.adapters.test_sources.python import parsed, unparsed
+from lockgate.core.differential.strength import Beside
 from lockgate.core.differential.table import ChangedFiles, HarnessChange, SourceTest, Tests
 from lockgate.core.differential.test_files import (
     INSTALLED,
@@ -17,6 +19,7 @@ from lockgate.core.differential.test_files import (
     PROGRAMS,
     SCRIPTS,
     SHADOWS,
+    Runner,
     files_of_tests,
     harness_files,
 )
@@ -73,6 +76,18 @@ class FileTestSources:
 
     def tests(self, files: Mapping[str, str]) -> Tests:
         return source_tests(files)
+
+    def beside(self, texts: Mapping[str, str]) -> Beside:
+        return {
+            path: python.beside_tests(text)
+            for path, text in texts.items()
+            if path.endswith(".py") and len(text) <= FILE
+        }
+
+    def probe(self, runner: Runner | None) -> str:
+        if runner is not Runner.PYTEST:
+            return ""
+        return (files("lockgate.adapters.test_sources") / "pytest_probe.py").read_text("utf-8")
 
     def changes(
         self,

@@ -23,7 +23,7 @@ from lockgate.core.model.gates import (
     Where,
     kind_of,
 )
-from lockgate.core.model.limits import Limits, RetryConfig
+from lockgate.core.model.limits import STRENGTH_SECONDS, Limits, RetryConfig
 from lockgate.core.model.task import AgentPhase, Budget, GateRef, Pinned
 
 HARNESSES = ("claude", "claude-live", "codex", "gemini", "opencode", "aider", "scripted")
@@ -192,6 +192,12 @@ class AgentSettings(Struct, frozen=True, kw_only=True):
     fallback: str = ""  # the agent that goes on while this one is limited
 
 
+class DifferentialSettings(Struct, frozen=True):
+    """`strength_seconds` is how long changed tests are tried on planted faults; 0: not at all."""
+
+    strength_seconds: int = STRENGTH_SECONDS
+
+
 class Settings(Struct, frozen=True, kw_only=True):
     """No test paths means: those the test runner takes by itself."""
 
@@ -201,6 +207,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     commands: Commands = field(default_factory=Commands)
     env: EnvSettings = field(default_factory=EnvSettings)
     test_paths: tuple[str, ...] = ()
+    differential: DifferentialSettings = field(default_factory=DifferentialSettings)
     steps: tuple[Step, ...] = ()
     services: tuple[Service, ...] = ()
     retry: RetryConfig = field(default_factory=RetryConfig)

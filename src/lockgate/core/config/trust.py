@@ -40,6 +40,7 @@ KEYS: Mapping[str, Mark] = {
     **{f"env.{it}": H for it in ("setup", "inputs")},
     **{f"env.{it}": A for it in ("copy", "pass")},
     "tests.paths": H,
+    "differential.strength_seconds": H,
     **{f"gates.{it}": H for it in ("formula", "skip")},
     **{f"gates.list.{it}": H for it in ("name", "type", "command", "serial", "fail_fast")},
     **{f"gates.list.{it}": H for it in ("attempts", "timeout", "report", "exclusive", "on")},

@@ -29,6 +29,7 @@ class SourceTest(Struct, frozen=True, kw_only=True):
     names: tuple[str, ...]  # what it stands in, then its own name
     body: str
     checks: int = 1  # how many things it asserts
+    asserts: tuple[str, ...] = ()  # those as text, where they can be told from the rest
     flexible: bool = False  # its own name goes on with what only a run knows
 
     @property

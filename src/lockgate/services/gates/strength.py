@@ -1,0 +1,213 @@
+"""Measures whether changed tests notice as much as base's: faults planted, both versions run."""
+
+import json
+import re
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+
+from msgspec import Struct
+
+from lockgate.core.differential.faults import Fault, drawn, equal_functions, faults_in
+from lockgate.core.differential.plan import Which, nonce_of
+from lockgate.core.differential.strength import (
+    EXAMPLES,
+    MOST,
+    BaseSeen,
+    Side,
+    Strength,
+    Subject,
+    base_seen,
+    strength_of,
+    subject_of,
+    weighed,
+)
+from lockgate.core.differential.table import Tests
+from lockgate.core.differential.test_files import files_of_tests
+from lockgate.core.differential.verdict import Asked, Kept, Verdict
+from lockgate.core.model.gates import CommandGate
+from lockgate.core.model.results import ReportRead, Unreadable
+from lockgate.ports import Chance
+from lockgate.ports.differential import TestSources
+from lockgate.services.gates.comparing import Bench
+
+GRACE = 20  # seconds to start and to end, beyond what is measured
+_PATHS = re.compile(r"\bPYTHONPATH=")
+
+
+class Weighed(Struct, frozen=True):
+    verdict: Verdict
+    said: str = ""  # for the proof
+
+
+class Order(Struct, frozen=True, kw_only=True):
+    """What one run is to try, for the plug-in."""
+
+    nonce: str
+    tests: tuple[str, ...]
+    support: tuple[str, ...]
+    faults: tuple[Fault, ...]
+    seconds: float
+    side: str
+    enough: int
+
+    @property
+    def text(self) -> str:
+        faults = [_told(it) for it in self.faults]
+        return json.dumps(
+            {
+                "nonce": self.nonce,
+                "tests": self.tests,
+                "support": self.support,
+                "faults": faults,
+                "seconds": self.seconds,
+                "side": self.side,
+                "enough": self.enough,
+            }
+        )
+
+
+class Ratchet(Struct, frozen=True):
+    sources: TestSources
+    chance: Chance
+
+    def weighed(self, bench: Bench, verdict: Verdict) -> Weighed:
+        seconds = bench.it.settings.differential.strength_seconds
+        if not seconds or not isinstance(verdict, Kept | Asked):
+            return Weighed(verdict)
+        subject = self._subject(bench)
+        if subject is None or not (subject.before or subject.support):
+            return Weighed(verdict)
+        seed = nonce_of(self.chance.token())
+        strength = self._strength(bench, subject, seed)
+        said = f"strength of changed tests: {strength.words} (seed {seed})"
+        return Weighed(weighed(verdict, subject, strength, seed), said)
+
+    def _subject(self, bench: Bench) -> Subject | None:
+        compared = bench.compared
+        known = (compared.known(compared.sides.base), compared.known(compared.sides.candidate))
+        tests = (compared.base_tests, compared.candidate_tests)
+        files = {it.file for side in tests for it in side}
+        base, change = (
+            self._side(own, texts, files, compared.changed.tests)
+            for own, texts in zip(tests, known, strict=True)
+        )
+        return subject_of(base, change, compared.changed)
+
+    def _side(
+        self, tests: Tests, texts: Mapping[str, str], files: Iterable[str], changed: Sequence[str]
+    ) -> Side:
+        with_tests = frozenset(files)
+        return Side(
+            tests=tests,
+            beside=self.sources.beside(
+                {it: texts[it] for it in changed if it in texts and it in with_tests}
+            ),
+            others={it: texts[it] for it in changed if it in texts and it not in with_tests},
+        )
+
+    def _strength(self, bench: Bench, subject: Subject, seed: str) -> Strength:
+        probe = self.sources.probe(bench.plan.runner)
+        if not probe:
+            runner = bench.plan.runner or "this test command"
+            return Strength(why=f"there are no planted faults for {runner}")
+        faults = drawn(_shared_faults(bench), seed)
+        seconds = bench.it.settings.differential.strength_seconds / 2
+        first = Order(
+            nonce=seed,
+            tests=subject.before,
+            support=subject.support,
+            faults=faults,
+            seconds=seconds,
+            side="base",
+            enough=MOST,
+        )
+        read, said = _tried(bench, Which.OF_BASE, first, probe)
+        base = base_seen(faults, seed, read, said)
+        if not base.noticed:
+            return strength_of(base, seed, Unreadable("nothing to try"))
+        return strength_of(base, seed, _on_change(bench, subject, base, first, probe))
+
+
+def _on_change(
+    bench: Bench, subject: Subject, base: BaseSeen, first: Order, probe: str
+) -> ReportRead | Unreadable:
+    order = Order(
+        nonce=first.nonce,
+        tests=tuple(dict.fromkeys((*subject.after, *base.tests))),
+        support=(),
+        faults=base.faults,
+        seconds=first.seconds,
+        side="change",
+        enough=EXAMPLES,
+    )
+    return _tried(bench, Which.CHANGE, order, probe)[0]
+
+
+def _tried(
+    bench: Bench, which: Which, order: Order, probe: str
+) -> tuple[ReportRead | Unreadable, str]:
+    """One run of the test command with the plug-in, in a place of its own."""
+    folder = f".{order.nonce}"
+    planted = {
+        f"{folder}/x{order.nonce}.py": probe,
+        f"{folder}/x{order.nonce}.json": order.text,
+    }
+    place = bench.place.with_name(f"{bench.place.name}-strength-{order.side}")
+    try:
+        bench.lay(which, planted, place)
+        command = _command(bench, order)
+        attempt = bench.gates.attempt(command, bench.run(which, place), bench.cancelled)
+        read = bench.gates.read(attempt, None)
+    finally:
+        bench.workspaces.discard(place)
+    return read, attempt.why
+
+
+def _command(bench: Bench, order: Order) -> CommandGate:
+    """The plug-in's folder comes first wherever the command sets Python's path."""
+    folder, name = f".{order.nonce}", f"x{order.nonce}"
+    given = dict(bench.plan.environment).get("PYTEST_ADDOPTS", "")
+    told = (
+        f'STRENGTH="$PWD/{folder}"',
+        'export PYTHONPATH="$STRENGTH${PYTHONPATH:+:$PYTHONPATH}"',
+        f"export PYTEST_ADDOPTS={shlex.quote(f'{given} -p {name}'.strip())}",
+        "export PYTHONDONTWRITEBYTECODE=1",
+    )
+    lines = _PATHS.sub('PYTHONPATH="$STRENGTH":', bench.gate.command)
+    return CommandGate(
+        name=bench.gate.name,
+        place=bench.gate.place,
+        command="\n".join((*told, lines)),
+        attempts=1,
+        timeout=min(bench.gate.timeout, int(order.seconds) + GRACE),
+        report=None,
+    )
+
+
+def _shared_faults(bench: Bench) -> Iterable[Fault]:
+    """In code of the change that base has too."""
+    compared, it = bench.compared, bench.it
+    patterns = it.settings.test_paths
+    sides = (compared.sides.base, compared.sides.candidate)
+    code = [_code(side, patterns) for side in sides]
+    wanted = dict.fromkeys(blob for side in code for blob in side.values())
+    texts = bench.trees.texts(it.project, tuple(wanted))
+    base, change = ({path: texts[it] for path, it in side.items() if it in texts} for side in code)
+    equal = equal_functions(base)
+    return (it for path, text in change.items() for it in faults_in(path, text, equal))
+
+
+def _code(files: Mapping[str, str], patterns: tuple[str, ...]) -> dict[str, str]:
+    tests = frozenset(files_of_tests(files, patterns))
+    return {it: blob for it, blob in files.items() if it.endswith(".py") and it not in tests}
+
+
+def _told(it: Fault) -> dict[str, object]:
+    span = it.span
+    return {
+        "path": it.path,
+        "starts": it.starts,
+        "span": (span.line, span.column, span.end_line, span.end_column),
+        "new": it.new,
+        "neutral": it.neutral,
+    }
