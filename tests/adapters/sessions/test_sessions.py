@@ -1105,12 +1105,13 @@ def test_a_runner_does_not_wait_for_an_answer_from_whoever_ends_it(bare) -> None
 def test_ends_are_noticed_by_event(bare) -> None:
     watch = Watch()
     ids = [SessionId(f"task.{n}") for n in range(3)]
-    for n, id in enumerate(ids):
-        bare.start(f"sleep 0.{n + 2}", id=id)
+    for id in ids:
+        bare.start(f"until test -e '{bare.root}/go'; do sleep 0.02; done", id=id)
         descriptor = bare.sessions.watch(id)
         assert descriptor is not None
         watch.add(id, descriptor)
 
+    (bare.root / "go").touch()
     seen = list[SessionId]()
     while len(seen) < 3:
         ended = watch.wait(PATIENCE)
