@@ -942,6 +942,23 @@ def test_a_reviewer_sees_the_checkout_and_can_change_none_of_it(tmp_path) -> Non
     assert not (checkout / "src" / "new").exists()
 
 
+def test_without_a_sandbox_a_reviewer_finds_the_checkout_by_links_beside_its_own_files(
+    bare, tmp_path
+) -> None:
+    checkout = tmp_path / "checkout"
+    (checkout / "src").mkdir(parents=True)
+    (checkout / "src" / "main.py").write_text("code")
+    (checkout / "TASK.md").write_text("another's")
+    plan = bare.plan("")
+    (plan.desk.directory / "TASK.md").write_text("task")
+
+    _, output = bare.play(
+        "cat src/main.py TASK.md", desk=Desk(directory=plan.desk.directory, checkout=checkout)
+    )
+
+    assert output == "codetask"
+
+
 # --- the door -----------------------------------------------------------------------------------
 
 
