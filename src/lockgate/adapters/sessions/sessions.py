@@ -216,7 +216,7 @@ class TmuxServer:
 
 
 _TMUX = ("tmux", "-f", "/dev/null", "-S", TMUX_SOCKET)
-# Besides tmux's own Ctrl-b d; whoever sits there reads it at the bottom.
+# Besides tmux's own Ctrl-b d; the bottom line says so to who sits there.
 _LEAVES = (
     *("bind-key", "-n", "C-q", "detach-client", ";"),
     *("set-option", "-g", "status-right", " Ctrl-q leaves, the session goes on ", ";"),

@@ -197,7 +197,7 @@ def yours_text(task: Task) -> str:
     return f"""\
 {task.id} is yours: {one_line(task.goal)}
 Its agent's own session opens in its workspace; the agent waits until you type something.
-  leave, and let it run:  Ctrl-b d
+  leave, and let it run:  Ctrl-q
   come back:              lockgate task attach {task.id}
   give it back:           lockgate handback {task.id} -m "what was done\""""
 
