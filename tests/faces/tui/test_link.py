@@ -22,8 +22,8 @@ from lockgate.faces.cli.serve import answer
 from lockgate.faces.tui import app as app_of_board
 from lockgate.faces.tui.source import Reading
 from lockgate.faces.tui.state import Link, State
-from lockgate.services.task.board import BoardRow
 from lockgate.services.task.boards import Inbox
+from lockgate.services.task.rows import BoardRow
 from lockgate.services.train.board import CarGate
 from tests.faces.tui.conftest import Home
 from tests.faces.tui.driving import Driven, drive

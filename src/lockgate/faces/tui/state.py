@@ -14,8 +14,8 @@ from lockgate.core.model.facts import StoredEvent
 from lockgate.core.model.task import ProjectId, Status, TaskId
 from lockgate.faces.tui.window import ENDED, Row, Window, row_of
 from lockgate.faces.words.board import age
-from lockgate.services.task.board import Board
 from lockgate.services.task.boards import Inbox
+from lockgate.services.task.rows import Board
 from lockgate.services.train.board import TrainBoard
 
 Facts = Mapping[str, object]

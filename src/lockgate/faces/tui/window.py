@@ -8,7 +8,7 @@ from msgspec import Struct, field
 from lockgate.core.lifecycle.needs import Need, order
 from lockgate.core.model.task import ProjectId, Status, TaskId
 from lockgate.faces.tui.look import Line, Lines
-from lockgate.services.task.board import Board, Cell, RowSize
+from lockgate.services.task.rows import Board, Cell, RowSize
 
 PAGE = 200
 KEPT = 5  # pages that are held at once

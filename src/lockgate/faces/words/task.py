@@ -16,8 +16,8 @@ from lockgate.core.model.agents import digest_in
 from lockgate.core.model.facts import StoredEvent, json_facts
 from lockgate.core.model.task import Pinned, Status, Task
 from lockgate.core.text.steering import asked_of
-from lockgate.services.task.board import RowSize
 from lockgate.services.task.page import TaskPage
+from lockgate.services.task.rows import RowSize
 from lockgate.services.task.views import GateView, Why, may_ask
 
 # Control characters but newline and tab, bidirectional overrides, zero-width characters.
