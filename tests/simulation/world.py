@@ -15,8 +15,8 @@ from lockgate.core.model.agents import Ending, Exit
 from lockgate.core.model.task import ProjectId, Status
 from lockgate.errors import LockgateError
 from lockgate.ports import Project
-from lockgate.services.task.board import Live, Source
 from lockgate.services.task.boards import Boards
+from lockgate.services.task.rows import Live, Source
 from tests.scenarios.stage import FakeLogins
 from tests.simulation import invariants
 from tests.simulation.machine import (

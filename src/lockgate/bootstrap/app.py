@@ -36,13 +36,13 @@ from lockgate.core.lifecycle.needs import Trouble
 from lockgate.core.model.task import ProjectId, Task
 from lockgate.core.train.model import Began, Standings
 from lockgate.errors import Unavailable
-from lockgate.services.task.board import Live, Source
 from lockgate.services.task.boards import Boards
 from lockgate.services.task.callers import Caller, Users, identify
 from lockgate.services.task.evidence import Witness
 from lockgate.services.task.logins import HandedOut, Logins
 from lockgate.services.task.page import Clashing, Near, Pages
 from lockgate.services.task.projects import BaseConfiguration, Projects
+from lockgate.services.task.rows import Live, Source
 from lockgate.services.task.views import Views
 
 if TYPE_CHECKING:
@@ -58,8 +58,8 @@ if TYPE_CHECKING:
     from lockgate.services.setup.inspection import Inspection
     from lockgate.services.task.assistants import AssistantRights
     from lockgate.services.task.coordinator import Coordinator
+    from lockgate.services.task.members import Members, Notebook
     from lockgate.services.task.people import Approvals, People, Repinning, Shells, TaskRunner
-    from lockgate.services.task.persons import Notebook, Persons
     from lockgate.services.task.plans import Plans
     from lockgate.services.task.sessions import AgentSessions, Attendance, Signals
     from lockgate.services.task.statistics import Statistics
@@ -107,16 +107,16 @@ class App(Struct, frozen=True, kw_only=True):
         return replace(self, caller=identify(self.store, token, uid, users_of(self.home)))
 
     @property
-    def persons(self) -> "Persons":
+    def members(self) -> "Members":
         """Who may do what in this home."""
-        from lockgate.services.task.persons import Persons
+        from lockgate.services.task.members import Members
 
-        return Persons(self.store, self.witness.clock)
+        return Members(self.store, self.witness.clock)
 
     @property
     def desk(self) -> "Notebook":
         """What the caller keeps for later, and has seen."""
-        from lockgate.services.task.persons import Notebook
+        from lockgate.services.task.members import Notebook
 
         return Notebook(self.store, self.witness.clock, SystemChance())
 

@@ -108,7 +108,7 @@ def test_the_demo_is_played_to_its_end_by_keys_alone(app: App, tmp_path: Path):
         await board.press("3")
         await board.sees("main", "landed today 3")
         await board.press("4")
-        await board.sees("3 landed")
+        await board.sees("landed 3")
         await board.press("5")
         await board.sees("has landed as")
         sys.stdout.write(f"\nthe demo on the board: {board.keys} keys besides the words\n")

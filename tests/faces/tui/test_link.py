@@ -5,6 +5,7 @@ import time
 from collections.abc import Generator
 from contextlib import closing, contextmanager
 from functools import partial
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -21,8 +22,8 @@ from lockgate.faces.cli.serve import answer
 from lockgate.faces.tui import app as app_of_board
 from lockgate.faces.tui.source import Reading
 from lockgate.faces.tui.state import Link, State
-from lockgate.services.task.board import BoardRow
 from lockgate.services.task.boards import Inbox
+from lockgate.services.task.rows import BoardRow
 from lockgate.services.train.board import CarGate
 from tests.faces.tui.conftest import Home
 from tests.faces.tui.driving import Driven, drive
@@ -216,7 +217,7 @@ def test_thousands_of_events_leave_the_keys_quick(own: Home):
     assert own.shell.status(own.ids["working"]) is Status.WORKING
 
 
-def told(seq: int, task: TaskId, row: BoardRow | None) -> dict[str, object]:
+def told(seq: int, task: TaskId, row: BoardRow | None) -> dict[str, Any]:
     """A line of the feed."""
     event = {"seq": seq, "time": NOW, "task": task, "type": "word.said", "prev": "", "data": {}}
     return {"event": event, "row": row.facts() if row else None, "need": None}
@@ -240,6 +241,26 @@ def test_an_event_that_the_log_has_already_still_brings_its_row(own: Home):
     assert shown is not None
     assert shown.summary == "another one"
     assert [it.seq for it in state.events] == [8]
+
+
+def test_what_moves_is_counted_where_it_is_now(own: Home):
+    app = own.app()
+    board, row = app.boards.board(), app.boards.row(own.ids["working"])
+    app.close()
+    assert row is not None
+    state = State()
+    state.load(board, Inbox((), board.seq))
+    ended, works = (board.counts.get(it, 0) for it in (Status.DONE, Status.WORKING))
+    line = told(board.seq + 1, row.id, row)
+    moved = {"type": "status.changed", "data": {"from": "WORKING", "to": "DONE"}}
+
+    for _ in range(2):  # the second time it is known already
+        state.hear({**line, "event": {**line["event"], **moved}}, NOW)
+
+    assert state.window.counts[Status.DONE] == ended + 1
+    assert state.window.counts[Status.WORKING] == works - 1
+    state.hear(told(board.seq + 2, row.id, row), NOW)
+    assert state.window.counts[Status.DONE] == ended + 1
 
 
 def test_a_task_that_is_deleted_while_a_page_is_read_does_not_come_back(own: Home):

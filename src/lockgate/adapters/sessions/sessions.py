@@ -206,7 +206,8 @@ class TmuxServer:
             "has-session", "-t", f"={_tmux_name(id)}"
         ):
             return None
-        return ("env", "-C", str(self._home), *_TMUX, "attach-session", "-t", f"={_tmux_name(id)}")
+        attach = ("attach-session", "-t", f"={_tmux_name(id)}")
+        return ("env", "-C", str(self._home), *_TMUX, *_LEAVES, *attach)
 
     def _run(self, *argv: str) -> str:
         """What went wrong; empty where nothing did. A socket's path may not be long: hence cwd."""
@@ -215,6 +216,12 @@ class TmuxServer:
 
 
 _TMUX = ("tmux", "-f", "/dev/null", "-S", TMUX_SOCKET)
+# Besides tmux's own Ctrl-b d; the bottom line says so to who sits there.
+_LEAVES = (
+    *("bind-key", "-n", "C-q", "detach-client", ";"),
+    *("set-option", "-g", "status-right", " Ctrl-q leaves, the session goes on ", ";"),
+    *("set-option", "-g", "status-right-length", "60", ";"),
+)
 
 
 def _tmux_name(id: SessionId) -> str:

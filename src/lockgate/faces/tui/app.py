@@ -127,7 +127,12 @@ class BoardApp(App[None]):
         for number in (signal.SIGTERM, signal.SIGHUP):
             self._on_signal(number)
         if self._waiter is not None:
-            asyncio.get_running_loop().add_reader(self._waiter, self.exit)
+            asyncio.get_running_loop().add_reader(self._waiter, self._leave_alone)
+
+    def _leave_alone(self) -> None:
+        """Who waited for us is gone, and the terminal is another's: we may still put it right."""
+        signal.signal(signal.SIGTTOU, signal.SIG_IGN)
+        self.exit()
 
     def _on_signal(self, number: signal.Signals) -> None:
         """Restore the terminal when a signal ends the board."""

@@ -1,6 +1,7 @@
 """Lines of the merge queue and of the statistics: bars, tables, small curves."""
 
 from collections.abc import Iterator, Sequence
+from datetime import date, datetime
 
 from lockgate.core.model.task import Status, TaskId
 from lockgate.faces.tui.look import BLANK, Line, cell, cut, one, shown, wide
@@ -42,10 +43,11 @@ def train_lines(
     """Each line, and the task that it is about; `yes` is the key that lets a change land."""
     usual = f"median {clock(board.median_seconds)}" if board.median_seconds else "no test yet"
     mode = f"{board.mode} landing, window {board.window}"
+    today = sum(_day(it.time) == _day(now) for it in board.landed)
     title: Line = (
         (f" {one(name)}: {shown(board.target)} ", "head"),
         (board.tip[:SHORT], "plain"),
-        (f"  {mode}  {usual}", "dim"),
+        (f"  {mode}  landed today {today}  {usual}", "dim"),
     )
     yield title, None
     for why in board.holds:
@@ -65,6 +67,11 @@ def train_lines(
         took = f"  tested in {clock(it.seconds)}" if it.seconds else ""
         text = f" ✓ {it.commit[:SHORT]}  {cell(age(now - it.time), 4, right=True)}  {tasks}{took}"
         yield ((cut(text, width), "dim"),), (it.tasks[0] if it.tasks else None)
+
+
+def _day(time: float) -> date:
+    """Of people here."""
+    return datetime.fromtimestamp(time).astimezone().date()
 
 
 def car_line(car: Car, board: TrainBoard, width: int, now: float) -> Line:

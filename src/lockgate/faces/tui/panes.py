@@ -123,7 +123,8 @@ class Pane(ScrollView, can_focus=True):
             return
         self._lines = self._draws(self.scrollable_content_region.width or self.size.width)
         self._made.clear()
-        self.virtual_size = Size(self.size.width, len(self._lines))
+        # Another height lays the whole screen out again: where nothing scrolls it stays the same.
+        self.virtual_size = Size(self.size.width, max(len(self._lines), self.size.height))
         if self._cursor is not None:
             self._cursor = max(0, min(self._cursor, len(self._lines) - 1))
         if self.follows:

@@ -22,9 +22,9 @@ from lockgate.faces.tui.state import FILTERS, State
 from lockgate.faces.tui.window import PAGE, Row, row_of
 from lockgate.faces.words import queue
 from lockgate.faces.words import task as words
-from lockgate.services.task.board import Board
 from lockgate.services.task.boards import ALL, Inbox
 from lockgate.services.task.page import Clashing, PageFile
+from lockgate.services.task.rows import Board
 from lockgate.services.task.statistics import Stats
 from lockgate.services.task.views import GateView, Why
 from lockgate.services.train.board import TrainBoard

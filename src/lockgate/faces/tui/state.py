@@ -14,13 +14,14 @@ from lockgate.core.model.facts import StoredEvent
 from lockgate.core.model.task import ProjectId, Status, TaskId
 from lockgate.faces.tui.window import ENDED, Row, Window, row_of
 from lockgate.faces.words.board import age
-from lockgate.services.task.board import Board
 from lockgate.services.task.boards import Inbox
+from lockgate.services.task.rows import Board
 from lockgate.services.train.board import TrainBoard
 
 Facts = Mapping[str, object]
 QUIET = 40.0  # seconds without a sign of life, which comes every 15, from which we say so
 REMEMBERED = 1_000  # events
+CREATED, MOVED, DELETED = "task.created", "status.changed", "task.deleted"
 FILTERS: Mapping[str, frozenset[Status]] = {
     "all": frozenset(Status),
     "active": frozenset(Status) - ENDED,
@@ -86,6 +87,7 @@ class State(Struct):
     marked: set[TaskId] = field(default_factory=set[TaskId])
     selected: TaskId | None = None
     seq: int = 0
+    counted: int = 0  # the last event that the counts have
     agents: int = 0
     today: float = 0.0
     loaded: bool = False
@@ -102,7 +104,7 @@ class State(Struct):
         self.window.load(board)
         self._stand()
         self.needs = {it.key: it for it in inbox.needs} | self.untasked
-        self.seq = max(self.seq, board.seq)
+        self.seq, self.counted = max(self.seq, board.seq), board.seq
         self.loaded = True
         for id, row in self.heard.items():
             known = self.window.row(id)
@@ -194,8 +196,25 @@ class State(Struct):
         changed.agents = event.type.startswith(("session.", "agent."))
         if item.get("row") is None:
             self._gone(event.task, changed)
+            changed.resync = event.type == DELETED  # nobody tells which count it was in
             return
-        self._row(row_of(cast("Facts", item["row"])), changed)
+        row = row_of(cast("Facts", item["row"]))
+        self._count(event, row)
+        self._row(row, changed)
+
+    def _count(self, event: StoredEvent, row: Row) -> None:
+        """How many tasks are in each status, of those that are shown."""
+        if event.seq <= self.counted or not self.here(row.project):
+            return
+        self.counted = event.seq
+        moved = {CREATED: (None, "PENDING"), MOVED: (event.data.get("from"), event.data.get("to"))}
+        left, came = moved.get(event.type, (None, None))
+        counts = dict(self.window.counts)
+        for name, by in ((left, -1), (came, 1)):
+            if isinstance(name, str):
+                status = Status[name]
+                counts[status] = counts.get(status, 0) + by
+        self.window.counts = counts
 
     def _gone(self, id: TaskId, changed: Changed) -> None:
         if self.reading:

@@ -7,7 +7,8 @@ from msgspec import Struct, field
 
 from lockgate.core.lifecycle.needs import Need, order
 from lockgate.core.model.task import ProjectId, Status, TaskId
-from lockgate.services.task.board import Board, Cell, RowSize
+from lockgate.faces.tui.look import Line, Lines
+from lockgate.services.task.rows import Board, Cell, RowSize
 
 PAGE = 200
 KEPT = 5  # pages that are held at once
@@ -57,8 +58,7 @@ class Head(Struct, frozen=True):
 class Ask(Struct, frozen=True):
     """A line below the row that is selected, where there is no room for a preview."""
 
-    row: Row
-    part: int = 0
+    line: Line
 
 
 class Gap(Struct, frozen=True):
@@ -175,9 +175,9 @@ class Window(Struct):
 
 
 def items(
-    window: Window, selected: TaskId | None, asks: Callable[[Row], int] = lambda _: 0
+    window: Window, selected: TaskId | None, asks: Callable[[Row], Lines] = lambda _: ()
 ) -> list[Item]:
-    """What stands below each other; under the selected row so many lines of what it asks."""
+    """What stands below each other; under the selected row what it asks."""
     found: list[Item] = [Gap(n) for n in range(window.first)]
     last = -1 if not window.first else group_of(window.rows[0]) if window.rows else -1
     heads = window.heads()
@@ -188,7 +188,7 @@ def items(
             last = group
         found.append(row)
         if row.id == selected:
-            found += [Ask(row, part) for part in range(asks(row))]
+            found += map(Ask, asks(row))
     if last < OVER and heads[OVER] and window.after is None:
         found.append(Head(OVER, heads[OVER]))
     return found

@@ -9,7 +9,7 @@ from lockgate.core.model.findings import Finding, GateFeedback, compared
 from lockgate.core.model.task import Approval, IterationRecord, Session, Status, Task, TaskId
 from lockgate.core.text.markdown import sections
 from lockgate.ports import FileSize
-from lockgate.services.task.board import BoardRow, Live
+from lockgate.services.task.rows import BoardRow, Live
 from lockgate.services.task.views import (
     GateView,
     TaskView,

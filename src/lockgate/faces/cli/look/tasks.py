@@ -11,8 +11,8 @@ from lockgate.core.text.task_file import shown_to
 from lockgate.faces.cli.choices import StatusChoice
 from lockgate.faces.cli.output import app, columns, here, json_option, named, show
 from lockgate.faces.words import task as words
-from lockgate.services.task.board import LIVE
 from lockgate.services.task.boards import PAGE, BoardFilter
+from lockgate.services.task.rows import LIVE
 from lockgate.services.task.views import task_facts, why_facts
 
 

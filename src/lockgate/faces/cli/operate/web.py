@@ -139,7 +139,7 @@ def _person(it: App, name: str) -> str:
     """The caller, or the person that they name."""
     if not name:
         return it.caller.by
-    known = [person.name for person in it.persons.all(it.caller)]
+    known = [person.name for person in it.members.all(it.caller)]
     if name not in known:
         what, why = "no link was made", f"nobody is called {name!r}"
         raise Refused(what, why=why, fix=f"lockgate people add {name} --may work")

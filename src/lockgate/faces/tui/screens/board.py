@@ -90,7 +90,7 @@ class BoardFace(Face):
         width = pane.scrollable_content_region.width or pane.size.width
         alone = not self.query_one("#task").display
         self._items = items(
-            state.window, state.selected, lambda row: len(ask_lines(row, width)) if alone else 0
+            state.window, state.selected, lambda row: ask_lines(row, width) if alone else ()
         )
         pane.redraw()
         at = next((n for n, row in rows_in(self._items) if row.id == state.selected), None)
@@ -142,7 +142,7 @@ class BoardFace(Face):
                 style = "need" if item.group == 0 else "dim"
                 return ((f" {GROUPS[item.group]} ", style), (f"{count} ", "dim"), (rule, "rule"))
             case Ask():
-                return ask_lines(item.row, width)[item.part]
+                return item.line
             case Gap():
                 return ((" …", "dim"),)
             case Row():
