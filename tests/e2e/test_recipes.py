@@ -175,8 +175,8 @@ class Proxied:
             headers["Content-Type"] = "application/x-www-form-urlencoded"
         connection.request("GET" if body is None else "POST", path, body, headers)
         answer = connection.getresponse()
-        stream = answer.headers["content-type"] == "text/event-stream"
-        text = answer.fp.readline() if stream else answer.read()
+        stream = (answer.headers["content-type"] or "").startswith("text/event-stream")
+        text = answer.readline() if stream else answer.read()
         connection.close()
         return answer.status, text.decode()
 

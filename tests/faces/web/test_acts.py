@@ -267,9 +267,12 @@ def test_a_change_of_five_thousand_files_is_shown_file_by_file(shop: Board) -> N
 
     whole = shop.ask("GET", f"/t/{id}/review", [*shop.usual("GET"), ("Accept-Encoding", "gzip")])
     one = shop.get(f"/t/{id}/review?file=4321").text
+    part = shop.get(f"/t/{id}/review?part=1&file=4321").text
 
     assert whole.status == 200
     assert int(whole.headers["content-length"]) < 500_000
     assert one.count('<details class="file"') == 5_000
     assert one.count('class="hunk"') == 1
     assert 'id="f-4321" open' in one
+    assert part.count('<details class="file"') == 1
+    assert 'id="f-4321" open' in part

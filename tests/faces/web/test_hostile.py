@@ -118,7 +118,7 @@ def hostile(tmp_path_factory) -> Iterator[Board]:
     with serving(home) as board:
         files = board.site.files(home.app, change)
         index = next(n for n, it in enumerate(files) if it.name == "lines.py")
-        for n, text in enumerate(STRINGS, start=1):
+        for n, text in enumerate(filter(str.strip, STRINGS), start=1):
             place = Place(index, "new", n)
             draft = draft_of(files, change, place, {"text": text, "priority": "P1"})
             home.app.desk.save(draft, home.app.caller)

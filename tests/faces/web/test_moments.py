@@ -215,6 +215,7 @@ def _is(at: Locator, name: str, what: str) -> bool:
     return fits and (at.text_content() or "").strip().startswith(name)
 
 
+@pytest.mark.slow
 def test_five_thousand_files_are_opened_one_by_one(browser, shop) -> None:
     task = shop.home.started("many", "Change many files")
     files = {f"part{n % 50}/file_{n:04}.py": f"VALUE = {n}\n" for n in range(5_000)}
