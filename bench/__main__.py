@@ -14,6 +14,7 @@ from bench import (
     sessions,
     transition,
     wakes,
+    web,
 )
 from bench.harness import Measure, arguments, place, say, table
 
@@ -31,6 +32,7 @@ BENCHES = (
     sessions,
     feed,
     mcp,
+    web,
     transition,
 )
 

@@ -14,7 +14,7 @@ sys.path.insert(0, str(ROOT))
 from playwright.sync_api import Browser, sync_playwright  # noqa: E402 - the tests' home needs the path
 
 from lockgate.faces.web.guard import COOKIE  # noqa: E402
-from tests.faces.web.home import a_shop  # noqa: E402
+from tests.faces.web.home import a_home, a_shop  # noqa: E402
 from tests.faces.web.serving import Board, serving  # noqa: E402
 
 DESK, PHONE = (1280, 800), (390, 844)
@@ -28,19 +28,36 @@ def main(arguments: list[str]) -> int:
     where.mkdir(parents=True, exist_ok=True)
     os.environ["LOCKGATE_NO_ORCHESTRATOR"] = "1"
     with tempfile.TemporaryDirectory() as place, sync_playwright() as playwright:
-        home = a_shop(Path(place))
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        with serving(home) as board:
-            for name, path in _pages(board).items():
-                for size, kind in ((DESK, "desk"), (PHONE, "phone")):
-                    if not every and (name, kind) not in KEPT:
-                        continue
-                    for scheme in ("light", "dark") if every else ("light",):
-                        file = where / f"{name}-{kind}{'-dark' if scheme == 'dark' else ''}.png"
-                        _shoot(browser, board, path, size, scheme, file, whole=every)
+        homes = [(a_shop(Path(place) / "shop"), _pages)]
+        if every:
+            empty = a_home(Path(place) / "empty")
+            empty.project("shop")
+            homes.append((empty, _empty_pages))
+        for home, pages in homes:
+            with serving(home) as board:
+                for name, path in pages(board).items():
+                    _shoot_all(browser, board, name, path, where, every=every)
+            home.app.close()
         browser.close()
-        home.app.close()
     return 0
+
+
+def _shoot_all(
+    browser: Browser, board: Board, name: str, path: str, where: Path, *, every: bool
+) -> None:
+    for size, kind in ((DESK, "desk"), (PHONE, "phone")):
+        if not every and (name, kind) not in KEPT:
+            continue
+        for scheme in ("light", "dark") if every else ("light",):
+            file = where / f"{name}-{kind}{'-dark' if scheme == 'dark' else ''}.png"
+            _shoot(browser, board, path, size, scheme, file, whole=every)
+
+
+def _empty_pages(board: Board) -> dict[str, str]:
+    """What a person sees on the first day."""
+    del board
+    return {"empty-board": "/", "empty-train": "/train", "empty-stats": "/stats"}
 
 
 def _pages(board: Board) -> dict[str, str]:
@@ -53,6 +70,7 @@ def _pages(board: Board) -> dict[str, str]:
         "comment": f"{review}?c=0n11#c",
         "task": f"/t/{rows['fix-login']}",
         "question": f"/t/{rows['csv-export']}",
+        "output": f"/t/{rows['tidy-names']}/output",
         "train": f"/train/{shop}",
         "stats": "/stats",
         "events": "/events",

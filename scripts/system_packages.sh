@@ -9,12 +9,14 @@ parts() {
     echo "bwrap bubblewrap the tests of the sandbox"
     echo "tmux tmux the tests of interactive sessions"
     echo "chromium chromium the tests of the web board"
+    echo "nginx nginx-light the test of the web board behind a proxy"
+    echo "sshd openssh-server the test of the web board through a tunnel"
     echo "strace strace the tests of power cuts"
     echo "ip iproute2 the tests of the real agents"
 }
 
 have() {
-    command -v "$1" >/dev/null 2>&1 || ls /usr/lib/postgresql/*/bin/"$1" >/dev/null 2>&1
+    command -v "$1" >/dev/null 2>&1 || [ -x "/usr/sbin/$1" ] || ls /usr/lib/postgresql/*/bin/"$1" >/dev/null 2>&1
 }
 
 missing() {

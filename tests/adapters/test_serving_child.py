@@ -85,3 +85,25 @@ def test_a_program_that_cannot_be_started_is_told(tmp_path) -> None:
         ServingChild((str(tmp_path / "nothing"),), tmp_path / "log").hand(theirs, {})
 
     assert theirs.fileno() == -1  # it was closed
+
+
+def test_one_that_is_warm_serves_the_first_who_comes(child: ServingChild) -> None:
+    child.warm()
+    before = child.pid
+    child.warm()
+    assert before is not None
+    assert not child.busy
+
+    connection, _ = handed(child, "ann")
+
+    assert child.pid == before
+    connection.close()
+    child.close()
+
+
+def test_one_that_cannot_be_started_is_no_trouble_before_somebody_comes(tmp_path: Path) -> None:
+    child = ServingChild((str(tmp_path / "nothing"),), tmp_path / "log")
+
+    child.warm()
+
+    assert child.pid is None

@@ -30,7 +30,11 @@ mode = "auto"
 """
 TELLS = '{ shell = "echo $TRACEPARENT >> ~/traceparent" }'
 SCRIPT = worker(TELLS, writes(f"bad {SECRET}"), hands_off(SECRET), COMPLETE) + worker(
-    TELLS, writes(f"good {SECRET}"), "{ usage = { usd = 0.5, tokens = 900 } }", COMPLETE
+    TELLS,
+    writes(f"good {SECRET}"),
+    "{ usage = { usd = 0.5, tokens = 900 } }",
+    hands_off("again"),
+    COMPLETE,
 )
 
 

@@ -56,6 +56,12 @@ class ServingChild:
             "the connection was not served", why="its process ended at once", fix=f"see {self._log}"
         )
 
+    def warm(self) -> None:
+        """Start it before anybody comes; where that fails, the first one who comes is told."""
+        with self._lock, suppress(LockgateError):
+            if self._control is None:
+                self._started()
+
     def close(self) -> None:
         """It takes nothing more. What it is at, it finishes without us."""
         with self._lock:

@@ -6,6 +6,7 @@ import random
 import time
 from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
+from threading import Thread
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -26,7 +27,7 @@ from lockgate.ports.spans import Open, Spans
 
 SAMPLED = TraceFlags(TraceFlags.SAMPLED)
 SCOPE = InstrumentationScope("lockgate", __version__)
-MOMENT = 2000  # milliseconds to send what waits when all ends
+MOMENT = 2.0  # seconds to send what waits when all ends
 NANO = 1_000_000_000
 
 
@@ -73,8 +74,10 @@ class OtlpSpans:
             self.tell([told])
 
     def close(self) -> None:
-        self._batches.force_flush(MOMENT)
-        self._batches.shutdown()  # type: ignore[no-untyped-call]  # theirs
+        """A collector that does not answer is not waited for."""
+        ending = Thread(target=self._batches.shutdown, daemon=True)
+        ending.start()
+        ending.join(MOMENT)
 
     def _readable(self, it: Span) -> ReadableSpan:
         parent = _context(Context(it.at.trace, it.parent)) if it.parent else None

@@ -1,9 +1,11 @@
 """The process in which the orchestrator serves MCP, and what must be installed for it."""
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
+from threading import Timer
 
 from lockgate.adapters.assistants import ASSISTANTS, register, way_of
 from lockgate.adapters.serving_child import ServingChild
@@ -14,12 +16,15 @@ __all__ = [
     "ASSISTANTS",
     "ServingChild",
     "installed",
+    "kept_warm",
     "mcp_child",
     "register",
     "serve_mcp",
     "way_of",
 ]
 MODULE = "lockgate.faces.mcp.child"
+LOG = "mcp.log"
+SOON = 1.0  # seconds after its start, when an orchestrator has done what waited for it
 MISSING = (
     "lockgate: no MCP server was started: its library is not installed\n"
     "  pip install 'lockgate[mcp]'\n"
@@ -28,7 +33,21 @@ MISSING = (
 
 def mcp_child(home: Path) -> ServingChild:
     """Not started yet: loading the SDK takes a second, and most homes never need it."""
-    return ServingChild((sys.executable, "-P", "-m", MODULE), home / "logs" / "mcp.log")
+    return ServingChild((sys.executable, "-P", "-m", MODULE), home / "logs" / LOG)
+
+
+@contextmanager
+def kept_warm(child: ServingChild, home: Path) -> Generator[ServingChild]:
+    """In a home where assistants have come before, it is loaded before the first one comes."""
+    timer = Timer(SOON, child.warm)
+    timer.daemon = True
+    if installed() and (home / "logs" / LOG).exists():
+        timer.start()
+    try:
+        yield child
+    finally:
+        timer.cancel()
+        child.close()
 
 
 def installed() -> bool:

@@ -14,6 +14,9 @@ from lockgate.core.model.task import (
     Cause,
     IterationOutcome,
     IterationRecord,
+    Role,
+    Session,
+    SessionId,
     Status,
     Task,
     TaskId,
@@ -144,6 +147,28 @@ class Home:
         )
         return self.put(task, task.status, history=(record,), iteration=2)
 
+    def spoke(self, task: Task, text: str) -> Task:
+        """An agent has worked on it, and written that to its output."""
+        now = self.app.witness.clock.now()
+        session = Session(
+            id=SessionId(f"{task.id}.1"),
+            task=task.id,
+            role=Role.WORKER,
+            round=0,
+            generation=1,
+            token_hash=f"hash of {task.id}",
+            started=now - 60,
+            ended=now,
+            agent="scripted",
+            usd=0.3,
+        )
+        found = replace(self.load(task.id), rev=self.load(task.id).rev + 1)
+        self.app.store.commit(Decision(found, session=session))
+        place = self.app.home / "sessions" / session.id
+        place.mkdir(parents=True)
+        (place / "stdout.log").write_text(text)
+        return found
+
     def put(self, task: Task, status: Status, **more: object) -> Task:
         """The task as a test wants it, by a decision like any other."""
         now = self.app.witness.clock.now()
@@ -188,7 +213,8 @@ def a_shop(place: Path) -> Home:
     home.put(asks, Status.CLARIFICATION, question="Comma or semicolon?\nBoth are in use.")
     stuck = home.started("rename-api", "Rename the API's fields", "billing")
     home.put(stuck, Status.STUCK, usd=1.4, cause=Cause.MAX_ITERATIONS)
-    home.started("tidy-names", "Tidy the names of the helpers")
+    tidy = home.started("tidy-names", "Tidy the names of the helpers")
+    home.spoke(tidy, "I look at the helpers first.\nThere are four of them.\n")
     home.task("dark-mode", "Offer a dark mode", auto_start=False)
     ready = home.started("add-cart", "Keep the cart when a person logs in")
     ready = home.changed(ready, {"cart.py": "ITEMS = []\n"})

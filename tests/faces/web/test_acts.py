@@ -258,3 +258,21 @@ def test_the_review_of_three_hundred_lines_is_at_most_sixty_kilobytes(shop: Boar
         sent += int(answer.headers["content-length"])
 
     assert sent <= 60_000
+
+
+def test_a_change_of_five_thousand_files_is_shown_file_by_file(shop: Board) -> None:
+    task = shop.home.started("many", "Change many files")
+    files = {f"part{n % 50}/file_{n:04}.py": f"VALUE = {n}\n" for n in range(5_000)}
+    id = shop.home.waiting(shop.home.changed(task, files)).id
+
+    whole = shop.ask("GET", f"/t/{id}/review", [*shop.usual("GET"), ("Accept-Encoding", "gzip")])
+    one = shop.get(f"/t/{id}/review?file=4321").text
+    part = shop.get(f"/t/{id}/review?part=1&file=4321").text
+
+    assert whole.status == 200
+    assert int(whole.headers["content-length"]) < 500_000
+    assert one.count('<details class="file"') == 5_000
+    assert one.count('class="hunk"') == 1
+    assert 'id="f-4321" open' in one
+    assert part.count('<details class="file"') == 1
+    assert 'id="f-4321" open' in part

@@ -46,8 +46,8 @@ def context(browser: Browser, board: Board, size: dict[str, int], **more: object
     return made
 
 
-def waiting(home: Home) -> str:
-    task = home.started("fix-login", "After the login, go on to the page that was asked for")
+def waiting(home: Home, branch: str = "fix-login") -> str:
+    task = home.started(branch, "After the login, go on to the page that was asked for")
     return home.waiting(home.changed(task, {"login.py": FIXED, "b.txt": "two\n"})).id
 
 

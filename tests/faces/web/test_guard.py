@@ -8,6 +8,7 @@ import pytest
 from lockgate.adapters.store.database import Run
 from lockgate.bootstrap.outside import web_logins_of
 from lockgate.faces.web.guard import COOKIE
+from lockgate.faces.web.serve import _routes
 from tests.faces.web.home import a_home
 from tests.faces.web.serving import Board, serving
 
@@ -284,9 +285,23 @@ def every_page(board: Board) -> list[str]:
     reviews = [f"/t/{it.id}/review" for it in rows if it.task.patch]
     more = [f"{it}?c=0n1&file=0" for it in reviews]
     fixed = ["/", "/?q=x", "/?status=done", "/new", "/events", "/stats", "/train", "/metrics"]
+    fixed += ["/login", "/static/board.css", "/stats/gates.csv", "/events?since=1"]
+    outputs = [f"/t/{it.id}/output" for it in rows if board.home.app.agents.of(it.id)]
+    outputs += [f"{it}/{it.split('/')[2]}.1" for it in outputs]
     trains = [f"/train/{it.id}" for it in board.home.projects.values()]
-    facts = ["/api/board", "/api/inbox", *(f"/api/task/{it.id}" for it in rows)]
-    return [*fixed, *trains, *tasks, *reviews, *more, *facts]
+    facts = ["/api/board", "/api/inbox", "/api/stats", *(f"/api/task/{it.id}" for it in rows)]
+    facts += [f"/api{it}" for it in trains]
+    return [*fixed, *trains, *tasks, *reviews, *more, *outputs, *facts]
+
+
+def test_every_route_that_shows_something_is_among_the_pages(board: Board) -> None:
+    """But the feed and MCP, which last."""
+    shown = [it for it in _routes(board.site) if "GET" in (it.methods or ())]
+    pages = [it.partition("?")[0] for it in every_page(board)]
+
+    missing = [it.path for it in shown if not any(it.path_regex.match(page) for page in pages)]
+
+    assert missing == ["/feed", "/mcp"]
 
 
 def test_looking_at_every_page_changes_nothing(board: Board) -> None:

@@ -1,5 +1,7 @@
 """Text of agents, git and people stays text, whatever it says."""
 
+import re
+import shutil
 from collections.abc import Iterator
 from html import unescape
 from html.parser import HTMLParser
@@ -8,15 +10,22 @@ from urllib.parse import quote
 
 import pytest
 from msgspec.structs import replace
+from playwright.sync_api import sync_playwright
 
 from lockgate.core.lifecycle.records import created
 from lockgate.core.model.findings import Finding, GateFeedback, Location, Priority
 from lockgate.core.model.task import IterationOutcome, IterationRecord, Status, TaskId
+from lockgate.faces.web.guard import COOKIE
+from lockgate.faces.web.review import Place, draft_of
+from lockgate.faces.words import task as words
 from tests.faces import naughty
 from tests.faces.web.home import a_home
 from tests.faces.web.serving import Board, serving
 
+CHROMIUM = shutil.which("chromium")
 RUN = "window.pwned=1"
+# What a comment has that is kept, which the plain shop has none of.
+OF_A_DRAFT = {"div id", "form data-draft", "form class"}
 SHAPES = (
     "<script>{0}</script>",
     "<img src=x onerror={0}>",
@@ -68,6 +77,9 @@ STRINGS = list(
 )[:260]
 
 
+NUMBERED = re.compile(r"h\d+")  # the tasks that are one string each
+
+
 class Names(HTMLParser):
     """The names of all elements and attributes of a page."""
 
@@ -91,16 +103,25 @@ def hostile(tmp_path_factory) -> Iterator[Board]:
     outcome = IterationOutcome.FAILED_WITH_RETRY
     record = IterationRecord(iteration=1, agent_id="a", outcome=outcome, feedback=told)
     home.put(one, Status.CLARIFICATION, history=(record,), question="\n".join(STRINGS))
+    home.spoke(one, "\n".join(STRINGS))
+    home.task("context", "Context", context="\n\n".join(STRINGS))
+    held = home.changed(home.started("held", "Held"), {"held.txt": "x\n"})
+    home.put(held, Status.REVIEWING, passed=("tests", "sign_off"), held=STRINGS[0])
     for number, text in enumerate(STRINGS):
         task = replace(
             one, id=TaskId(f"h{number}"), summary=text, goal=text, branch=text, agent=text, rev=0
         )
         home.app.store.create(created(replace(task, status=Status.PENDING, pinned=None)))
-    changed = home.changed(
-        home.started("change", "Change"), {"<b onclick=x>.py": f"{STRINGS[0]}\n"}
-    )
-    home.waiting(changed)
+    named = {f"{it}.py": "x\n" for it in STRINGS if "/" not in it and len(it.encode()) < 250}
+    named["lines.py"] = "".join(f"{it}\n" for it in STRINGS)
+    change = home.waiting(home.changed(home.started("change", "Change"), named))
     with serving(home) as board:
+        files = board.site.files(home.app, change)
+        index = next(n for n, it in enumerate(files) if it.name == "lines.py")
+        for n, text in enumerate(filter(str.strip, STRINGS), start=1):
+            place = Place(index, "new", n)
+            draft = draft_of(files, change, place, {"text": text, "priority": "P1"})
+            home.app.desk.save(draft, home.app.caller)
         yield board
     home.app.close()
 
@@ -111,8 +132,14 @@ def pages(board: Board) -> list[str]:
     while after:
         listed.append(f"/?after={quote(after)}")
         after = app.boards.board(after=after).after
-    tasks = [it.id for it in app.boards.board().rows if not it.id.startswith("h")]
-    return [*listed, "/events", *(f"/t/{it}" for it in tasks), f"/t/{tasks[0]}/review"]
+    rows = [it for it in app.boards.board(limit=500).rows if not NUMBERED.fullmatch(it.id)]
+    tasks = [f"/t/{it.id}" for it in rows]
+    reviews = [
+        f"/t/{it.id}/review{more}" for it in rows if it.task.patch for more in ("", "?file=0")
+    ]
+    outputs = [f"/t/{it.id}/output" for it in rows if app.agents.of(it.id)]
+    trains = [f"/train/{it.id}" for it in board.home.projects.values()]
+    return [*listed, "/events", "/stats", *tasks, *reviews, *outputs, *trains]
 
 
 def test_there_are_many_hostile_strings() -> None:
@@ -123,24 +150,59 @@ def test_a_page_with_hostile_text_has_no_other_elements_than_one_with_plain_text
     board: Board, hostile: Board
 ) -> None:
     plain = set[str]()
-    for path in (*[it for it in pages(board) if "after" not in it], "/?after=live:9999999999.0:z"):
-        plain |= Names(board.get(path).text).found
-    rows = board.home.app.boards.board().rows
-    for path in [f"/t/{it.id}" for it in rows] + [
-        f"/t/{it.id}/review" for it in rows if it.task.patch
-    ]:
+    review = next(it for it in pages(board) if it.endswith("/review"))
+    drafted = f"{review}?c=0n1"
+    for path in (*pages(board), drafted, "/?after=live:9999999999.0:z"):
         plain |= Names(board.get(path).text).found
 
     for path in pages(hostile):
-        assert Names(hostile.get(path).text).found <= plain, path
+        assert Names(hostile.get(path).text).found <= plain | OF_A_DRAFT, path
 
 
-def test_hostile_text_is_shown_as_it_is(hostile: Board) -> None:
-    shown = "".join(unescape(hostile.get(path).text) for path in pages(hostile))
+def test_hostile_text_is_shown_as_it_is_wherever_it_stands(hostile: Board) -> None:
+    """In summaries and branches, questions, files and their names, comments, output, TASK.md."""
+    shown = {path: unescape(hostile.get(path).text) for path in pages(hostile)}
+    every = [it for it in shown if it.startswith(("/?", "/t/")) or it == "/"]
+    ids = {it.branch: it.id for it in hostile.home.app.boards.board(limit=500).rows}
+    lines = next(
+        n
+        for n, it in enumerate(
+            hostile.site.files(hostile.home.app, hostile.home.load(ids["change"]))
+        )
+        if it.name == "lines.py"
+    )
+    opened = unescape(hostile.get(f"/t/{ids['change']}/review?file={lines}").text)
 
-    assert [it for it in STRINGS[:34] if it not in shown] == []
-    assert "\u202e" not in shown
-    assert "\u200b" not in shown
+    places = {
+        "board": "".join(shown[it] for it in every if not it.startswith("/t/")),
+        "question": shown[f"/t/{ids['plain']}"],
+        "output": shown[f"/t/{ids['plain']}/output"],
+        "context": shown[f"/t/{ids['context']}"],
+        "lines": opened,
+        "comments": opened.partition('class="said draft"')[2],
+    }
+    for name, text in places.items():
+        assert [it for it in STRINGS if words.safe(it) not in text] == [], name
+        assert "\u202e" not in text
+        assert "\u200b" not in text
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="needs chromium")
+def test_a_browser_runs_nothing_of_it(hostile: Board) -> None:
+    """Every page, in a real one, with JavaScript."""
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        made = browser.new_context()
+        cookie = {"name": COOKIE, "value": hostile.login, "url": hostile.origin}
+        made.add_cookies([cookie])  # type: ignore[list-item]  # a plain dict will do
+        page, asked = made.new_page(), set[str]()
+        page.on("request", lambda it: asked.add(it.url.split("/")[2]))
+        page.on("dialog", lambda it: asked.add("a dialog"))
+        for path in pages(hostile):
+            page.goto(f"{hostile.origin}{path}", wait_until="load")
+            assert page.evaluate("window.pwned") is None, path
+        browser.close()
+    assert asked == {hostile.served.host}
 
 
 @pytest.mark.parametrize("q", STRINGS[:12])

@@ -135,7 +135,9 @@ def drafts(site: Site, request: Request, said: Said) -> Response:
             why, fix = "the line is not part of this change", "load the page again"
             raise Refused("the comment was not saved", why=why, fix=fix)
         kept = app.desk.save(draft_of(files, row.task, place, said), app.caller)
-        where = f"?file={place.index}#d-{kept.id}" if len(files) > 1 else f"#d-{kept.id}"
+        part = "&part=1" if said.get("part") else ""
+        where = f"?file={place.index}{part}" if len(files) > 1 else ""
+        where += f"#d-{kept.id}"
     return RedirectResponse(f"/t/{quote(row.id)}/review{where}", 303)
 
 

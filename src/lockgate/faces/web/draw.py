@@ -69,7 +69,7 @@ def _car(car: Car, usual: float | None) -> str:
         f'<g transform="translate({x} {TOP})">{shape}{lock}'
         f'<text class="faint" x="12" y="-8" font-size="12">#{car.position}</text>'
         f'<text class="ink" x="12" y="26" font-weight="600" font-size="14">'
-        f"{_text(_cut(car.summary, TEXT - 3 if lock else TEXT))}</text>"
+        f"{_text(_cut(car.summary, TEXT - 5 if lock else TEXT))}</text>"
         f'<text class="faint" x="12" y="47" font-size="12.5">'
         f"{_text(_cut(STANDINGS.get(car.standing, car.standing), TEXT + 6))}</text>"
         f"{_gates(car)}"

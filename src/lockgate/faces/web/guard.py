@@ -114,10 +114,15 @@ class Guard:
             return PlainTextResponse("not allowed", 405, {"allow": "GET, HEAD, POST"})
         if _size(headers) > LARGEST:
             return PlainTextResponse("too large", 413)
-        token = headers.get("authorization", "")
+        token = self._token(headers)
         if method == "POST" and not token and not self._is_ours(headers):
             return PlainTextResponse("this request comes from another site", 403)
         return self._stranger(scope, headers, token, path)
+
+    def _token(self, headers: Headers) -> str:
+        """A program's; a proxy that asks for passwords may hand on what people told it."""
+        said = headers.get("authorization", "")
+        return said if not self.served.header or said.lower().startswith("bearer ") else ""
 
     def _elsewhere(self, scope: Scope, hosts: Iterable[str]) -> Response:
         """A name of this machine is sent on; the cookie is never set or read there."""

@@ -181,7 +181,7 @@ def events(site: Site, request: Request) -> Response:
     found = app.views.events(None, first, EVENTS)
     values = {
         "page": "events",
-        "events": [(it, words.event_story(it) or it.type) for it in reversed(found)],
+        "events": [(it, words.event_story(it)) for it in reversed(found)],
         "earlier": max(0, first - EVENTS) if first > 0 else None,
         "later": found[-1].seq if found and found[-1].seq < newest else None,
     }

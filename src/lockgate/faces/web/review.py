@@ -53,6 +53,8 @@ def show(site: Site, request: Request, app: App, row: BoardRow, *, moved: bool =
     wanted = request.query_params.get("file", "")
     place = read_place(request.query_params.get("c", ""), len(files))
     shown = _shown(files, row.task, drafts, _opened(files, wanted, place))
+    if request.query_params.get("part"):  # of a change with many files: those alone
+        shown = [it for it in shown if it.opened]
     values = {
         "page": "review",
         "task_id": row.id,

@@ -33,6 +33,7 @@ from lockgate.faces.web.site import Site
 
 LOOPBACK = "127.0.0.1"
 LEAST = 1_000  # bytes that are worth compressing
+BACKLOG = 512
 
 
 class Listening(Struct, frozen=True, kw_only=True):
@@ -48,12 +49,15 @@ class Listening(Struct, frozen=True, kw_only=True):
 
 
 def opened(it: Listening) -> socket.socket:
+    """It listens at once: who comes before the server is ready waits, and is not refused."""
     try:
-        return _unix(it.path) if it.path else _tcp(it.address, it.port)
+        at = _unix(it.path) if it.path else _tcp(it.address, it.port)
+        at.listen(BACKLOG)
     except OSError as error:
         where = str(it.path or f"{it.address}:{it.port}")
         why, fix = f"{where}: {error.strerror}", "name another by --port or --socket"
         raise Unavailable("the web board was not served", why=why, fix=fix) from error
+    return at
 
 
 def served_at(it: Listening, host: str, port: int) -> Served:

@@ -35,7 +35,9 @@ class Figure(Struct, frozen=True, kw_only=True):
 
 def stats(site: Site, request: Request) -> Response:
     days, found = asked_for(site, request)
-    values = {"page": "stats", "days": days, "tiles": _tiles(found), "plots": _figures(found)}
+    figures = _figures(found)
+    plots = figures if any(it.rows for it in figures) else []
+    values = {"page": "stats", "days": days, "tiles": _tiles(found), "plots": plots}
     return site.page(request, "stats.html", values)
 
 

@@ -11,7 +11,7 @@ import click
 from msgspec.structs import replace
 
 from lockgate.bootstrap import App, orchestrator_pid
-from lockgate.bootstrap.assistants import mcp_child
+from lockgate.bootstrap.assistants import kept_warm, mcp_child
 from lockgate.bootstrap.gates import Benches
 from lockgate.bootstrap.orchestrator import (
     feed_of,
@@ -75,7 +75,7 @@ def up(
     with (
         _in_words(it),
         closing(Benches(it.home)) as benches,
-        closing(mcp_child(it.home)) as mcp,
+        kept_warm(mcp_child(it.home), it.home) as mcp,
         orchestrating(served, partial(answer, served, benches, mcp), _report) as loop,
     ):
         if loop is None:

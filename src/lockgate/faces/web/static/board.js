@@ -158,9 +158,10 @@
     prepare();
     return next;
   };
+  const part = (url, file) => url.replace("?", "?part=1&file=" + file.id.slice(2) + "&");
   const openForm = async (link) => {
     const file = fileOf(link);
-    const next = swapFile(file, (await load(link.href)).page);
+    const next = swapFile(file, (await load(part(link.href, file))).page);
     if (next) $("textarea", next)?.focus();
   };
   document.addEventListener("click", (e) => {
@@ -175,6 +176,7 @@
     if (!file) return;
     e.preventDefault();
     const data = new URLSearchParams(new FormData(form, e.submitter));
+    data.set("part", "1");
     const { answer, page: fresh } = await load(form.action, { method: "POST", body: data });
     if (answer.ok) swapFile(file, fresh);
     else take(fresh);
@@ -184,7 +186,7 @@
     if (!file.matches?.("details.file[data-src]") || !file.open) return;
     const url = file.dataset.src;
     delete file.dataset.src;
-    swapFile(file, (await load(url)).page);
+    swapFile(file, (await load(part(url, file))).page);
   }, true);
   const viewed = (name) => `viewed ${body.dataset.task} ${$("[data-patch]")?.dataset.patch} ${name}`;
   document.addEventListener("change", (e) => {
