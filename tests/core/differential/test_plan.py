@@ -76,7 +76,10 @@ def test_the_canary_goes_where_most_tests_are() -> None:
 
     assert found.canary is not None
     assert found.canary.path == "y/test_xn0nce.py"
-    assert dict(found.environment) == {"PYTEST_ADDOPTS": "--continue-on-collection-errors"}
+    assert dict(found.environment) == {
+        "PYTEST_ADDOPTS": "--continue-on-collection-errors",
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
     assert planted(found, {}) == (found.canary,)
 
 

@@ -16,8 +16,9 @@ from lockgate.core.differential.strength import (
     strength_of,
     subject_of,
     weighed,
+    worth,
 )
-from lockgate.core.differential.table import ChangedFiles, SourceTest
+from lockgate.core.differential.table import ChangedFiles, Kind, Row, SourceTest
 from lockgate.core.differential.verdict import Asked, Kept, Lost
 from lockgate.core.model.gates import Report
 from lockgate.core.model.results import Outcome, ReportRead, TestResult, Unreadable
@@ -119,6 +120,26 @@ def test_where_assertions_cannot_be_told_every_line_may_be_one() -> None:
 
     assert found is not None
     assert found.lost == (f"{FILE}::t: if x != 1 {{",)
+
+
+def test_a_helper_loses_an_expectation_only_with_a_line_that_asserts() -> None:
+    base = Side(tests=(), others={"tests/h.py": "a = 1\nassert b\n", "tests/k.py": "c = 1\n"})
+    change = Side(tests=(), others={"tests/h.py": "a = 2\n", "tests/k.py": "c = 2\n"})
+    found = subject(base, change, "tests/h.py", "tests/k.py")
+
+    assert found is not None
+    assert found.lost == ("tests/h.py: assert b",)
+
+
+def test_tests_that_were_red_or_flaky_on_base_promised_nothing() -> None:
+    red, green = a_test("red", "a"), a_test("green", "b")
+    rows = (
+        Row(id="1", kind=Kind.ALREADY_RED, before=red),
+        Row(id="2", kind=Kind.KEPT, before=green),
+        Row(id="3", kind=Kind.FLAKY),
+    )
+
+    assert worth((red, green), rows) == (green,)
 
 
 # What was seen.

@@ -195,7 +195,7 @@ def _fill(root: Path, files: Files) -> None:
     for path, text in files.items():
         target = root / path
         target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(text, encoding="utf-8")
+        target.write_bytes(text.encode("utf-8", "surrogateescape"))
         target.chmod(0o755)
     git(root, "add", "--all", "--force")
     git(root, "commit", "--quiet", "--allow-empty", "--message", "files")

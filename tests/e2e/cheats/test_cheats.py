@@ -11,9 +11,10 @@ from tests.e2e.cheats.cheats import CHEATS, NODE_CASES, PLAYED, REAL, RESIDUE
 from tests.e2e.cheats.honest import HONEST, QUESTIONS
 from tests.e2e.cheats.runners import RUNNERS, cases_of
 from tests.e2e.cheats.stage import NODE, RESULTS, Case, Theatre, played_result, words_of
+from tests.e2e.cheats.structural import STRUCTURAL
 from tests.e2e.cheats.weakened import WEAKENED
 
-EVERY = (*CHEATS, *WEAKENED, *HONEST, *QUESTIONS, *RESIDUE)
+EVERY = (*CHEATS, *WEAKENED, *STRUCTURAL, *HONEST, *QUESTIONS, *RESIDUE)
 RUN = tuple(it for it in EVERY if it.played is None)
 SAMPLE = random.Random(20).sample(RUN, 20)  # noqa: S311 - which cases run is no secret
 

@@ -50,7 +50,8 @@ class Said:
 
 def pytest_configure(config: Theirs) -> None:
     """One process: xdist would share the tests out."""
-    for name, value in (("dist", "no"), ("numprocesses", None), ("tx", [])):
+    alone: Json = {"dist": "no", "numprocesses": None, "tx": []}
+    for name, value in alone.items():
         if hasattr(config.option, name):
             setattr(config.option, name, value)
 
@@ -117,11 +118,11 @@ class Probe:
             sys.setprofile(None)
             threading.setprofile(None)
             _watched.pop()
-        own = {(_local(file), line) for file, line in functions}
+        own: set[Key] = {(_local(file), line) for file, line in functions}
         return {
             "green": said.green.get(id, False),
             "functions": sorted(it for it in own if it[0]),
-            "files": sorted(filter(None, map(_local, files))),
+            "files": sorted({_local(it) for it in files} - {""}),
             "seconds": time.monotonic() - started,
         }
 
@@ -146,7 +147,8 @@ class Probe:
 
     def _measured(self, chosen: list[str]) -> Iterator[str]:
         """Faults where a chosen test comes by; then the others, which a program may show."""
-        numbered = list(enumerate(self.plan["faults"]))
+        faults: list[Json] = self.plan["faults"]
+        numbered = list(enumerate(faults))
         known = [it for it in numbered if _key(it[1]) in self.ran]
         rest = [it for it in numbered if _key(it[1]) not in self.ran]
         on_base = self.plan["side"] == "base"

@@ -32,7 +32,13 @@ from lockgate.core.model.results import NOT_STARTED, Outcome, ReportRead, Unread
 from lockgate.core.text.steering import matching
 
 # A test file that cannot be loaded must not keep the others from being run.
-ENVIRONMENT = {Runner.PYTEST: (("PYTEST_ADDOPTS", "--continue-on-collection-errors"),)}
+ENVIRONMENT = {
+    Runner.PYTEST: (
+        ("PYTEST_ADDOPTS", "--continue-on-collection-errors"),
+        ("PYTHONDONTWRITEBYTECODE", "1"),
+    ),
+    Runner.UNITTEST: (("PYTHONDONTWRITEBYTECODE", "1"),),
+}
 _ENDINGS = {
     Runner.PYTEST: (".py",),
     Runner.UNITTEST: (".py",),

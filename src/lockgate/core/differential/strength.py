@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from lockgate.core.differential.faults import Fault
 from lockgate.core.differential.runs import listed
-from lockgate.core.differential.table import ChangedFiles, SourceTest, Tests
+from lockgate.core.differential.table import ChangedFiles, Kind, Row, SourceTest, Tests
 from lockgate.core.differential.verdict import Asked, Kept, Verdict
 from lockgate.core.model.results import FAILING, Outcome, ReportRead, TestResult, Unreadable
 
@@ -19,6 +19,7 @@ ENOUGH = 10  # faults; fewer say nothing about how much a test notices
 MOST = 30  # faults that are taken from base to the change
 EXAMPLES = 3
 CLIP = 160
+_IDLE = frozenset({Kind.FIXED, Kind.ALREADY_RED, Kind.FLAKY})
 _TROUBLE = "trouble"
 _TEST = "test "
 
@@ -73,6 +74,12 @@ class Strength(Struct, frozen=True, kw_only=True):
     @property
     def words(self) -> str:
         return f"{self.measured - len(self.missed)} of {self.measured} planted faults still noticed"
+
+
+def worth(tests: Tests, rows: Iterable[Row]) -> Tests:
+    """Those that said something on base: what was red or flaky there promised nothing."""
+    idle = {row.before.id for row in rows if row.before and row.kind in _IDLE}
+    return tuple(it for it in tests if it.id not in idle)
 
 
 def subject_of(base: Side, change: Side, changed: ChangedFiles) -> Subject | None:
@@ -239,7 +246,8 @@ def _gone_others(base: Side, change: Side) -> Iterator[str]:
     kept = frozenset(change.others.values())
     for path, text in base.others.items():
         now = frozenset(change.others.get(path, "").splitlines())
-        lost = next((it for it in text.splitlines() if it not in now), None)
+        says = "assert" if path.endswith(".py") else ""
+        lost = next((it for it in text.splitlines() if it not in now and says in it), None)
         if text not in kept and lost is not None:
             yield f"{path}: {lost.strip()}"
 

@@ -233,12 +233,21 @@ class Row(Struct, frozen=True, kw_only=True):
     after: SourceTest | None = None
 
 
+class Weight(StrEnum):
+    """What follows from a change to the way tests are run, though every test passes."""
+
+    NOTED = "noted"
+    ASKED = "asked"
+    REFUSED = "refused"
+
+
 class HarnessChange(Struct, frozen=True):
     """One thing that a change did to the way tests are run, in words."""
 
     file: str
     what: str
     line: int | None = None
+    weight: Weight = Weight.NOTED
 
 
 class ChangedFiles(Struct, frozen=True, kw_only=True):

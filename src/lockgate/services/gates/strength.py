@@ -20,6 +20,7 @@ from lockgate.core.differential.strength import (
     strength_of,
     subject_of,
     weighed,
+    worth,
 )
 from lockgate.core.differential.table import Tests
 from lockgate.core.differential.test_files import files_of_tests
@@ -74,7 +75,7 @@ class Ratchet(Struct, frozen=True):
         seconds = bench.it.settings.differential.strength_seconds
         if not seconds or not isinstance(verdict, Kept | Asked):
             return Weighed(verdict)
-        subject = self._subject(bench)
+        subject = self._subject(bench, verdict)
         if subject is None or not (subject.before or subject.support):
             return Weighed(verdict)
         seed = nonce_of(self.chance.token())
@@ -82,11 +83,12 @@ class Ratchet(Struct, frozen=True):
         said = f"strength of changed tests: {strength.words} (seed {seed})"
         return Weighed(weighed(verdict, subject, strength, seed), said)
 
-    def _subject(self, bench: Bench) -> Subject | None:
+    def _subject(self, bench: Bench, verdict: Kept | Asked) -> Subject | None:
         compared = bench.compared
         known = (compared.known(compared.sides.base), compared.known(compared.sides.candidate))
-        tests = (compared.base_tests, compared.candidate_tests)
-        files = {it.file for side in tests for it in side}
+        tests = (worth(compared.base_tests, verdict.rows), compared.candidate_tests)
+        every = (*compared.base_tests, *compared.candidate_tests)
+        files = {it.file for it in every}
         base, change = (
             self._side(own, texts, files, compared.changed.tests)
             for own, texts in zip(tests, known, strict=True)
