@@ -19,6 +19,7 @@ from bench.harness import BUILD, AtMost, Measure, place, say, table
 from bench.home import make_home
 from lockgate.adapters.sessions.runner.command_socket import Request, ask
 from lockgate.bootstrap import App, open_app
+from lockgate.bootstrap.upkeep import cleaner_of
 from lockgate.core.model.task import Status, TaskId
 from lockgate.services.task.callers import HUMAN
 from lockgate.services.task.tasks import NewTask
@@ -77,7 +78,7 @@ class Home:
 
     def clean(self) -> int:
         """The bytes on disk afterwards."""
-        cleaner = self.app.cleaner
+        cleaner = cleaner_of(self.app)
         while cleaner.clean(1000):
             pass
         for project in list(cleaner.to_pack(0, 0)):
@@ -89,7 +90,7 @@ class Home:
         """With the database closed: its log of writes is then part of it."""
         self.app.close()
         self.app = open_app({"LOCKGATE_HOME": str(self.home)})
-        return sum(it.size for it in self.app.cleaner.usage())
+        return sum(it.size for it in cleaner_of(self.app).usage())
 
     @property
     def landed(self) -> int:

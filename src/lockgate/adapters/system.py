@@ -12,6 +12,7 @@ from datetime import timedelta, timezone, tzinfo
 from pathlib import Path
 from typing import TextIO
 
+from lockgate import __version__
 from lockgate.adapters.run import STARTER, namespace, run, started_at
 from lockgate.errors import Unavailable
 
@@ -107,10 +108,19 @@ PULSE = "orchestrator.pulse"
 
 def pulse(home: Path, doing: Sequence[str]) -> None:
     """Leave a sign of life for a client that gets no answer; a failure to write it is ignored."""
-    said = json.dumps({"pid": os.getpid(), "time": time.time(), "doing": doing})
+    now = {"pid": os.getpid(), "time": time.time(), "version": __version__}
+    said = json.dumps({**now, "doing": doing})
     with suppress(OSError):
         (home / f"{PULSE}.new").write_text(said, encoding="utf-8")
         (home / f"{PULSE}.new").replace(home / PULSE)
+
+
+def version_at(home: Path) -> str:
+    """That of the orchestrator which left the last sign; empty where it says none."""
+    try:
+        return str(json.loads((home / PULSE).read_bytes()).get("version", ""))
+    except (OSError, ValueError, AttributeError):
+        return ""
 
 
 MOST, KEPT = 10_000_000, 3  # bytes of a log, and how many older ones there are

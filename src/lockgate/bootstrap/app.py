@@ -30,7 +30,7 @@ from lockgate.adapters.system import (
     wait,
 )
 from lockgate.adapters.task_file import TaskFiles
-from lockgate.adapters.user_files import FileAssistants, StoredCredentials, kept_for, signs_off
+from lockgate.adapters.user_files import FileAssistants, StoredCredentials, signs_off
 from lockgate.bootstrap.rules import base_configuration, home_of, repository_of
 from lockgate.core.lifecycle.needs import Trouble
 from lockgate.core.model.task import ProjectId, Task
@@ -52,10 +52,8 @@ if TYPE_CHECKING:
     from lockgate.ports import FileSize, Project
     from lockgate.services.gates.steps import Steps
     from lockgate.services.orchestrator.feed import Feed
-    from lockgate.services.setup.cleaning import Cleaner
     from lockgate.services.setup.doctor import Checkup, Readiness, Trial
     from lockgate.services.setup.init import Initialiser, Wanted
-    from lockgate.services.setup.inspection import Inspection
     from lockgate.services.task.assistants import AssistantRights
     from lockgate.services.task.coordinator import Coordinator
     from lockgate.services.task.members import Members, Notebook
@@ -313,30 +311,6 @@ class App(Struct, frozen=True, kw_only=True):
             logins=self.logins,
             chance=self.tasks.chance,
         )
-
-    @property
-    def cleaner(self) -> "Cleaner":
-        """Frees disk space that nothing needs."""
-        from lockgate.adapters.upkeep import GitStacks, HomeShelves
-        from lockgate.services.setup.cleaning import Cleaner
-
-        return Cleaner(
-            store=self.store,
-            shelves=HomeShelves(self.home),
-            stacks=GitStacks(self.home),
-            workspaces=self.workspaces,
-            keep=partial(kept_for, self.home),
-            clock=SystemClock(),
-        )
-
-    def inspection(self, *, repair: bool) -> "Inspection":
-        """The database against the files and refs of the home."""
-        from lockgate.adapters.upkeep import HomeInspector
-        from lockgate.services.setup.inspection import Inspection
-
-        inspector = HomeInspector(self.home, self.store.database)
-        files = self.witness.files
-        return Inspection(store=self.store, files=files, inspector=inspector, repair=repair)
 
     @property
     def train(self) -> "TrainView":

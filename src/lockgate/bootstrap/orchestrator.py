@@ -36,6 +36,7 @@ from lockgate.adapters.user_files import link_to
 from lockgate.bootstrap.app import PATIENCE, POSTGRES, App
 from lockgate.bootstrap.assistants import installed
 from lockgate.bootstrap.outside import day_of
+from lockgate.bootstrap.upkeep import cleaner_of
 from lockgate.core.jobs import LIMITS
 from lockgate.core.lifecycle.needs import Trouble
 from lockgate.core.model.task import ProjectId, TaskId
@@ -269,7 +270,9 @@ def _crew(it: App, engine: LocalEngine, stopping: Event, report: Callable[[str],
         store=it.store,
         hands=hands,
         judge=judge,
-        housekeeper=Housekeeper(it.store, it.workspaces, pool, set_ups, it.cleaner.step, rotate),
+        housekeeper=Housekeeper(
+            it.store, it.workspaces, pool, set_ups, cleaner_of(it).step, rotate
+        ),
         trains=_traced(merge_queue(it, runner, it.troubles, report), traces),
         engine=engine,
         stopping=stopping,

@@ -45,6 +45,8 @@ def call(argv: list[str]) -> int | None:
         connection.close()
     if code is None and (inside or printed):
         return _fail("the connection ended before an answer came")
+    if code is not None and not inside and argv == ["status"]:
+        _compare_versions()
     return code
 
 
@@ -218,6 +220,22 @@ def _chunks(connection: _socket.socket, argv: list[str] | None) -> "Iterator[byt
 
 def _is(argv: list[str] | None, known: tuple[list[str], ...]) -> bool:
     return any((argv or [])[: len(it)] == it for it in known)
+
+
+def _compare_versions() -> None:
+    """Says it where the orchestrator is of another version than this program."""
+    try:
+        from lockgate import __version__
+    except ImportError:  # run by path
+        return
+    try:
+        with open(f"{home()}/orchestrator.pulse", encoding="utf-8") as file:  # noqa: PTH123 - no pathlib here
+            theirs = file.read().partition('"version": "')[2].partition('"')[0]
+    except (OSError, ValueError):
+        return
+    if theirs != __version__:
+        why = f"the orchestrator is version {theirs or 'unknown'}, this command is {__version__}"
+        _print(2, f"note: {why}: lockgate down, then lockgate up\n".encode())
 
 
 def _not_answered(argv: list[str], connection: _socket.socket) -> int | None:

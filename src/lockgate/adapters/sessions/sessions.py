@@ -66,6 +66,11 @@ class ProcessSessions:
     def started(self, id: SessionId) -> bool:
         return (self._directory(id) / "run.json").exists()
 
+    def version(self, id: SessionId) -> str:
+        """That of its runner; empty for one that is too old to say it."""
+        run = read_object(self._directory(id) / "run.json") or {}
+        return str(run.get("version", ""))
+
     def exit_of(self, id: SessionId) -> Exit | None:
         """A runner writes its last word before it ends: so it is looked for twice."""
         told = self._told(id)

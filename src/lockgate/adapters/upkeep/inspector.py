@@ -2,7 +2,7 @@
 
 import secrets
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from lockgate.adapters.sessions.sessions import ProcessSessions
@@ -46,6 +46,18 @@ class HomeInspector:
     def is_running(self, session: str) -> bool:
         id = SessionId(session)
         return self._sessions.started(id) and self._sessions.exit_of(id) is None
+
+    def schema(self) -> int:
+        """The version of the database's own schema."""
+        asked = "SELECT max(version) AS version FROM schema_version"
+        if self._database.shown.startswith("/"):
+            asked = "SELECT user_version AS version FROM pragma_user_version"
+        [row] = self._database.read(asked, {})
+        return int(str(row["version"]))
+
+    def runners(self, sessions: Iterable[str]) -> Mapping[str, str]:
+        running = [SessionId(it) for it in sessions if self.is_running(it)]
+        return {it: self._sessions.version(it) for it in running}
 
     def half_made(self) -> Sequence[str]:
         """One that was made just now may be about to get its mark."""

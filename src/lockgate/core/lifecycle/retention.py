@@ -35,7 +35,7 @@ class Kind(StrEnum):
     SESSION = "sessions"  # what was started, its output, how it ended
     TASK = "tasks"  # the files of an ended task, which the database has too
     BRANCH = "branches"  # of a landed task, in the user's repository
-    SNAPSHOT = "snapshots"  # earlier changes of an ended task, in judge.git
+    SNAPSHOT = "snapshots"  # earlier changes of an ended task, and the texts they came with
     LOG = "logs"
     DELETED = "deleted"  # the files of a deleted task
     BACKUP = "backups"  # of the database, from before a migration

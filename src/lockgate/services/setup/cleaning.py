@@ -150,7 +150,6 @@ class Cleaner(Struct, frozen=True, kw_only=True):
             case Kind.BRANCH | Kind.SNAPSHOT:
                 return task is not None and self._unnamed(it, task)
             case Kind.TASK if task:
-                self.store.forget_texts(task.id)
                 return self.shelves.remove(it, self.store.body(task.id))
             case _:
                 return self.shelves.remove(it, None)
@@ -161,6 +160,9 @@ class Cleaner(Struct, frozen=True, kw_only=True):
         return not self.workspaces.place(task.id).exists()
 
     def _unnamed(self, it: Found, task: Task) -> bool:
+        """With earlier changes go the texts of TASK.md that these were judged with."""
+        if it.kind is Kind.SNAPSHOT:
+            self.store.forget_texts(task.id)
         return self.stacks.remove(self.store.project(task.project), it, task.branch)
 
     def _project_of(self, it: Used) -> str:

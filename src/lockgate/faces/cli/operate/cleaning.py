@@ -5,6 +5,7 @@ from collections.abc import Iterable
 
 import click
 
+from lockgate.bootstrap.upkeep import cleaner_of
 from lockgate.core.model.facts import as_facts
 from lockgate.core.model.people import Right
 from lockgate.errors import LockgateError
@@ -23,7 +24,7 @@ def du(*, as_json: bool) -> None:
     """Show where the disk space of this home goes, by project and kind."""
     it = app()
     must_be_human(it.caller, "nothing was measured", Right.LOOK)
-    rows = it.cleaner.usage()
+    rows = cleaner_of(it).usage()
     total = sum(row.size for row in rows)
     facts = {"home": str(it.home), "bytes": total, "rows": [as_facts(row) for row in rows]}
     show(facts, _usage_text(rows, total), as_json=as_json)
@@ -41,7 +42,7 @@ def prune(*, dry_run: bool, as_json: bool) -> None:
     """
     it = app()
     must_be_human(it.caller, "nothing was removed", Right.ADMIN)
-    cleaner = it.cleaner
+    cleaner = cleaner_of(it)
     gone = cleaner.plan() if dry_run else _all(cleaner)
     packed = _packed(cleaner, dry_run=dry_run)
     facts = {

@@ -6,10 +6,13 @@ import time
 
 import click
 
+from lockgate import __version__
 from lockgate.bootstrap import App, checkup, orchestrator_pid, path_outside_of
+from lockgate.bootstrap.upkeep import inspection_of, versions_of
 from lockgate.core.config.settings import Settings
 from lockgate.core.model.facts import as_facts
 from lockgate.core.model.people import Right
+from lockgate.core.model.versions import mismatches
 from lockgate.errors import LockgateError
 from lockgate.faces.cli.output import app, echo, here, json_option, show
 from lockgate.faces.words import task as words
@@ -50,7 +53,7 @@ def doctor(*, agent: str | None, deep: bool, repair: bool, as_json: bool) -> Non
     parts += [*configured, database]
     if it:
         parts += check.agents(it.logins, settings)
-        parts += [_home(it), _orchestrator(it), *_evidence(it, repair=repair)]
+        parts += [_home(it), _orchestrator(it), _versions(it), *_evidence(it, repair=repair)]
         parts += _inspected(it, repair=repair) if deep else ()
     ready = not any(part.needed and part.costs for part in parts)
     outcome = _tried(it, agent, settings) if it and agent and ready else None
@@ -101,6 +104,18 @@ def _orchestrator(it: App) -> Part:
     return Part(name="orchestrator", found=f"process {pid}" if pid else "not running")
 
 
+def _versions(it: App) -> Part:
+    """Of this program, the orchestrator, the runners and the database."""
+    found = tuple(mismatches(versions_of(it)))
+    if not found:
+        return Part(name="versions", found=f"all are {__version__}")
+    fixes = "; ".join(one.fix for one in found if one.fix)
+    costs = "; ".join(one.what for one in found)
+    if not fixes:
+        return Part(name="versions", found=costs)
+    return Part(name="versions", found="they differ", costs=costs, fix=fixes)
+
+
 def _evidence(it: App, *, repair: bool) -> list[Part]:
     """Of each project whose notes git has lost in part, or in which they were written again."""
     if repair:
@@ -112,7 +127,7 @@ def _evidence(it: App, *, repair: bool) -> list[Part]:
 def _inspected(it: App, *, repair: bool) -> list[Part]:
     """Nothing is moved under an orchestrator, which may be about to use it."""
     pid = orchestrator_pid(it.home)
-    parts = list(it.inspection(repair=repair and pid is None).parts())
+    parts = list(inspection_of(it, repair=repair and pid is None).parts())
     if repair and pid is not None and any(part.costs for part in parts):
         costs = f"orchestrator {pid} runs, so that no directory was moved or removed"
         fix = "lockgate down, then lockgate doctor --deep --repair"
