@@ -75,7 +75,7 @@ class Bare(Painted, App[None]):
 
 def bench(where: Path) -> list[Measure]:
     del where
-    from bench.large import EVENTS, FEW, MANY, large_home  # a bare app does without
+    from bench.large import EVENTS, FEW, MANY, large_home  # noqa: PLC0415 - a bare app does without
 
     say("\nboard")
     say(f"  {MANY:,} tasks and {MANY * EVENTS:,} events, beside {FEW:,} and {FEW * EVENTS:,}")
@@ -176,9 +176,9 @@ async def _until(holds: Callable[[], bool]) -> None:
 
 
 def _board(where: Path, begun: float) -> dict[str, float]:
-    from lockgate.bootstrap import open_app
-    from lockgate.faces.tui.app import BoardApp, make_desk
-    from lockgate.faces.tui.look import Look
+    from lockgate.bootstrap import open_app  # noqa: PLC0415 - as above
+    from lockgate.faces.tui.app import BoardApp, make_desk  # noqa: PLC0415
+    from lockgate.faces.tui.look import Look  # noqa: PLC0415
 
     class Ours(Painted, BoardApp):
         """The board, on a home with many tasks."""
