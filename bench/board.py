@@ -17,10 +17,6 @@ from textual.events import Key
 from textual.widgets import Static
 
 from bench.harness import BUILD, AtMost, Measure, main, say
-from bench.large import EVENTS, FEW, MANY, large_home
-from lockgate.bootstrap import open_app
-from lockgate.faces.tui.app import BoardApp, make_desk
-from lockgate.faces.tui.look import Look
 
 STARTS = 3
 KEYS = 40
@@ -28,7 +24,7 @@ IDLE = 5.0  # seconds
 SIZE = (140, 40)
 PATIENCE = 60.0
 ME = "bench.board"
-PEER = f"with {FEW:,} tasks"
+PEER = "with few tasks"
 Figures = dict[str, dict[str, float]]
 # What is compared, and how many times a bare app's it may be. Processor time does not depend on
 # what else the machine does.
@@ -77,12 +73,10 @@ class Bare(Painted, App[None]):
         self.query_one("#it", Static).update(f"hello {self.count}")
 
 
-class Ours(Painted, BoardApp):
-    """The board, on a home with many tasks."""
-
-
 def bench(where: Path) -> list[Measure]:
     del where
+    from bench.large import EVENTS, FEW, MANY, large_home  # noqa: PLC0415 - a bare app does without
+
     say("\nboard")
     say(f"  {MANY:,} tasks and {MANY * EVENTS:,} events, beside {FEW:,} and {FEW * EVENTS:,}")
     say(f"  {SIZE[0]} x {SIZE[1]}; each app in a process of its own, {STARTS} of each")
@@ -182,6 +176,13 @@ async def _until(holds: Callable[[], bool]) -> None:
 
 
 def _board(where: Path, begun: float) -> dict[str, float]:
+    from lockgate.bootstrap import open_app  # noqa: PLC0415 - as above
+    from lockgate.faces.tui.app import BoardApp, make_desk  # noqa: PLC0415
+    from lockgate.faces.tui.look import Look  # noqa: PLC0415
+
+    class Ours(Painted, BoardApp):
+        """The board, on a home with many tasks."""
+
     it = open_app({"LOCKGATE_HOME": str(where / "home")})
     desk = make_desk(it, where / "repository", Look(), everywhere=True)
     app = Ours(desk)
