@@ -43,7 +43,7 @@ BEHIND = "runs-"  # how tasks begin whose sessions are behind the port
 CONFIG = """\
 [project]
 agent = "sleeper"
-slots = 20000
+slots = 1000
 respawn = "manual"
 [gates]
 formula = "none"
@@ -76,7 +76,7 @@ def bench(where: Path, counts: tuple[int, ...] = COUNTS, real: int = REAL) -> li
     _tell("empty", empty)
     found: dict[int, Found] = {}
     for count in counts:
-        home = _made(where / str(count), count, RUNNING - real)
+        home = _made(where / str(count), count, RUNNING - real - 1)
         with _killed_orchestrator(home, real if count == counts[1] else 0):
             found[count] = _measured(home)
         _tell(f"{count:,} pending", found[count])
@@ -187,7 +187,7 @@ class Behind:
     def __init__(self, real: Sessions) -> None:
         self.real = real
 
-    def __getattr__(self, name: str) -> object:
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - whatever the real one has
         return getattr(self.real, name)
 
     def exit_of(self, id: SessionId) -> Exit | None:
