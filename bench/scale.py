@@ -91,9 +91,10 @@ def _lines(count: int, it: Found, empty: Found) -> Iterator[Measure]:
     yield line("a transition", it.transition, "in an empty home", empty.transition, 3)
     yield line("a wake, nothing new", it.wake, "10 ms", 0.010, 1)
     yield line("a wake after a change", it.changed, "10 ms", 0.010, 1)
+    yield line("a wake with the health check", it.check, "10 ms", 0.010, 1)
     yield line("the start until its first turn is over", it.start, "2 s", 2.0, 1)
-    each = (it.memory - empty.memory) / (count + RUNNING)
-    yield line("memory of a task, in MB for ms", each / 1e6, "3 KB", 0.003, 1)
+    each = max(1.0, (it.memory - empty.memory) / (count + RUNNING))
+    yield line("memory of a task (1 ms stands for 1 KB)", each / 1e6, "3 KB", 0.003, 1)
 
 
 def _tell(name: str, it: Found) -> None:
@@ -109,7 +110,7 @@ def _tell(name: str, it: Found) -> None:
 def _made(where: Path, pending: int, running: int) -> Path:
     app, project = make_home(where, CONFIG)
     pattern = app.store.load(add_task(app, project, "The first").id)
-    first = move(app, pattern.id, Status.WORKING) if pending else pattern
+    first = move(app, pattern.id, Status.WORKING)
     app.store.close()
     connection = sqlite3.connect(where / "home" / "lockgate.db")
     with connection:
