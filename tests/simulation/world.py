@@ -154,9 +154,8 @@ class World:
         troubles = {lane: it for up in self.up() for lane, it in up.troubles.items()}
         rules: Any = self.rules
         pages: Any = None  # no page of a task is asked for
-        source = Source(
-            store=self.truth.store, configuration=rules, clock=self.clock, live=Live(troubles)
-        )
+        store = self.ported("board", self.truth.store)
+        source = Source(store=store, configuration=rules, clock=self.clock, live=Live(troubles))
         return Boards(source, pages).inbox().needs
 
     # Chance.

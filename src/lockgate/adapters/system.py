@@ -4,6 +4,7 @@ import fcntl
 import json
 import os
 import re
+import resource
 import signal
 import time
 from collections.abc import Generator, Iterator, Sequence
@@ -15,6 +16,8 @@ from typing import TextIO
 from lockgate import __version__
 from lockgate.adapters.run import STARTER, namespace, run, started_at
 from lockgate.errors import Unavailable
+
+FILES = 65_536  # that the orchestrator may have open, where the system lets it
 
 
 class SystemClock:
@@ -199,6 +202,15 @@ def alone(file: Path) -> Generator[bool]:
             yield False
             return
         yield True
+
+
+def allow_many_files() -> None:
+    """As many open files as this user may have: each agent that is watched holds one."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = FILES if hard == resource.RLIM_INFINITY else min(FILES, hard)
+    if soft != resource.RLIM_INFINITY and soft < most:
+        with suppress(ValueError, OSError):  # the system may allow fewer than it says
+            resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
 
 
 def holder(home: Path) -> int | None:

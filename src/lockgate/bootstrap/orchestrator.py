@@ -26,6 +26,7 @@ from lockgate.adapters.store.notices import SqlNotices
 from lockgate.adapters.system import (
     SystemChance,
     SystemClock,
+    allow_many_files,
     holding,
     local_zone,
     pulse,
@@ -87,10 +88,12 @@ LEAVES = 2.0  # seconds for a message that is on its way
 COLLECTOR = "OTEL_EXPORTER_OTLP_ENDPOINT"
 
 
-def _sweep(home: Path) -> None:
-    """What processes that were killed have left: their children, and their rooms."""
+def _begin(it: App) -> None:
+    """The home is ours; what processes that were killed have left goes: children, and rooms."""
+    _claim(it)
     sweep()
-    sweep_rooms(home / "runs")
+    sweep_rooms(it.home / "runs")
+    allow_many_files()
 
 
 @contextmanager
@@ -105,8 +108,7 @@ def orchestrating(
         if not ours:
             yield None
             return
-        _claim(it)
-        _sweep(it.home)
+        _begin(it)
         watch = Watch()
         with ThreadPoolExecutor(sum(limit.all for limit in LIMITS.values())) as pool:
             engine = LocalEngine(pool)

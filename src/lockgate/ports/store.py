@@ -260,6 +260,10 @@ class Store(Protocol):
         """Those of all tasks that have not been recorded as ended."""
         ...
 
+    def ids_alive(self) -> tuple[SessionId, ...]:
+        """Of the same ones only their ids: the loop looks at all of them now and then."""
+        ...
+
     def sessions_alive_in(self, project: ProjectId, besides: TaskId) -> int:
         """How many of them are of this project, but not of that task."""
         ...

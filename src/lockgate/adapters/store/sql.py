@@ -215,6 +215,7 @@ ON CONFLICT (session) DO UPDATE SET ended = :ended, usd = :usd
 """
 SESSION = "SELECT * FROM sessions WHERE id = :id"
 SESSIONS_ALIVE = "SELECT * FROM sessions WHERE ended IS NULL ORDER BY id"
+IDS_ALIVE = "SELECT id FROM sessions WHERE ended IS NULL ORDER BY id"
 SESSIONS_ALIVE_IN = """
 SELECT count(*) AS n FROM sessions WHERE ended IS NULL AND task <> :task
 AND (SELECT project FROM tasks WHERE id = sessions.task) = :project

@@ -286,6 +286,9 @@ class SqlStore:
     def sessions_alive(self) -> tuple[Session, ...]:
         return tuple(rows.session_from_row(row) for row in self._rows(sql.SESSIONS_ALIVE, {}))
 
+    def ids_alive(self) -> tuple[SessionId, ...]:
+        return tuple(SessionId(str(row["id"])) for row in self._rows(sql.IDS_ALIVE, {}))
+
     def sessions_alive_in(self, project: ProjectId, besides: TaskId) -> int:
         return self._count(sql.SESSIONS_ALIVE_IN, {"project": project, "task": besides})
 
