@@ -2,7 +2,8 @@
 
 The real orchestrator and scripted agents in sandboxes. `--landings N --home DIR` lets so many more
 land in a home that stays, so that a long run can be made of short ones; without them a small number
-lands. The last landings are taken in turn with those of a new home, on the same machine.
+lands. The last landings are taken in turn with those of a new home, on the same machine and with a
+clone of the same repository: how long a landing takes depends on its files, too.
 """
 
 import argparse
@@ -16,7 +17,7 @@ from pathlib import Path
 from statistics import median
 
 from bench.harness import BUILD, AtMost, Measure, place, say, table
-from bench.home import make_home
+from bench.home import WHO, make_home, make_trusted
 from lockgate.adapters.sessions.runner.command_socket import Request, ask
 from lockgate.bootstrap import App, open_app
 from lockgate.bootstrap.upkeep import cleaner_of
@@ -27,6 +28,7 @@ from lockgate.services.task.tasks import NewTask
 LANDINGS = 40
 ROUNDS = 15
 PATIENCE = 380.0  # seconds
+LONGEST = 240.0  # for the landings that are compared
 ALLOWED = 20_000  # bytes of a landed task
 EMPTY = "the same in a new home"
 CONFIG = """\
@@ -45,11 +47,12 @@ mode = "auto"
 SCRIPT = """\
 [[worker]]
 steps = [
-  { shell = "n=$(date +%s%N); mkdir -p src/d$((n % 97)); echo $n > src/d$((n % 97))/$n.txt" },
+  { shell = "n=$(date +%s%N); mkdir -p src; echo $n > src/$((n / 1000 % FILES)).txt" },
   { section = "Handoff", text = "DONE: a file" },
   { signal = "complete" },
 ]
 """
+FILES = 200  # that changes edit: two at once seldom the same
 AT_ONCE = "[keep]\n" + "".join(
     f"{it} = 0\n"
     for it in ("sessions", "tasks", "branches", "snapshots", "leftovers", "unreachable")
@@ -59,10 +62,20 @@ AT_ONCE = "[keep]\n" + "".join(
 class Home:
     """One repository with its home; what others keep for days is not kept here."""
 
-    def __init__(self, where: Path) -> None:
+    def __init__(self, where: Path, like: Path | None = None) -> None:
+        """A new one works on a clone of the repository that it is to be like."""
         self.where, self.home, self.root = where, where / "home", where / "repository"
         if not where.exists():
-            self._make()
+            where.mkdir(parents=True)
+            if like:
+                _git(where, "clone", "--quiet", str(like), "repository")
+                make_trusted({"LOCKGATE_HOME": str(self.home)}, self.root)
+                self._know()
+            else:
+                self._make()
+            _git(self.root, "config", "user.name", "bench")
+            _git(self.root, "config", "user.email", "bench@localhost")
+            (self.home / "settings.toml").write_text(AT_ONCE, encoding="utf-8")
         self.app: App = open_app({"LOCKGATE_HOME": str(self.home)})
         self.project = self.app.store.projects()[0]
 
@@ -114,18 +127,20 @@ class Home:
                 process.wait()
 
     def _make(self) -> None:
-        self.where.mkdir(parents=True)
         app, _ = make_home(self.where, CONFIG)
         app.close()
-        (self.root / ".lockgate" / "script.toml").write_text(SCRIPT, encoding="utf-8")
-        (self.home / "settings.toml").write_text(AT_ONCE, encoding="utf-8")
-        for argv in (
-            ("config", "user.name", "bench"),
-            ("config", "user.email", "bench@localhost"),
-            ("add", "--all"),
-            ("commit", "--quiet", "--message", "A script"),
-        ):
-            subprocess.run(("git", "-C", str(self.root), *argv), check=True)  # noqa: S607
+        script = SCRIPT.replace("FILES", str(FILES))
+        (self.root / ".lockgate" / "script.toml").write_text(script, encoding="utf-8")
+        (self.root / "src").mkdir()
+        for number in range(FILES):
+            (self.root / "src" / f"{number}.txt").write_text("old\n", encoding="utf-8")
+        _git(self.root, "add", "--all")
+        _git(self.root, *WHO, "commit", "--quiet", "--message", "A script")
+
+    def _know(self) -> None:
+        app = open_app({"LOCKGATE_HOME": str(self.home)})
+        app.store.add_project(app.projects.here(self.root))
+        app.close()
 
     def _is_over(self, id: TaskId) -> bool:
         done = self.app.store.load(id).status is Status.DONE
@@ -152,13 +167,13 @@ def bench(where: Path) -> list[Measure]:
 def measured(home: Home, new: Path, count: int) -> list[Measure]:
     """Let so many land; then one here and one in a new home, in turn."""
     say(f"\n{home.landed + count} landings in one home")
-    empty = Home(new)
+    empty = Home(new, home.root)
     least = empty.size
     with home.up():
-        home.land(count)
+        home.land(max(count, 1))
         with empty.up():
             empty.land(1)
-            pairs = [(home.land(1), empty.land(1)) for _ in range(ROUNDS)]
+            pairs = _in_turn(home, empty)
     full, landed = home.size, home.landed
     each = (home.clean() - least) / landed
     say(f"  {full / 1e6:.1f} MB before cleaning, {home.size / 1e6:.1f} MB after it")
@@ -174,6 +189,20 @@ def measured(home: Home, new: Path, count: int) -> list[Measure]:
             target=AtMost(1),
         ),
     ]
+
+
+def _git(root: Path, *argv: str) -> None:
+    subprocess.run(("git", "-C", str(root), *argv), check=True)  # noqa: S607
+
+
+def _in_turn(home: Home, empty: Home) -> list[tuple[float, float]]:
+    """As many as there is time for, but at least one."""
+    until = time.monotonic() + LONGEST
+    pairs = [(home.land(1), empty.land(1))]
+    while len(pairs) < ROUNDS and time.monotonic() < until:
+        pairs.append((home.land(1), empty.land(1)))
+    say(f"  medians of {len(pairs)} landings, in turn")
+    return pairs
 
 
 def main() -> None:

@@ -24,7 +24,8 @@ def world(tmp_path: Path) -> World:
 
 
 def said(place: Path, *argv: str) -> str:
-    asked = ("git", "-C", str(place), *argv)
+    who = ("-c", "user.name=t", "-c", "user.email=t@localhost")
+    asked = ("git", "-C", str(place), *who, *argv)
     done = subprocess.run(asked, check=False, capture_output=True, text=True)
     return done.stdout.strip()
 
@@ -104,7 +105,8 @@ def test_of_a_landed_task_its_change_its_events_and_its_text_stay(world: World) 
     assert names(world, "snapshots", id) == names(world, "published", id) == []
     assert world.app.views.all_events(id) == events
     assert world.app.views.first_broken_event() is None
-    assert world.app.views.task(id) == shown
+    assert world.app.views.task(id).body == shown.body == "## Context\n"
+    assert world.app.views.task(id).trouble is None
     assert "new" in world.app.workspaces.diff(world.project(), world.task(id), change)
     assert later(world).clean(100) == ()
 
@@ -287,7 +289,10 @@ def test_commits_and_objects_that_are_gone_are_told(world: World) -> None:
     over(world, id, landed="b" * 40)
     judge = world.app.workspaces.base(world.project()).with_name("judge.git")
     said(judge, "update-ref", "refs/lockgate/changes/x", world.task(id).candidate)
-    for it in (judge / "objects").glob("[0-9a-f][0-9a-f]/*"):
+    for it in (
+        *(judge / "objects").glob("[0-9a-f][0-9a-f]/*"),
+        *(judge / "objects/pack").iterdir(),
+    ):
         it.unlink()
 
     told = looked(world)

@@ -1,6 +1,8 @@
 """`du`, `prune`, `doctor --deep`, `db migrate-to` and versions on the command line."""
 
 import json
+import subprocess
+import sys
 
 import pytest
 
@@ -88,6 +90,16 @@ def test_another_version_of_the_orchestrator_is_told(orchestrated: Shell) -> Non
     pulse = orchestrated.home / "orchestrator.pulse"
     assert json.loads(pulse.read_text())["version"] == __version__
     assert orchestrated.program("status").err == ""
-    pulse.write_text(pulse.read_text().replace(__version__, "0.0.9"))
+    newer = (
+        "import lockgate; lockgate.__version__ = '9.9'; from lockgate.__main__ import main; main()"
+    )
 
-    assert "the orchestrator is version 0.0.9" in orchestrated.program("status").err
+    done = subprocess.run(
+        [sys.executable, "-c", newer, "status"],
+        env=orchestrated.environment(),
+        capture_output=True,
+        check=True,
+        text=True,
+    )
+
+    assert f"the orchestrator is version {__version__}, this command is 9.9" in done.stderr

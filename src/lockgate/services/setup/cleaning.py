@@ -115,11 +115,13 @@ class Cleaner(Struct, frozen=True, kw_only=True):
                 yield from self.stacks.found(project)
 
     def _candidates(self, project: Project) -> Iterator[str]:
-        """The commits that are judged, or land next."""
+        """The commits that are judged, land next, or revert another."""
         after: TaskId | None = None
         while True:
             page = self.store.page(of_project(project.id, LIVE), after, BATCH)
-            yield from (it.candidate for it in page.tasks if it.candidate)
+            for it in page.tasks:
+                named = (it.candidate, it.reverts.commit if it.reverts else "")
+                yield from filter(None, named)
             after = page.after
             if after is None:
                 return
