@@ -3,7 +3,6 @@
 import asyncio
 import json
 import os
-import re
 import shutil
 import socket
 import subprocess
@@ -218,7 +217,7 @@ class _Home:
         with socket.create_connection(("127.0.0.1", at.port or 0), timeout=60) as page:
             page.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n{body}".encode())
             said = b"".join(iter(lambda: page.recv(1 << 16), b""))
-        return re.findall(rb"lockgate=([^;]+)", said)[0].decode()
+        return said.partition(f"{COOKIE}=".encode())[2].partition(b";")[0].decode()
 
 
 def _until(there: Any) -> None:  # noqa: ANN401 - whatever is asked

@@ -93,7 +93,9 @@ def test_every_tool_has_its_schemas_and_answers_or_refuses_in_three_parts(shop, 
 
 @pytest.mark.parametrize("mode", BOTH)
 @pytest.mark.parametrize("says", [YES, DECLINED, None], ids=["accepted", "declined", "absent"])
-def test_a_yes_over_http_is_the_human_s(shop: Board, mode: str, says: Any) -> None:
+def test_a_yes_over_http_is_the_human_s(
+    shop: Board, mode: str, says: types.ElicitResult | None
+) -> None:
     """The older protocol has no way back over HTTP that keeps nothing: there it is refused."""
     home = shop.home
     home.app.assistants.grant(ASSISTANT, home.app.caller)
@@ -102,6 +104,7 @@ def test_a_yes_over_http_is_the_human_s(shop: Board, mode: str, says: Any) -> No
 
     async def answer(context: Any, params: types.ElicitRequestParams) -> types.ElicitResult:
         shown.append(params.message)
+        assert says is not None
         return says
 
     async def approves(client: Client) -> Any:

@@ -189,7 +189,9 @@ def test_hostile_text_is_shown_as_it_is_wherever_it_stands(hostile: Board) -> No
         "comments": opened.partition('class="said draft"')[2],
     }
     for name, text in places.items():
-        assert [it for it in STRINGS if words.safe(it).strip() not in text] == [], name
+        missing = [it for it in STRINGS if words.safe(it).strip() not in text]
+        # A line of output that begins so is a broken event, and passed over.
+        assert [it for it in missing if name != "output" or not it.startswith("{")] == [], name
         assert "\u202e" not in text
         assert "\u200b" not in text
 
