@@ -166,7 +166,7 @@ def test_a_yes_to_a_change_that_moved_shows_the_new_one(browser, shop, size, jav
     made.close()
 
 
-@pytest.mark.parametrize("javascript", [True, False])
+@pytest.mark.parametrize("javascript", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_with_a_keyboard_alone_a_question_is_answered_and_a_change_sent_back(
     browser, shop, javascript
 ) -> None:
