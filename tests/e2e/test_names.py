@@ -77,4 +77,4 @@ def test_verify_prints_who_approved_and_who_let_it_land(orchestra, tmp_path) -> 
     assert "ann" in told, told
     assert "bob" in told, told
     [change] = json.loads(it.lockgate("verify", "HEAD", "--json").stdout)["evidence"]["changes"]
-    assert [yes["by"] for yes in change["approvals"]] == ["ann"]
+    assert [yes["by"] for yes in change["approvals"]] == ["ann", "bob"]

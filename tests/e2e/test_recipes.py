@@ -152,6 +152,13 @@ def asked(
 NAME = "board.tail.example"
 
 
+def secured(host: str, port: int) -> http.client.HTTPSConnection:
+    """Over TLS, whoever signed the certificate."""
+    trusting = ssl.create_default_context()
+    trusting.check_hostname, trusting.verify_mode = False, ssl.CERT_NONE
+    return http.client.HTTPSConnection(host, port, timeout=PATIENCE, context=trusting)
+
+
 class Proxied:
     """The board behind nginx, by the configuration that the page shows."""
 
@@ -161,11 +168,7 @@ class Proxied:
     def ask(
         self, path: str, person: str = "", body: str | None = None, **more: str
     ) -> tuple[int, str]:
-        trusting = ssl.create_default_context()
-        trusting.check_hostname, trusting.verify_mode = False, ssl.CERT_NONE
-        connection = http.client.HTTPSConnection(
-            "127.0.0.1", self.port, timeout=PATIENCE, context=trusting
-        )
+        connection = secured("127.0.0.1", self.port)
         headers = {"Host": NAME, **more}
         if person:
             told = base64.b64encode(f"{person}:pass".encode()).decode()
@@ -184,6 +187,11 @@ class Proxied:
         page = self.ask("/new", person)[1]
         key = re.findall(r'data-csrf="([^"]*)"', page)[0]
         return self.ask(path, person, urlencode({**fields, "csrf": key}))
+
+
+def certified(place: Path) -> None:
+    make = "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=x -keyout board.key"
+    subprocess.run([*make.split(), "-out", "board.pem"], cwd=place, check=True, capture_output=True)
 
 
 def configuration(place: Path, port: int, board: Path) -> str:
@@ -214,10 +222,7 @@ def proxied(tmp_path: Path) -> Iterator[Proxied]:
     home, port, board = a_home(tmp_path / "a"), free_port(), tmp_path / "board.sock"
     home.app.persons.add("ann", Right.LAND, None, home.app.caller)
     home.app.persons.add("bob", Right.LAND, None, home.app.caller)
-    make = "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=x -keyout board.key"
-    subprocess.run(
-        [*make.split(), "-out", "board.pem"], cwd=tmp_path, check=True, capture_output=True
-    )
+    certified(tmp_path)
     (tmp_path / "people").write_text(
         "".join(f"{it}:{{PLAIN}}pass\n" for it in ("ann", "bob", "eve"))
     )
@@ -258,3 +263,36 @@ def test_what_happens_comes_through_at_once(proxied: Proxied) -> None:
 
     assert (status, line) == (200, "retry: 1000\n")
     assert time.monotonic() - begun < PATIENCE
+
+
+# --- on the network, with TLS of its own ---------------------------------------------------------
+
+
+def test_on_the_network_it_speaks_tls_and_its_cookie_is_for_that_alone(tmp_path: Path) -> None:
+    if shutil.which("openssl") is None:
+        pytest.skip("needs openssl")
+    make_repository(tmp_path / "base")
+    shell, port = a_shell(tmp_path / "shell", tmp_path / "base"), free_port()
+    certified(tmp_path)
+    url = f"https://{NAME}:{port}"
+    argv = [sys.executable, "-m", "lockgate", "web", "--listen", AWAY, "--port", str(port)]
+    argv += ["--cert", str(tmp_path / "board.pem"), "--key", str(tmp_path / "board.key")]
+    with running(
+        [*argv, "--url", url],
+        lambda: reached(shell) == url,
+        cwd=shell.repo,
+        env=shell.environment(),
+        stdout=subprocess.DEVNULL,
+    ):
+        link = json.loads(shell.program("web", "login", "--json").out)["link"]
+        headers = {"Host": f"{NAME}:{port}", "Origin": url}
+        headers["Content-Type"] = "application/x-www-form-urlencoded"
+        connection = secured(AWAY, port)
+        connection.request("POST", "/login", urlsplit(link).query, headers)
+        answer = connection.getresponse()
+        connection.close()
+
+    assert answer.status == 303
+    cookie = answer.headers["set-cookie"]
+    assert cookie.startswith("__Host-lockgate=")
+    assert "Secure" in cookie

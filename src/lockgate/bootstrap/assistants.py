@@ -5,7 +5,6 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from threading import Timer
 
 from lockgate.adapters.assistants import ASSISTANTS, register, way_of
 from lockgate.adapters.serving_child import ServingChild
@@ -24,7 +23,6 @@ __all__ = [
 ]
 MODULE = "lockgate.faces.mcp.child"
 LOG = "mcp.log"
-SOON = 1.0  # seconds after its start, when an orchestrator has done what waited for it
 MISSING = (
     "lockgate: no MCP server was started: its library is not installed\n"
     "  pip install 'lockgate[mcp]'\n"
@@ -38,15 +36,12 @@ def mcp_child(home: Path) -> ServingChild:
 
 @contextmanager
 def kept_warm(child: ServingChild, home: Path) -> Generator[ServingChild]:
-    """In a home where assistants have come before, it is loaded before the first one comes."""
-    timer = Timer(SOON, child.warm)
-    timer.daemon = True
+    """In a home where assistants have come before, it is loaded while the orchestrator starts."""
     if installed() and (home / "logs" / LOG).exists():
-        timer.start()
+        child.warm()
     try:
         yield child
     finally:
-        timer.cancel()
         child.close()
 
 

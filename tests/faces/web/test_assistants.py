@@ -71,9 +71,13 @@ def test_an_assistant_lists_what_needs_the_human(shop: Board, mode: str) -> None
 def test_every_tool_has_its_schemas_and_answers_or_refuses_in_three_parts(shop, mode) -> None:
     id = shop.home.app.boards.board().rows[0].id
 
+    def asked(tool: str) -> dict[str, Any]:  # no directory says which project is meant
+        which = {"project": "shop"} if tool in {"create_task", "create_tasks", "queue"} else {}
+        return {**given(tool, id), **which}
+
     async def all_of_them(client: Client) -> tuple[list[Any], dict[str, Any]]:
         listed = list((await client.list_tools()).tools)
-        done = {it.name: await client.call_tool(it.name, given(it.name, id)) for it in listed}
+        done = {it.name: await client.call_tool(it.name, asked(it.name)) for it in listed}
         return listed, done
 
     listed, done = over_http(shop, mode, token(shop), all_of_them)
@@ -89,7 +93,9 @@ def test_every_tool_has_its_schemas_and_answers_or_refuses_in_three_parts(shop, 
 
 @pytest.mark.parametrize("mode", BOTH)
 @pytest.mark.parametrize("says", [YES, DECLINED, None], ids=["accepted", "declined", "absent"])
-def test_a_yes_over_http_is_the_human_s(shop: Board, mode: str, says: Any) -> None:
+def test_a_yes_over_http_is_the_human_s(
+    shop: Board, mode: str, says: types.ElicitResult | None
+) -> None:
     """The older protocol has no way back over HTTP that keeps nothing: there it is refused."""
     home = shop.home
     home.app.assistants.grant(ASSISTANT, home.app.caller)
@@ -98,6 +104,7 @@ def test_a_yes_over_http_is_the_human_s(shop: Board, mode: str, says: Any) -> No
 
     async def answer(context: Any, params: types.ElicitRequestParams) -> types.ElicitResult:
         shown.append(params.message)
+        assert says is not None
         return says
 
     async def approves(client: Client) -> Any:

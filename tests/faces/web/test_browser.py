@@ -59,7 +59,13 @@ SEEN = [
     pytest.param("phone", "light", 99, marks=pytest.mark.slow),
     pytest.param("desk", "dark", 99, marks=pytest.mark.slow),
 ]
-WITH = [("desk", True), ("desk", False), ("phone", True), ("phone", False)]
+# The other two are in test_moments.py; here they run in `make soak`.
+WITH = [
+    ("desk", True),
+    ("phone", False),
+    pytest.param("desk", False, marks=pytest.mark.slow),
+    pytest.param("phone", True, marks=pytest.mark.slow),
+]
 SIZES = {"desk": DESK, "phone": PHONE}
 
 

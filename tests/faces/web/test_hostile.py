@@ -14,15 +14,17 @@ from playwright.sync_api import sync_playwright
 
 from lockgate.core.lifecycle.records import created
 from lockgate.core.model.findings import Finding, GateFeedback, Location, Priority
-from lockgate.core.model.task import IterationOutcome, IterationRecord, Status, TaskId
+from lockgate.core.model.task import IterationOutcome, IterationRecord, Status, Task, TaskId
 from lockgate.faces.web.guard import COOKIE
 from lockgate.faces.web.review import Place, draft_of
 from lockgate.faces.words import task as words
 from tests.faces import naughty
-from tests.faces.web.home import a_home
+from tests.faces.web.conftest import without_waiting
+from tests.faces.web.home import Home, a_home
 from tests.faces.web.serving import Board, serving
 
 CHROMIUM = shutil.which("chromium")
+LONG = 5_000  # characters; what is longer is refused in some places
 RUN = "window.pwned=1"
 # What a comment has that is kept, which the plain shop has none of.
 OF_A_DRAFT = {"div id", "form data-draft", "form class"}
@@ -71,7 +73,7 @@ SHAPES = (
 STRINGS = list(
     dict.fromkeys(
         [it.format(RUN) for it in SHAPES]
-        + [it for it in naughty.NAUGHTY if it.strip() and "\0" not in it and it.isprintable()]
+        + [it for it in naughty.NAUGHTY if it.strip() and it.isprintable() and len(it) < LONG]
         + [f"{quote}{shape.format(RUN)}" for quote in ("'", '"', "`", "<", ">") for shape in SHAPES]
     )
 )[:260]
@@ -92,33 +94,38 @@ class Names(HTMLParser):
         self.found |= {tag, *(f"{tag} {name}" for name, _ in attrs)}
 
 
-@pytest.fixture(scope="module")
-def hostile(tmp_path_factory) -> Iterator[Board]:
-    home = a_home(Path(tmp_path_factory.mktemp("hostile")))
-    one = home.started("plain", "Plain")
+def filled(place: Path) -> tuple[Home, Task]:
+    """All of it in every field that agents, git and people write; and the change with the files."""
+    home = a_home(place)
+    one, every = home.started("plain", "Plain"), "\n".join(STRINGS)
     findings = tuple(Finding(Priority.P1_MAJOR, it, Location(it, 3)) for it in STRINGS)
     told = GateFeedback(
         gate_name=STRINGS[0], findings=findings, summary=STRINGS[1], suggested_action=""
     )
     outcome = IterationOutcome.FAILED_WITH_RETRY
     record = IterationRecord(iteration=1, agent_id="a", outcome=outcome, feedback=told)
-    home.put(one, Status.CLARIFICATION, history=(record,), question="\n".join(STRINGS))
-    home.spoke(one, "\n".join(STRINGS))
-    home.task("context", "Context", context="\n\n".join(STRINGS))
+    home.put(one, Status.CLARIFICATION, history=(record,), question=every)
+    home.spoke(one, every)
+    home.task("context", "Context", context=every.replace("\n", "\n\n"))
     held = home.changed(home.started("held", "Held"), {"held.txt": "x\n"})
     home.put(held, Status.REVIEWING, passed=("tests", "sign_off"), held=STRINGS[0])
-    for number, text in enumerate(STRINGS):
-        task = replace(
-            one, id=TaskId(f"h{number}"), summary=text, goal=text, branch=text, agent=text, rev=0
-        )
-        home.app.store.create(created(replace(task, status=Status.PENDING, pinned=None)))
-    named = {f"{it}.py": "x\n" for it in STRINGS if "/" not in it and len(it.encode()) < 250}
-    named["lines.py"] = "".join(f"{it}\n" for it in STRINGS)
-    change = home.waiting(home.changed(home.started("change", "Change"), named))
+    pattern = replace(one, status=Status.PENDING, pinned=None, rev=0)
+    for number, it in enumerate(STRINGS):
+        named = replace(pattern, id=TaskId(f"h{number}"), summary=it, goal=it, branch=it, agent=it)
+        home.app.store.create(created(named))
+    files = {f"{it}.py": "x\n" for it in STRINGS if "/" not in it and len(it.encode()) < 250}
+    files["lines.py"] = f"{every}\n"
+    return home, home.waiting(home.changed(home.started("change", "Change"), files))
+
+
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory) -> Iterator[Board]:
+    with without_waiting():
+        home, change = filled(Path(tmp_path_factory.mktemp("hostile")))
     with serving(home) as board:
         files = board.site.files(home.app, change)
         index = next(n for n, it in enumerate(files) if it.name == "lines.py")
-        for n, text in enumerate(filter(str.strip, STRINGS), start=1):
+        for n, text in enumerate(STRINGS, start=1):
             place = Place(index, "new", n)
             draft = draft_of(files, change, place, {"text": text, "priority": "P1"})
             home.app.desk.save(draft, home.app.caller)
@@ -182,7 +189,9 @@ def test_hostile_text_is_shown_as_it_is_wherever_it_stands(hostile: Board) -> No
         "comments": opened.partition('class="said draft"')[2],
     }
     for name, text in places.items():
-        assert [it for it in STRINGS if words.safe(it) not in text] == [], name
+        missing = [it for it in STRINGS if words.safe(it).strip() not in text]
+        # A line of output that begins so is a broken event, and passed over.
+        assert [it for it in missing if name != "output" or not it.startswith("{")] == [], name
         assert "\u202e" not in text
         assert "\u200b" not in text
 

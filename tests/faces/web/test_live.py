@@ -94,5 +94,19 @@ def test_a_browser_that_does_not_read_delays_nobody_and_loads_again() -> None:
     assert "event: resync" in said
 
 
+def test_a_browser_that_hears_nothing_gets_a_beat(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(live, "BEAT", 0.01)
+
+    async def run() -> str:
+        feed: SimpleQueue[dict[str, Any]] = SimpleQueue()
+        hub = hub_of(feed)
+        hub.start()
+        said = await heard(hub._messages(None), lambda said: said.count(": beat") == 2)
+        feed.put({})
+        return said
+
+    assert asyncio.run(run()).endswith(": beat\n\n")
+
+
 def _ids(said: str) -> list[str]:
     return [it.removeprefix("id: ") for it in said.splitlines() if it.startswith("id: ")]

@@ -166,7 +166,7 @@ def test_a_yes_to_a_change_that_moved_shows_the_new_one(browser, shop, size, jav
     made.close()
 
 
-@pytest.mark.parametrize("javascript", [True, False])
+@pytest.mark.parametrize("javascript", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_with_a_keyboard_alone_a_question_is_answered_and_a_change_sent_back(
     browser, shop, javascript
 ) -> None:
@@ -227,7 +227,7 @@ def test_five_thousand_files_are_opened_one_by_one(browser, shop) -> None:
     last = page.locator("details.file").last
     last.locator("summary").click()
 
-    expect(last.locator(".l.a code")).to_have_text("VALUE = 4999")
+    expect(last.locator(".l.a code")).to_have_text("VALUE = 4959")  # of part9
     page.get_by_role("button", name="Approve").click()
     page.wait_for_url(f"**/t/{id}")
     made.close()

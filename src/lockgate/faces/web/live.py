@@ -35,6 +35,7 @@ class Hub:
     def start(self) -> None:
         """In the event loop that serves the browsers."""
         self._loop = asyncio.get_running_loop()
+        self._loop.call_later(BEAT, self._beat, self._loop)
         Thread(target=self._read, name="feed", daemon=True).start()
 
     @property
@@ -58,12 +59,16 @@ class Hub:
             for message in self._missed(since):
                 yield message
             while True:
-                try:
-                    yield await asyncio.wait_for(queue.get(), BEAT)
-                except TimeoutError:
-                    yield ": beat\n\n"
+                yield await queue.get()
         finally:
             self._waiting.discard(queue)
+
+    def _beat(self, loop: asyncio.AbstractEventLoop) -> None:
+        """For all at once: a clock for each of them costs more than what it says."""
+        for queue in self._waiting:
+            if queue.empty():
+                queue.put_nowait(": beat\n\n")
+        loop.call_later(BEAT, self._beat, loop)
 
     def _missed(self, since: int | None) -> list[str]:
         if since is None:
