@@ -62,6 +62,14 @@ class TestSources(Protocol):
         """The text of the plug-in that plants faults under this runner; empty: there is none."""
         ...
 
+    def watch(self, runner: Runner | None) -> str:
+        """A program that notes which files tests open; empty: there is none for this runner."""
+        ...
+
+    def reporter(self, runner: Runner | None, command: str) -> str:
+        """A program that makes this runner name its tests; empty: the command does so itself."""
+        ...
+
     def changes(
         self,
         base: Mapping[str, str],

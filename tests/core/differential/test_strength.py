@@ -13,6 +13,7 @@ from lockgate.core.differential.strength import (
     Strength,
     Subject,
     base_seen,
+    loading,
     strength_of,
     subject_of,
     weighed,
@@ -276,3 +277,8 @@ def test_a_loss_stays_one() -> None:
     lost = Lost((), ())
 
     assert weighed(lost, CHANGED, Strength(), "s") is lost
+
+
+def test_a_conftest_finds_the_program_at_the_top_however_deep_it_lies() -> None:
+    assert "parents[2] / '.n'" in loading(".n", 2, "xn")
+    compile(loading(".n", 0, "xn"), "conftest.py", "exec")

@@ -1,23 +1,26 @@
-"""A plug-in for pytest that runs chosen tests with faults planted in the code, one after another.
+"""Runs chosen tests with faults planted in the code, one after another, under pytest or unittest.
 
-It is a program of its own: it is copied into a judged tree and loaded by that tree's Python. What
-to do stands in the JSON file of its own name beside it; what it saw it leaves in $OUT as JUnit.
-Each fault has a process of its own, forked after pytest has collected the tests.
+It is a program of its own: it is copied into a judged tree and loaded by that tree's Python, by
+pytest as a plug-in, by unittest through what reports its tests. What to do stands in the JSON file
+of its own name beside it; what it saw it leaves in $OUT as JUnit. Each fault has a process of its
+own, forked after the runner has collected the tests.
 """
 
 import gc
 import json
 import linecache
 import os
+import re
 import select
 import signal
 import sys
 import threading
 import time
 import types
+import unittest
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Protocol, cast
 from xml.sax.saxutils import quoteattr
 
 BEGAN = time.monotonic()
@@ -57,9 +60,34 @@ def pytest_configure(config: Theirs) -> None:
 
 
 def pytest_collection_finish(session: Theirs) -> None:
+    items: dict[str, Theirs] = {it.nodeid: it for it in session.items}
+    names = {id: _name(it) for id, it in items.items()}
+
+    def play(ids: list[str], *, until_failure: bool) -> Said:
+        return _with_pytest(session.config, [items[it] for it in ids], until_failure=until_failure)
+
+    _measure(names, play)
+
+
+def measure_cases(suite: Theirs) -> None:
+    """All cases of a suite of unittest's."""
+    cases: dict[str, Theirs] = {str(it.id()): it for it in _cases(suite)}
+    names = {id: _case_name(it) for id, it in cases.items()}
+
+    def play(ids: list[str], *, until_failure: bool) -> Said:
+        return _with_unittest([cases[it] for it in ids], until_failure=until_failure)
+
+    _measure(names, play)
+
+
+class Play(Protocol):
+    def __call__(self, ids: list[str], *, until_failure: bool) -> Said: ...
+
+
+def _measure(names: dict[str, str], play: Play) -> None:
     plan: Json = json.loads(Path(__file__).with_suffix(".json").read_text("utf-8"))
     try:
-        lines = list(Probe(session, plan).lines())
+        lines = list(Probe(names, play, plan).lines())
     except Exception as error:  # noqa: BLE001 - whatever it is, nothing was measured
         lines = [_line(plan, "trouble", "error", repr(error))]
     _leave(plan, lines)
@@ -68,19 +96,18 @@ def pytest_collection_finish(session: Theirs) -> None:
 
 
 class Probe:
-    def __init__(self, session: Theirs, plan: Json) -> None:
-        self.session = session
+    def __init__(self, names: dict[str, str], play: Play, plan: Json) -> None:
+        self.names = names
+        self.play = play
         self.plan = plan
         self.deadline = BEGAN + float(plan["seconds"])
-        self.items: dict[str, Theirs] = {it.nodeid: it for it in session.items}
-        self.names = {id: _name(it) for id, it in self.items.items()}
         self.ran: dict[Key, list[str]] = {}  # which tests run a function
         self.found: dict[Key, list[types.FunctionType]] = {}
 
     def lines(self) -> Iterator[str]:
         wanted = set(self.plan["tests"])
         direct = [id for id, name in self.names.items() if name in wanted]
-        seen = self._traced(list(self.items) if self.plan["support"] else direct)
+        seen = self._traced(list(self.names) if self.plan["support"] else direct)
         if seen is None:
             yield _line(self.plan, "trouble", "error", "the tests do not end in time")
             return
@@ -113,7 +140,7 @@ class Probe:
         threading.setprofile(profile)
         sys.setprofile(profile)
         try:
-            said = self._run([id])
+            said = self.play([id], until_failure=False)
         finally:
             sys.setprofile(None)
             threading.setprofile(None)
@@ -185,7 +212,7 @@ class Probe:
         def tried() -> Json:
             for function, code in codes:
                 function.__code__ = code
-            return {"failure": self._run(ids, until_failure=True).failure}
+            return {"failure": self.play(ids, until_failure=True).failure}
 
         limit = min(max(SHORTEST, self._limit()), self.deadline + SHORTEST - time.monotonic())
         written = _written(path, text)
@@ -199,16 +226,52 @@ class Probe:
     def _limit(self) -> float:
         return float(self.plan["seconds"]) / 4
 
-    def _run(self, ids: list[str], *, until_failure: bool = False) -> Said:
-        said = Said()
-        self.session.config.pluginmanager.register(said)
-        for id in ids:
-            item = self.items[id]
-            item.config.hook.pytest_runtest_protocol(item=item, nextitem=None)
-            if until_failure and said.failure:
-                break
-        self.session.config.pluginmanager.unregister(said)
-        return said
+
+def _with_pytest(config: Theirs, items: list[Theirs], *, until_failure: bool) -> Said:
+    said = Said()
+    config.pluginmanager.register(said)
+    for item in items:
+        config.hook.pytest_runtest_protocol(item=item, nextitem=None)
+        if until_failure and said.failure:
+            break
+    config.pluginmanager.unregister(said)
+    return said
+
+
+def _with_unittest(cases: list[Theirs], *, until_failure: bool) -> Said:
+    said = Said()
+    for case in cases:
+        result = unittest.TestResult()
+        unittest.TestSuite([case])(result)
+        bad = [*result.failures, *result.errors]
+        said.green[str(case.id())] = not bad
+        if bad and not said.failure:
+            said.failure = f"{case.id()} | {_noticing(case, bad[0][1])}"[:TEXT]
+        if until_failure and said.failure:
+            break
+    return said
+
+
+def _cases(suite: Theirs) -> Iterator[Theirs]:
+    if isinstance(suite, unittest.TestCase):
+        yield suite
+        return
+    for it in suite:
+        yield from _cases(it)
+
+
+def _case_name(case: Theirs) -> str:
+    """Its file and the names it stands in."""
+    module = sys.modules.get(type(case).__module__)
+    file = _local(str(getattr(module, "__file__", "")))
+    return "::".join((file, *type(case).__qualname__.split("."), str(case.id()).rpartition(".")[2]))
+
+
+def _noticing(case: Theirs, told: str) -> str:
+    """The line of the test in a traceback, else its end."""
+    file = str(getattr(sys.modules.get(type(case).__module__), "__file__", ""))
+    own = re.search(rf'File "{re.escape(file)}", line \d+.*\n\s*(.+)', told)
+    return own[1].strip() if own else told.strip().rpartition("\n")[2]
 
 
 _watched: list[set[str]] = []

@@ -93,9 +93,15 @@ class FileTestSources:
         }
 
     def probe(self, runner: Runner | None) -> str:
-        if runner is not Runner.PYTEST:
+        return _program("pytest_probe.py") if runner in _PYTHON else ""
+
+    def watch(self, runner: Runner | None) -> str:
+        return _program("open_watch.py") if runner in _PYTHON else ""
+
+    def reporter(self, runner: Runner | None, command: str) -> str:
+        if runner is not Runner.UNITTEST or "xmlrunner" in command:
             return ""
-        return (files("lockgate.adapters.test_sources") / "pytest_probe.py").read_text("utf-8")
+        return _program("unittest_report.py")
 
     def changes(
         self,
@@ -111,6 +117,13 @@ class FileTestSources:
             return written
         script = _test_script(package)
         return f"{written}\n{script}" if script else written
+
+
+_PYTHON = frozenset({Runner.PYTEST, Runner.UNITTEST})
+
+
+def _program(name: str) -> str:
+    return (files("lockgate.adapters.test_sources") / name).read_text("utf-8")
 
 
 def _test_script(package: str) -> str:

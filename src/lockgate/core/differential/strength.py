@@ -76,6 +76,15 @@ class Strength(Struct, frozen=True, kw_only=True):
         return f"{self.measured - len(self.missed)} of {self.measured} planted faults still noticed"
 
 
+def loading(folder: str, depth: int, name: str) -> str:
+    """Lines for a conftest.py that lies so deep: they load a program from a folder at the top."""
+    return (
+        "import pathlib as _pathlib\nimport sys as _sys\n\n"
+        f"_sys.path.append(str(_pathlib.Path(__file__).resolve().parents[{depth}] / {folder!r}))\n"
+        f"from {name} import pytest_collection_finish, pytest_configure\n"
+    )
+
+
 def worth(tests: Tests, rows: Iterable[Row]) -> Tests:
     """Those that said something on base: what was red or flaky there promised nothing."""
     idle = {row.before.id for row in rows if row.before and row.kind in _IDLE}

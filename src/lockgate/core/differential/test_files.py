@@ -18,11 +18,15 @@ class Runner(StrEnum):
 
 
 SCRIPTS = ("js", "ts", "jsx", "tsx", "mjs", "cjs", "mts", "cts")
-SCRIPT_TESTS = tuple(f"**/*.{kind}.{it}" for kind in ("test", "spec") for it in SCRIPTS)
+SCRIPT_TESTS = tuple(
+    f"**/{name}.{it}"
+    for name in ("*.test", "*.spec", "*-test", "*_test", "test-*", "test")
+    for it in SCRIPTS
+)
 
 # What `[tests] paths` means when it is empty.
 TEST_FILES = (
-    "test/**",
+    "**/test/**",
     "**/tests/**",
     "**/test_*.py",
     "**/*_test.py",

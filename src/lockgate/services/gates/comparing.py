@@ -1,11 +1,13 @@
 """Both sides of a change as the differential gate sees them, and where its runs are made."""
 
-import shlex
+import json
+import re
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from lockgate.core.config.settings import SandboxLevel, protected_paths
 from lockgate.core.differential.plan import (
@@ -17,15 +19,18 @@ from lockgate.core.differential.plan import (
     Which,
     canaries_in,
     files_of,
+    opened,
     planted_in,
     run_of,
     tree_of,
+    watched,
 )
-from lockgate.core.differential.runs import AnyRun
+from lockgate.core.differential.runs import AnyRun, Run
 from lockgate.core.differential.table import ChangedFiles, Tests
 from lockgate.core.differential.test_files import files_of_tests
 from lockgate.core.model.gates import CommandGate, DifferentialGate
 from lockgate.core.model.spans import UNTRACED
+from lockgate.core.wrappers.entries import commands_behind
 from lockgate.ports import Attempt, Cut, GateRun, GateRuns, Workspaces
 from lockgate.ports.differential import Blend, TestSources, Trees
 from lockgate.services.gates.runner import Evaluation
@@ -63,6 +68,7 @@ class SideReader(Struct, frozen=True):
         texts = self.trees.texts(it.project, wanted)
         package = texts.get(base.get(PACKAGE, ""), "")
         command = self.sources.command(gate.command, package)
+        command = "\n".join((command, *self._wrapped(it, gate.command, base)))
         changed = self.sources.changes(
             _told(base, candidate, texts), _told(candidate, base, texts), patterns, command
         )
@@ -81,6 +87,15 @@ class SideReader(Struct, frozen=True):
             candidate_tests=self._tests(candidate, texts, patterns),
             changed=changed,
         )
+
+    def _wrapped(self, it: Evaluation, command: str, files: Mapping[str, str]) -> tuple[str, ...]:
+        """What the command runs by make, tox or a script of its own, as base has it."""
+
+        def read(path: str) -> str | None:
+            blob = files.get(path)
+            return self.trees.texts(it.project, (blob,)).get(blob) if blob else None
+
+        return commands_behind(command, read)
 
     def _tests(
         self, files: Mapping[str, str], texts: Mapping[str, str], patterns: tuple[str, ...]
@@ -114,6 +129,9 @@ def _known(files: Mapping[str, str], texts: Mapping[str, str]) -> dict[str, str]
 
 
 AT_ONCE = 2
+START = "sitecustomize.py"  # what Python loads whenever it starts
+_FIRST = 'export PYTHONPATH="$PLANTED${PYTHONPATH:+:$PYTHONPATH}"'
+_PATHS = re.compile(r"\bPYTHONPATH=")
 TAIL = 1000
 
 
@@ -134,6 +152,8 @@ class Bench(Struct, frozen=True, kw_only=True):
     gate: DifferentialGate
     compared: Compared
     plan: Plan
+    reporter: str = ""  # a program that makes the test runner name its tests
+    watch: str = ""  # a program that notes which files base's tests open
     cancelled: Callable[[], bool]
 
     def measure(self, wanted: Iterable[Which]) -> dict[Which, Measured]:
@@ -149,14 +169,36 @@ class Bench(Struct, frozen=True, kw_only=True):
         files = files_of(tree_of(which, self.plan), self.compared.sides)
         planted = planted_in(which, self.plan, self.compared.known(files))
         try:
-            self.lay(which, {it.path: it.text for it in planted}, place)
-            attempt = self.gates.attempt(self._command(), self.run(which, place), self.cancelled)
-            read = self.gates.read(attempt, self.gate.report)
+            watch = self._watching(which)
+            self.lay(which, {**watch, **{it.path: it.text for it in planted}}, place)
+            command = self.command((f"export UNITTEST_WATCH={self.word}",) if watch else ())
+            attempt = self.gates.attempt(command, self.run(which, place), self.cancelled)
+            seen = self.gates.read(attempt, self.gate.report)
         finally:
             self.workspaces.discard(place)
         canaries, alone = canaries_in(planted), which in BASE_ALONE
+        read = watched(seen, self.word)
         run = run_of(_ended(attempt), read, canaries, on_base=alone)
+        if isinstance(run, Run):
+            run = replace(run, opened=opened(seen, self.word))
         return Measured(run, attempt.seconds, attempt.level)
+
+    def _watching(self, which: Which) -> dict[str, str]:
+        """On base alone: what notes the files that tests open."""
+        if which not in BASE_ALONE or not self.watch:
+            return {}
+        tests = files_of_tests(self.compared.sides.base, self.compared.rules.patterns)
+        name = f"{self.folder}/{self.word}"
+        return {
+            f"{name}.py": self.watch,
+            f"{name}.json": json.dumps({"nonce": self.word, "tests": tests}),
+            f"{self.folder}/{START}": self.reporter or f"import {self.word}\n",
+        }
+
+    @property
+    def word(self) -> str:
+        """The name of the program that notes opened files."""
+        return f"w{self.plan.nonce}"
 
     def lay(self, which: Which, planted: Mapping[str, str], place: Path) -> None:
         tree = tree_of(which, self.plan)
@@ -165,24 +207,36 @@ class Bench(Struct, frozen=True, kw_only=True):
             commit=theirs if tree.of_change else ours,
             other=ours if tree.of_change else theirs,
             mixed=tree.mixed,
-            planted=planted,
+            planted={**planted, **self._reporting()},
         )
         self.workspaces.discard(place)
         self.trees.blend(self.it.candidate, blend, place)
         of = (self.it.candidate, self.it.settings)
         self.workspaces.set_up(*of, place, own=tree.of_change)
 
-    def _command(self) -> CommandGate:
-        told = (f"{name}={shlex.quote(it)}" for name, it in self.plan.environment)
-        exported = "".join(f"export {it}\n" for it in told)
+    def _reporting(self) -> dict[str, str]:
+        return {f"{self.folder}/{START}": self.reporter} if self.reporter else {}
+
+    def command(self, told: Iterable[str] = (), timeout: int | None = None) -> CommandGate:
+        """The gate's own, with what is planted first wherever it sets Python's path."""
+        lines = [f'export {name}="{it}"' for name, it in self.plan.environment]
+        command = self.gate.command
+        if self.reporter or told:
+            lines = [f'PLANTED="$PWD/{self.folder}"', _FIRST, *lines, *told]
+            command = _PATHS.sub('PYTHONPATH="$PLANTED":', command)
         return CommandGate(
             name=self.gate.name,
             place=self.gate.place,
-            command=exported + self.gate.command,
+            command="\n".join((*lines, command)),
             attempts=1,
-            timeout=self.gate.timeout,
+            timeout=timeout or self.gate.timeout,
             report=self.gate.report,
         )
+
+    @property
+    def folder(self) -> str:
+        """Where programs of ours lie in a tree."""
+        return f".{self.plan.nonce}"
 
     def run(self, which: Which, place: Path) -> GateRun:
         candidate = self.it.candidate

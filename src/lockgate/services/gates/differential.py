@@ -4,12 +4,15 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from lockgate.core.differential.plan import (
     BASE_ALONE,
     ON_CHANGE,
     Which,
     disagreeing,
+    expecting,
+    opened_in,
     passed_in,
     planned,
     runs_of,
@@ -62,6 +65,7 @@ class DifferentialJudge(Struct, frozen=True, kw_only=True):
         compared = SideReader(self.trees, self.sources).compared(it, gate)
         sides, rules = compared.sides, compared.rules
         texts = {**compared.known(sides.candidate), **compared.known(sides.base)}
+        plan = planned(sides, rules, texts, self.chance.token())
         return Bench(
             place=it.place_in(self.home, gate.name),
             workspaces=self.workspaces,
@@ -70,7 +74,9 @@ class DifferentialJudge(Struct, frozen=True, kw_only=True):
             it=it,
             gate=gate,
             compared=compared,
-            plan=planned(sides, rules, texts, self.chance.token()),
+            plan=plan,
+            watch=self.sources.watch(plan.runner),
+            reporter=self.sources.reporter(plan.runner, rules.command),
             cancelled=cancelled,
         )
 
@@ -79,6 +85,7 @@ class DifferentialJudge(Struct, frozen=True, kw_only=True):
         why = unfit(made[Which.BASE].run, made[Which.AGAIN].run)
         if why:
             return as_result(bench.gate.name, Unjudged(why), _proof(bench, made))
+        bench = _with_expectations(bench, made)
         made |= bench.measure(to_run(bench.plan, bench.compared.sides))
         verdict = _verdict(bench, made)
         attempt = 1
@@ -111,6 +118,22 @@ class DifferentialJudge(Struct, frozen=True, kw_only=True):
         start = rules.base_commit if rules and rules.base_commit != base else ""
         tree = self.workspaces.tree(it.project, base)
         return measured_as(it, tree, bench.gate.command, start)
+
+
+def _with_expectations(bench: Bench, made: Mapping[Which, Measured]) -> Bench:
+    """Files that base's tests open belong to the tests, wherever they lie."""
+    compared = bench.compared
+    found = (it for one in made.values() for it in opened_in(one.run))
+    changed = expecting(compared.sides, compared.changed, found)
+    if changed is None:
+        return bench
+    sides = replace(compared.sides, expected=frozenset(changed.tests))
+    texts = {**compared.known(sides.candidate), **compared.known(sides.base)}
+    return replace(
+        bench,
+        compared=replace(compared, sides=sides, changed=changed),
+        plan=planned(sides, compared.rules, texts, bench.plan.nonce),
+    )
 
 
 def _verdict(bench: Bench, made: Mapping[Which, Measured]) -> Verdict:

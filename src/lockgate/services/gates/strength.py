@@ -1,14 +1,18 @@
 """Measures whether changed tests notice as much as base's: faults planted, both versions run."""
 
 import json
-import re
-import shlex
 from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
 from lockgate.core.differential.faults import Fault, drawn, equal_functions, faults_in
-from lockgate.core.differential.plan import Which, nonce_of
+from lockgate.core.differential.plan import (
+    Which,
+    canary_directory,
+    files_of,
+    nonce_of,
+    tree_of,
+)
 from lockgate.core.differential.strength import (
     EXAMPLES,
     MOST,
@@ -17,22 +21,22 @@ from lockgate.core.differential.strength import (
     Strength,
     Subject,
     base_seen,
+    loading,
     strength_of,
     subject_of,
     weighed,
     worth,
 )
 from lockgate.core.differential.table import Tests
-from lockgate.core.differential.test_files import files_of_tests
+from lockgate.core.differential.test_files import Runner, files_of_tests
 from lockgate.core.differential.verdict import Asked, Kept, Verdict
-from lockgate.core.model.gates import CommandGate
 from lockgate.core.model.results import ReportRead, Unreadable
 from lockgate.ports import Chance
 from lockgate.ports.differential import TestSources
 from lockgate.services.gates.comparing import Bench
 
+CONFTEST = "conftest.py"
 GRACE = 20  # seconds to start and to end, beyond what is measured
-_PATHS = re.compile(r"\bPYTHONPATH=")
 
 
 class Weighed(Struct, frozen=True):
@@ -53,7 +57,7 @@ class Order(Struct, frozen=True, kw_only=True):
 
     @property
     def text(self) -> str:
-        faults = [_told(it) for it in self.faults]
+        faults = [_as_json(it) for it in self.faults]
         return json.dumps(
             {
                 "nonce": self.nonce,
@@ -149,15 +153,18 @@ def _tried(
     bench: Bench, which: Which, order: Order, probe: str
 ) -> tuple[ReportRead | Unreadable, str]:
     """One run of the test command with the plug-in, in a place of its own."""
-    folder = f".{order.nonce}"
-    planted = {
-        f"{folder}/x{order.nonce}.py": probe,
-        f"{folder}/x{order.nonce}.json": order.text,
-    }
+    name = f"x{order.nonce}"
     place = bench.place.with_name(f"{bench.place.name}-strength-{order.side}")
+    timeout = min(bench.gate.timeout, int(order.seconds) + GRACE)
+    support = _loaded(bench, which, name)
+    planted = {
+        f"{bench.folder}/{name}.py": probe,
+        f"{bench.folder}/{name}.json": order.text,
+        **support,
+    }
     try:
         bench.lay(which, planted, place)
-        command = _command(bench, order)
+        command = bench.command(_told(bench, name, by_option=not support), timeout)
         attempt = bench.gates.attempt(command, bench.run(which, place), bench.cancelled)
         read = bench.gates.read(attempt, None)
     finally:
@@ -165,25 +172,22 @@ def _tried(
     return read, attempt.why
 
 
-def _command(bench: Bench, order: Order) -> CommandGate:
-    """The plug-in's folder comes first wherever the command sets Python's path."""
-    folder, name = f".{order.nonce}", f"x{order.nonce}"
-    given = dict(bench.plan.environment).get("PYTEST_ADDOPTS", "")
-    told = (
-        f'STRENGTH="$PWD/{folder}"',
-        'export PYTHONPATH="$STRENGTH${PYTHONPATH:+:$PYTHONPATH}"',
-        f"export PYTEST_ADDOPTS={shlex.quote(f'{given} -p {name}'.strip())}",
-        "export PYTHONDONTWRITEBYTECODE=1",
-    )
-    lines = _PATHS.sub('PYTHONPATH="$STRENGTH":', bench.gate.command)
-    return CommandGate(
-        name=bench.gate.name,
-        place=bench.gate.place,
-        command="\n".join((*told, lines)),
-        attempts=1,
-        timeout=min(bench.gate.timeout, int(order.seconds) + GRACE),
-        report=None,
-    )
+def _loaded(bench: Bench, which: Which, name: str) -> dict[str, str]:
+    """The conftest.py beside the tests, which loads the program whatever the command is."""
+    files = files_of(tree_of(which, bench.plan), bench.compared.sides)
+    tests = files_of_tests(files, bench.compared.rules.patterns)
+    folder = canary_directory(tests, Runner.PYTEST)
+    path = f"{folder}/{CONFTEST}" if folder else CONFTEST
+    text = bench.compared.known(files).get(path, "")
+    if bench.plan.runner is not Runner.PYTEST or folder is None or (path in files and not text):
+        return {}
+    return {path: f"{text}\n\n{loading(bench.folder, path.count('/'), name)}"}
+
+
+def _told(bench: Bench, name: str, *, by_option: bool) -> tuple[str, ...]:
+    options = dict(bench.plan.environment).get("PYTEST_ADDOPTS", "")
+    plug_in = (f'export PYTEST_ADDOPTS="{options} -p {name}"',) if by_option else ()
+    return (f"export UNITTEST_PROBE={name}", *plug_in)
 
 
 def _shared_faults(bench: Bench) -> Iterable[Fault]:
@@ -204,7 +208,7 @@ def _code(files: Mapping[str, str], patterns: tuple[str, ...]) -> dict[str, str]
     return {it: blob for it, blob in files.items() if it.endswith(".py") and it not in tests}
 
 
-def _told(it: Fault) -> dict[str, object]:
+def _as_json(it: Fault) -> dict[str, object]:
     span = it.span
     return {
         "path": it.path,
