@@ -5,6 +5,7 @@ import subprocess
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 PROTECTED = """\
 #!/bin/sh
@@ -55,7 +56,9 @@ class Bare:
     def protect(self, branch: str, code: str = "GH006") -> None:
         (self.path / "protected").write_text(f"refs/heads/{branch} {code}\n")
 
-    def git(self, *argv: str, check: bool = True, **environ: str) -> str:
+    def git(
+        self, *argv: str, check: bool = True, environ: Mapping[str, str] = MappingProxyType({})
+    ) -> str:
         done = subprocess.run(
             ["git", *argv],
             cwd=self.path,
@@ -141,11 +144,13 @@ class Bare:
             Path(index.name).unlink()
             environ = {"GIT_INDEX_FILE": index.name}
             if parents:
-                self.git("read-tree", parents[0], **environ)
+                self.git("read-tree", parents[0], environ=environ)
             for path, text in files.items():
                 blob = self._blob(text)
-                self.git("update-index", "--add", "--cacheinfo", f"100644,{blob},{path}", **environ)
-            tree = self.git("write-tree", **environ)
+                self.git(
+                    "update-index", "--add", "--cacheinfo", f"100644,{blob},{path}", environ=environ
+                )
+            tree = self.git("write-tree", environ=environ)
             Path(index.name).touch()
         return self._commit_tree(tree, parents, message, author)
 
@@ -168,7 +173,7 @@ class Bare:
     def _commit_tree(self, tree: str, parents: tuple[str, ...], message: str, author: str) -> str:
         named = [word for parent in parents for word in ("-p", parent)]
         environ = {"GIT_AUTHOR_NAME": author, "GIT_AUTHOR_EMAIL": f"{author}@people.example"}
-        return self.git("commit-tree", tree, *named, "-m", message, **environ)
+        return self.git("commit-tree", tree, *named, "-m", message, environ=environ)
 
     def _blob(self, text: str) -> str:
         done = subprocess.run(

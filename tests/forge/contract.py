@@ -329,6 +329,8 @@ def _say_null(value: object) -> None:
         case list():
             for inner in value:
                 _say_null(inner)
+        case _:
+            pass
 
 
 def _references(value: object) -> Iterator[tuple[str, str]]:
@@ -342,6 +344,8 @@ def _references(value: object) -> Iterator[tuple[str, str]]:
         case list():
             for inner in value:
                 yield from _references(inner)
+        case _:
+            pass
 
 
 # --- what the tests ask for ---------------------------------------------------------------------

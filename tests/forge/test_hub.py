@@ -6,6 +6,7 @@ import threading
 from collections.abc import Generator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from typing import ClassVar
 
 import httpx
 import pytest
@@ -410,7 +411,7 @@ def test_a_fine_grained_token_sees_no_check_runs(hub: Hub, client: httpx.Client)
 
 
 class _Ear(BaseHTTPRequestHandler):
-    heard: list[tuple[str, str]]
+    heard: ClassVar[list[tuple[str, str]]] = []
 
     def do_POST(self) -> None:
         self.rfile.read(int(self.headers["Content-Length"]))
@@ -431,8 +432,10 @@ class _Ear(BaseHTTPRequestHandler):
     ],
 )
 def test_webhooks_come_as_they_do(hub: Hub, how: str, heard: list[str]) -> None:
-    ear = type("Ear", (_Ear,), {"heard": []})
-    with HTTPServer(("127.0.0.1", 0), ear) as server:
+    class Ear(_Ear):
+        heard: ClassVar[list[tuple[str, str]]] = []
+
+    with HTTPServer(("127.0.0.1", 0), Ear) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.02,))
         thread.start()
         hub.hook.url = f"http://127.0.0.1:{server.server_port}/"
@@ -442,7 +445,7 @@ def test_webhooks_come_as_they_do(hub: Hub, how: str, heard: list[str]) -> None:
         server.shutdown()
         thread.join()
 
-    assert [event for event, _ in ear.heard] == heard
+    assert [event for event, _ in Ear.heard] == heard
     assert codes == [202] * len(heard)
 
 
