@@ -45,6 +45,7 @@ from lockgate.core.train.plan import places, plan, stale
 from lockgate.errors import LockgateError, SurroundingsFailed, Unavailable
 from lockgate.ports import Load, Project, Target, Workspaces
 from lockgate.ports.engine import Engine
+from lockgate.ports.train import TAKES_PULLS
 from lockgate.services.gates.runner import Evaluation, Facts, GateRunner
 from lockgate.services.train.landing import Lander
 from lockgate.services.train.view import Train, TrainView
@@ -124,6 +125,7 @@ def _candidate(it: Tested) -> ports.Candidate:
 ROUNDS = 200  # plans in one go; whatever is left then is planned at the next
 LOOK = 30.0  # seconds after which the target is looked at, though nothing has happened here
 LOOK_AGAIN = 5.0  # seconds, where the user's checkout is in the way
+LASTING = 3600.0  # seconds, where the remote's rules forbid every push
 AT_ONCE = 0.001  # seconds: 0 would mean that nothing is left
 
 MAY_STILL_PUSH = "the orchestrator before this one may still push what it was about to land"
@@ -203,7 +205,8 @@ class MergeQueue(Struct, frozen=True, kw_only=True):
         project = train.target.project
         why = self.lander.land(train, step)
         if why:
-            self._in_the_way[project.id] = (why, self.elapsed() + LOOK_AGAIN)
+            rest = LASTING if TAKES_PULLS in why else LOOK_AGAIN
+            self._in_the_way[project.id] = (why, self.elapsed() + rest)
 
     def _blocked(self, project: Project) -> str:
         """Why the target cannot be moved, until it is time to try once more."""
