@@ -79,7 +79,7 @@ def test_a_commit_that_would_change_nothing_is_not_made(siding, yard):
 
 
 def test_a_second_push_goes_on_top(siding, yard):
-    tip, first = first_push(siding, yard)
+    _, first = first_push(siding, yard)
     built = siding.built(siding.change("t1", {"c": "2"}))
     second = offered(siding, yard, built, first)
 
@@ -100,7 +100,7 @@ def test_a_persons_push_is_never_overwritten(siding, yard):
 
 
 def test_a_branch_that_exists_is_not_taken_for_a_first_push(siding, yard):
-    _, first = first_push(siding, yard)
+    first_push(siding, yard)
     built = siding.built(siding.change("t1", {"c": "2"}))
     other = offered(siding, yard, built, siding.yard.tip(siding.target).commit)
 

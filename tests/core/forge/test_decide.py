@@ -277,9 +277,7 @@ ROWS = {
     ),
     "blocked by who pushed last": (
         rules(seen(blocked=True), last_push=True),
-        NeedPeople(
-            "the forge blocks it: somebody other than the last pusher must approve it"
-        ),
+        NeedPeople("the forge blocks it: somebody other than the last pusher must approve it"),
     ),
 }
 
@@ -334,7 +332,7 @@ def test_words_for_lockgate_are_in_their_order():
     ),
     mode=st.sampled_from(MergeMode),
 )
-def test_nothing_red_unapproved_or_unknown_is_ever_ready(
+def test_nothing_red_unapproved_or_unknown_is_ever_ready(  # noqa: PLR0917 - a world's facts
     head, relation, mergeable, state, base, reviews, mode
 ):
     case: Case = replace(

@@ -3,8 +3,8 @@
 import pytest
 from msgspec.structs import replace
 
-from lockgate.core.model.task import ProjectId, Status, TaskId
 from lockgate.core.forge.model import Intent, Pull
+from lockgate.core.model.task import ProjectId, Status, TaskId
 from lockgate.core.train.entries import Waits, pull_entries
 from lockgate.core.train.model import (
     Broken,
@@ -162,9 +162,7 @@ def test_two_that_are_ready_land_one_after_the_other_and_new_ones_are_offered_me
 
 def test_no_more_tests_run_than_the_window_has_places():
     other = Built(Commit("tip+b"), Tree("B"))
-    queue = a_queue(
-        an_entry(), an_entry(B), candidates=(*built(), *built(other, B)), window=1
-    )
+    queue = a_queue(an_entry(), an_entry(B), candidates=(*built(), *built(other, B)), window=1)
 
     assert plan_offers(queue) == (StartTest(MADE, (A.task,)),)
 

@@ -210,7 +210,9 @@ def _of_forge(settings: Settings) -> Iterator[Request]:
     for login in forge.bots:
         yield Request(f"forge.bots {login}", f"take {_plain(login)} for a reviewer it can trust")
     if label:
-        yield Request(f"forge.intake.label {label}", f"make tasks of issues labelled {_plain(label)}")
+        yield Request(
+            f"forge.intake.label {label}", f"make tasks of issues labelled {_plain(label)}"
+        )
 
 
 def _of_notify(settings: Settings) -> Iterator[Request]:

@@ -140,7 +140,7 @@ def is_trusted(by: Person, it: Case) -> bool:
 
 def speakers(seen: Seen) -> frozenset[str]:
     """The people whose access has to be asked for before a decision."""
-    said = (*seen.reviews, *seen.comments, *seen.remarks)
+    said: tuple[Review | Comment | Remark, ...] = (*seen.reviews, *seen.comments, *seen.remarks)
     return frozenset(it.by.login for it in said if not it.by.bot)
 
 
@@ -213,7 +213,11 @@ def _asked(it: Case) -> Act | None:
     if it.pull.rounds >= it.settings.rounds:
         return NeedPeople(f"its reviews sent it back {it.pull.rounds} times: a human decides")
     last = max(
-        (*(one.at for one in new.reviews), *(one.updated for one in (*new.comments, *new.remarks)))
+        (
+            *(one.at for one in new.reviews),
+            *(one.updated for one in new.comments),
+            *(one.updated for one in new.remarks),
+        )
     )
     if it.seen.at - last < it.settings.settle:
         return Wait("people are reviewing it")
@@ -259,9 +263,7 @@ def _ci(it: Case) -> Act | None:
     unjudged = tuple(one for one in found.values() if one.state is CheckState.UNJUDGED)
     if unjudged:
         return _again(it, unjudged)
-    late = [
-        name for name in names if name not in found or found[name].state is CheckState.PENDING
-    ]
+    late = [name for name in names if name not in found or found[name].state is CheckState.PENDING]
     return _late(it, late) if late else None
 
 
@@ -290,7 +292,10 @@ def _merges(it: Case) -> Act | None:
 
 
 def _approvals(it: Case) -> Act | None:
-    """The last word of each trusted reviewer counts, a yes only a person's; GitHub itself dismisses stale ones."""
+    """The last word of each trusted reviewer counts, a yes only a person's.
+
+    Stale ones are dismissed by the forge itself.
+    """
     last: dict[Person, ReviewState] = {}
     for one in it.seen.reviews:
         if one.state is not ReviewState.COMMENTED and is_trusted(one.by, it):
@@ -298,9 +303,7 @@ def _approvals(it: Case) -> Act | None:
     against = [who for who, state in last.items() if state is ReviewState.CHANGES_REQUESTED]
     if against:
         return NeedPeople(f"@{against[0].login} asked for changes and has not approved since")
-    approved = sum(
-        state is ReviewState.APPROVED and not who.bot for who, state in last.items()
-    )
+    approved = sum(state is ReviewState.APPROVED and not who.bot for who, state in last.items())
     if approved < it.rules.approvals:
         return NeedPeople(f"it waits for {_counted(it.rules.approvals - approved)}")
     return None

@@ -65,7 +65,9 @@ def take(issue: Issue, it: Intake) -> Take | Skip | Stop | None:
         return None if wanted else Stop(live.task, why, hold=live.begun)
     if not wanted:
         return None
-    return _refused(issue, it) or Take(key, f"issue-{issue.number}", _summary(issue), _context(issue, it))
+    return _refused(issue, it) or Take(
+        key, f"issue-{issue.number}", _summary(issue), _context(issue, it)
+    )
 
 
 def _refused(issue: Issue, it: Intake) -> Skip | None:
@@ -94,4 +96,3 @@ def _context(issue: Issue, it: Intake) -> str:
     parts.append(quoted_from(f"{issue.title}\n\n{issue.body}", issue.author))
     parts += [quoted_from(one.body, one.by.login) for one in trusted]
     return "\n\n".join(parts)
-

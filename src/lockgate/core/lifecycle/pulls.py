@@ -1,4 +1,4 @@
-"""The turns of a change that is offered as a pull request: it waits, goes back, or is taken over."""
+"""The turns of a change that is offered as a pull request: it waits, goes back, is taken over."""
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -72,9 +72,7 @@ def reviewed(
     return arrive(seen, task, there)
 
 
-def taken_over(
-    seen: Evidence, theirs: Theirs, number: int, rules: Pinned
-) -> Decision | Declined:
+def taken_over(seen: Evidence, theirs: Theirs, number: int, rules: Pinned) -> Decision | Declined:
     """A person's commits go to the gates at once: no agent, no charge."""
     declined = _not_waiting(seen)
     if declined:
@@ -110,4 +108,6 @@ def _not_waiting(seen: Evidence) -> Declined | None:
 def _another(seen: Evidence, change: str) -> Declined | None:
     if seen.task.status is S.REVIEWING and seen.task.candidate == change:
         return None
-    return Declined("another version of its change waits by now", f"lockgate pr show {seen.task.id}")
+    return Declined(
+        "another version of its change waits by now", f"lockgate pr show {seen.task.id}"
+    )

@@ -52,4 +52,6 @@ class PullRequestChanged(Struct, frozen=True):
     what: str
 
 
-LandingEvent = LandingApproved | LandingHeld | ChangeLanded | LandedUnjudged | RevertMade | PullRequestChanged
+LandingEvent = (
+    LandingApproved | LandingHeld | ChangeLanded | LandedUnjudged | RevertMade | PullRequestChanged
+)
