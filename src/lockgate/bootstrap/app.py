@@ -47,6 +47,7 @@ from lockgate.services.task.views import Views
 if TYPE_CHECKING:
     from lockgate.adapters.sessions.sessions import ProcessSessions
     from lockgate.adapters.workspaces import GitWorkspaces
+    from lockgate.bootstrap.forge import Parts
     from lockgate.core.discovery.found import Plan, Tree
     from lockgate.ports import FileSize, Project
     from lockgate.services.gates.steps import Steps
@@ -63,6 +64,7 @@ if TYPE_CHECKING:
     from lockgate.services.task.tasks import Imports, Tasks
     from lockgate.services.train.board import TrainBoards
     from lockgate.services.train.control import Queueing
+    from lockgate.services.train.pull_control import PullControl
     from lockgate.services.train.undo import Undoing
     from lockgate.services.train.view import TrainView
 
@@ -314,13 +316,37 @@ class App(Struct, frozen=True, kw_only=True):
     @property
     def train(self) -> "TrainView":
         """What the orchestrator acts on, and people look at."""
+        from lockgate.adapters.store.pulls import SqlPulls
         from lockgate.adapters.store.train_log import SqlTrainLog
         from lockgate.adapters.train import GitYard
         from lockgate.services.train.view import TrainView
 
         log = SqlTrainLog(self.store.database)
         yard = GitYard(self.home, signoff=partial(signs_off, self.home))
-        return TrainView(self.store, log, yard, self.configuration)
+        pulls = SqlPulls(self.store.database)
+        return TrainView(self.store, log, yard, self.configuration, pulls)
+
+    @property
+    def pull_requests(self) -> "PullControl":
+        """Pull requests and issues, as people see and steer them."""
+        from lockgate.bootstrap.forge import pull_control
+
+        return pull_control(self.forge_parts)
+
+    @property
+    def forge_parts(self) -> "Parts":
+        from lockgate.adapters.store.pulls import SqlPulls
+        from lockgate.bootstrap.forge import Parts
+
+        return Parts(
+            home=self.home,
+            pulls=SqlPulls(self.store.database),
+            train=self.train,
+            tasks=self.tasks,
+            credentials=self.credentials,
+            configuration=self.configuration,
+            repository=self.projects.repository,
+        )
 
     @property
     def statistics(self) -> "Statistics":

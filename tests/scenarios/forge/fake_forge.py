@@ -52,6 +52,8 @@ from tests.scenarios.train.fake_yard import FakeYard, Railway, Works
 PULLS = 'target = "pull_request"\n[forge]\nsettle = 60\n'
 START = 1_900_000_000.0
 ANN = Person("ann")
+ASKS = Rules(checks=("build",), approvals=1, pull_request=True)
+ME = Identity(login="lockgate[bot]", kind="app", repository="github.com/o/r")
 
 
 @dataclass
@@ -114,8 +116,8 @@ class FakeForge:
     git: FakePullYard
     pulls: dict[int, Seen] = field(default_factory=dict)
     branch_of: dict[int, str] = field(default_factory=dict)
-    asks: Rules = Rules(checks=("build",), approvals=1, pull_request=True)
-    me: Identity = Identity(login="lockgate[bot]", kind="app", repository="github.com/o/r")
+    asks: Rules = ASKS
+    me: Identity = ME
     failed: tuple[Failure, ...] = ()
     writers: set[str] = field(default_factory=lambda: {"ann"})
     said: list[str] = field(default_factory=list)

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from lockgate.core.forge.model import (
     HOLD_LABEL,
@@ -152,8 +153,6 @@ def test_a_killed_send_back_is_not_handed_on_twice(it):
     assert it.task(id).status is S.WORKING
     pull = it.pull(id)
     # As if the process had died between the turn and the row.
-    from msgspec.structs import replace
-
     kept(replace(pull, delivered=(), delivering=pull.delivered, delivering_rev=0))
     it.restart()
     it.tries_again(id)
@@ -328,8 +327,6 @@ def test_killed_between_push_and_row_no_second_pull_request_is_made(it):
     id = it.ready("a")
     it.opens()
     it.later(1)
-    from msgspec.structs import replace
-
     pull = it.pull(id)
     it.rows.put(replace(pull, number=0, intent=Intent.OFFER, pushed="", change=""))
     it.restart()

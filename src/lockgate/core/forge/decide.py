@@ -329,6 +329,8 @@ def _blocked(it: Case) -> Act | None:
 
 
 def _yours(it: Case) -> Act | None:
+    if it.pull.refused == it.pull.pushed and not it.approved:
+        return NeedPeople(f"the forge did not merge it: {it.pull.refusal}")
     if it.mode is MergeMode.MANUAL and not it.approved:
         return NeedPeople("it is yours to merge: there, or by `lockgate approve`")
     if not it.me.sees_checks:

@@ -37,6 +37,11 @@ def needs_people(seen: Evidence, number: int, why: str) -> Decision | Declined:
     return also(stay(seen, kept, NotifyHuman(S.REVIEWING, told)), LandingHeld(told))
 
 
+def refused(seen: Evidence, number: int, why: str) -> Decision | Declined:
+    """Held, and a yes that was given is used up: asking again as it is cannot help."""
+    return needs_people(replace(seen, task=replace(seen.task, to_land=False)), number, why)
+
+
 def lifted(seen: Evidence) -> Decision | Declined:
     """What people had to do is done; a hold of a person's own stays."""
     declined = _not_waiting(seen)

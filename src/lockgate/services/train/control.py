@@ -164,10 +164,10 @@ class Queueing(Struct, frozen=True):
         evidence = _object(text)
         if evidence is None or evidence.get("commit") != commit:
             return Verified(commit, evidence or {}, in_log, DAMAGED)
-        if not _judges(evidence, self.repository.tree_of(project, commit)):
-            return Verified(commit, evidence, in_log, OF_ANOTHER_TREE)
         if unjudged := _of(evidence.get("pull_request")).get("unjudged"):
             return Verified(commit, evidence, in_log, f"{BESIDES}: {unjudged}")
+        if not _judges(evidence, self.repository.tree_of(project, commit)):
+            return Verified(commit, evidence, in_log, OF_ANOTHER_TREE)
         if "unjudged" in evidence:
             return Verified(commit, evidence, in_log, _unjudged(evidence))
         return Verified(commit, evidence, in_log)

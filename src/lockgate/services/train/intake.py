@@ -93,7 +93,9 @@ class IssueIntake(Struct, frozen=True, kw_only=True):
 
     def _made(self, project: Project, act: Take) -> Task:
         """One that a crash left without its row is found by its branch."""
-        known = [it for it in self.view.store.on_branch(project.id, act.branch) if it.status not in ENDED]
+        known = [
+            it for it in self.view.store.on_branch(project.id, act.branch) if it.status not in ENDED
+        ]
         task = known[0] if known else self.tasks.create(project, _asked(act), BY_ISSUE)
         self.pulls.put(Pull(task=task.id, project=project.id, issue=act.key))
         return task
@@ -127,5 +129,3 @@ def _asked(act: Take) -> NewTask:
 def _access(forge: Forge, issue: Issue) -> Mapping[str, Access]:
     asked = {issue.labelled_by, *(it.by.login for it in issue.comments if not it.by.bot)}
     return {who: forge.may(who) for who in sorted(asked) if who}
-
-

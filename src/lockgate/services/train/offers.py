@@ -150,7 +150,10 @@ class Offers(Struct, frozen=True, kw_only=True):
             case Asked():
                 return self.keep(replace(pull, asked=self.clock.now()))
             case NotYet(why, final=True):
-                return self._needs_people(pull, f"the forge did not merge it: {why}")
+                told = f"the forge did not merge it: {why}"
+                refused = replace(pull, refused=pull.pushed, refusal=why, intent=Intent.NONE)
+                self.turn(pull, lambda seen: turns.refused(seen, pull.number, told))
+                return self.keep(replace(refused, ready=False, waits=told))
             case NotYet(why):
                 return self.keep(replace(pull, intent=Intent.NONE, ready=False, waits=why))
             case Moved():

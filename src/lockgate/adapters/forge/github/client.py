@@ -7,6 +7,7 @@ not is told apart from what GitHub cannot do now.
 
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from email.utils import parsedate_to_datetime
 from typing import Any
 from urllib.parse import urljoin, urlsplit
@@ -154,7 +155,7 @@ class Client(Struct, kw_only=True):
             return Answer(200, known[2].body, known[2].next, answer.at)
         return answer
 
-    def _asked(self, method: str, url: str, **given: Any) -> Answer:
+    def _asked(self, method: str, url: str, **given: Json) -> Answer:
         with self._lock:
             if self.silent_for():
                 raise _lost(f"it asked to be left alone for {self.silent_for():.0f} s")
@@ -164,7 +165,7 @@ class Client(Struct, kw_only=True):
             self._remember(method, url, response, answer)
             return answer
 
-    def _once(self, method: str, url: str, **given: Any) -> httpx.Response:
+    def _once(self, method: str, url: str, **given: Json) -> httpx.Response:
         headers = {
             "authorization": f"Bearer {self.token()}",
             "accept": "application/vnd.github+json",
@@ -221,7 +222,7 @@ def _answer(response: httpx.Response, url: str) -> Answer:
         body = response.json() if response.content and status != NOT_MODIFIED else None
     except ValueError as error:
         raise _lost(f"its answer at {urlsplit(url).path} is cut off") from error
-    if CLIENT_ERROR <= status:
+    if status >= CLIENT_ERROR:
         words = body.get("message", "") if isinstance(body, dict) else ""
         raise Denied(status, f"{words} ({urlsplit(url).path})")
     following = response.links.get("next", {}).get("url", "")
@@ -256,7 +257,7 @@ def _server_time(response: httpx.Response) -> float:
         return 0.0
 
 
-def _tail(streamed: Any) -> str:
+def _tail(streamed: AbstractContextManager[httpx.Response]) -> str:
     """The end of a text that may be long: at most so many bytes are read."""
     with streamed as response:
         if response.status_code >= CLIENT_ERROR:

@@ -248,9 +248,7 @@ class GithubForge(Struct, kw_only=True):
         return reading.newest((*runs, *reading.statuses(self.client.get(f"{path}/status"))))
 
     def _jobs(self, commit: str) -> Iterator[Json]:
-        runs = self.client.pages(
-            f"{self._repo}/actions/runs", key="workflow_runs", head_sha=commit
-        )
+        runs = self.client.pages(f"{self._repo}/actions/runs", key="workflow_runs", head_sha=commit)
         for run in runs:
             path = f"{self._repo}/actions/runs/{run['id']}/jobs"
             yield from self.client.pages(path, key="jobs")

@@ -116,9 +116,7 @@ def rules_from(rows: Sequence[Json], protection: Json) -> Rules:
             int(old_pulls.get("required_approving_review_count", 0)),
         ),
         pull_request="pull_request" in kinds or bool(old_pulls),
-        strict=bool(
-            checks.get("strict_required_status_checks_policy") or old_checks.get("strict")
-        ),
+        strict=bool(checks.get("strict_required_status_checks_policy") or old_checks.get("strict")),
         queue="merge_queue" in kinds,
         methods=methods,
         signed="required_signatures" in kinds or _enabled(protection, "required_signatures"),
