@@ -45,6 +45,8 @@ from lockgate.services.task.projects import BaseConfiguration, Projects
 from lockgate.services.task.views import Views
 
 if TYPE_CHECKING:
+    from http.server import ThreadingHTTPServer
+
     from lockgate.adapters.sessions.sessions import ProcessSessions
     from lockgate.adapters.workspaces import GitWorkspaces
     from lockgate.bootstrap.forge import Parts
@@ -100,6 +102,7 @@ class App(Struct, frozen=True, kw_only=True):
     standings: dict[ProjectId, Standings] = field(default_factory=dict[ProjectId, Standings])
     feed: "Feed | None" = None  # where the loop is this process's
     began: Began = field(default_factory=Began)  # the tests of the train
+    hints: set[ProjectId] = field(default_factory=set[ProjectId])  # forges to look at at once
 
     def called_by(self, token: str | None, uid: int | None = None) -> "App":
         """The same for whoever has this token; where there is none, for the human of that user."""
@@ -332,6 +335,12 @@ class App(Struct, frozen=True, kw_only=True):
         from lockgate.bootstrap.forge import pull_control
 
         return pull_control(self.forge_parts)
+
+    def listener(self, project: "Project", port: int, secret: str) -> "ThreadingHTTPServer":
+        """For GitHub's webhooks, on loopback; each genuine one has the project looked at."""
+        from lockgate.bootstrap.forge import listening
+
+        return listening(self.forge_parts, project, port, secret)
 
     @property
     def forge_parts(self) -> "Parts":

@@ -4,6 +4,7 @@ import os
 import time
 from collections.abc import Callable
 from functools import partial
+from http.server import ThreadingHTTPServer
 from pathlib import Path
 
 from msgspec import Struct
@@ -19,12 +20,13 @@ from lockgate.ports.forge import Forge
 from lockgate.services.task.projects import BaseConfiguration
 from lockgate.services.task.tasks import Tasks
 from lockgate.services.train.intake import IssueIntake
-from lockgate.services.train.landing import Lander
 from lockgate.services.train.offers import Offers
 from lockgate.services.train.pull_control import PullControl
 from lockgate.services.train.pulls import Intervals, PullRequests
+from lockgate.services.train.queue import MergeQueue
 from lockgate.services.train.view import TrainView
 
+PATIENCE = 5.0  # seconds for the orchestrator to answer
 LOGIN = "github"  # what `lockgate auth` calls it
 LOOK = "LOCKGATE_FORGE_SECONDS"  # between two looks, for tests
 
@@ -54,25 +56,26 @@ def pull_control(app: Parts) -> PullControl:
 
 
 def pull_requests(
-    app: Parts, workspaces: Workspaces, lander: Lander, nudge: Callable[[ProjectId], None]
+    app: Parts, workspaces: Workspaces, trains: MergeQueue, hints: set[ProjectId]
 ) -> PullRequests:
     """For the orchestrator, which alone acts by itself."""
     offers = Offers(
         pulls=app.pulls,
         yard=GitPullYard(app.home),
         coordinator=app.tasks.coordinator,
-        clock=lander.clock,
+        clock=trains.lander.clock,
     )
     seconds = os.environ.get(LOOK, "")
     every = Intervals(*[float(seconds)] * 3) if seconds else Intervals()
     return PullRequests(
         view=app.train,
         offers=offers,
-        lander=lander,
+        lander=trains.lander,
         workspaces=workspaces,
         forge_of=forges(app),
         intake=_intake(app).sync,
-        nudge=nudge,
+        nudge=trains.nudge,
+        hints=hints,
         every=every,
     )
 
@@ -107,6 +110,22 @@ def _github(app: Parts, project: Project, wanted: str) -> Forge:
     wires = Wires(elapsed=time.monotonic, sleep=time.sleep)
     client = Client(api=login.api, token=login.token, wires=wires)
     return GithubForge(client=client, repository=login.repository, host=login.host)
+
+
+def listening(app: Parts, project: Project, port: int, secret: str) -> ThreadingHTTPServer:
+    """Deliveries ask the orchestrator for a look, as `lockgate forge sync` does."""
+    from lockgate.adapters.forge.webhooks import Deliveries, listener
+    from lockgate.adapters.sessions.runner.command_socket import Request, ask
+
+    settings = app.configuration.allowed_of(project).forge
+    origin = origin_of(app.repository.origin(project))
+    repository = settings.repo or origin.partition("/")[2]
+    call = Request(token="", cwd=project.root, stdin="", argv=("forge", "sync"))
+
+    def look() -> None:
+        ask(str(app.home / "door.sock"), call, patience=PATIENCE)
+
+    return listener(port, Deliveries(secret.encode(), repository), look)
 
 
 def _intake(app: Parts) -> IssueIntake:

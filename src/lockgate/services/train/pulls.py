@@ -78,9 +78,9 @@ class PullRequests(Struct, frozen=True, kw_only=True):
     forge_of: Callable[[Project], Forge]
     intake: Callable[[Project, Forge], None]
     nudge: Callable[[ProjectId], None]
+    hints: set[ProjectId] = field(default_factory=set[ProjectId])  # where there is news, they say
     every: Intervals = field(default_factory=Intervals)
     _next: dict[ProjectId, float] = field(default_factory=dict[ProjectId, float])
-    _wanted: set[ProjectId] = field(default_factory=set[ProjectId])
 
     def due(self) -> tuple[Project, ...]:
         """Projects with something to do at their forge, or whose time it is."""
@@ -88,13 +88,9 @@ class PullRequests(Struct, frozen=True, kw_only=True):
         found = [it for it in self.view.store.projects() if self._is_due(it, now)]
         return tuple(found)
 
-    def hint(self, id: ProjectId) -> None:
-        """Somebody says that there is something to see: the next turn looks."""
-        self._wanted.add(id)
-
     def sync(self, project: Project, engine: Engine) -> float:
         """One turn: what is meant is done, then every pull request is looked at."""
-        self._wanted.discard(project.id)
+        self.hints.discard(project.id)
         self._next[project.id] = self.lander.clock.elapsed() + self.every.machines
         forge = self.forge_of(project)
         self.intake(project, forge)
@@ -131,7 +127,7 @@ class PullRequests(Struct, frozen=True, kw_only=True):
 
     def _has_news(self, project: Project) -> bool:
         fresh = any(it.intent and not it.asked for it in self._live(project))
-        return fresh or project.id in self._wanted
+        return fresh or project.id in self.hints
 
     def _live(self, project: Project) -> tuple[Pull, ...]:
         """Of tasks that wait to land."""

@@ -7,7 +7,7 @@ from typing import Any
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from lockgate.adapters.forge.github import queries, reading
+from lockgate.adapters.forge.github import reading
 from lockgate.adapters.forge.github.client import Answer, Client, Denied
 from lockgate.core.forge.model import (
     HOLD_LABEL,
@@ -25,6 +25,50 @@ from lockgate.errors import Unavailable
 from lockgate.ports.forge import Asked, How, Moved, NewPull, NotYet, PullRequest, Verdict
 
 Json = Any
+
+# GraphQL: only what REST lacks.
+
+VIEWER = """
+query { viewer { login } }
+"""
+
+# The place in the merge queue, and which threads are open.
+PULL = """
+query ($owner: String!, $name: String!, $number: Int!) {
+  repository(owner: $owner, name: $name) {
+    pullRequest(number: $number) {
+      mergeQueueEntry { position }
+      reviewThreads(first: 100) { nodes { isResolved } }
+    }
+  }
+}
+"""
+
+# When the text of an issue was changed last.
+ISSUE = """
+query ($owner: String!, $name: String!, $number: Int!) {
+  repository(owner: $owner, name: $name) {
+    issue(number: $number) { lastEditedAt }
+  }
+}
+"""
+
+ENQUEUE = """
+mutation ($id: ID!, $head: GitObjectID!) {
+  enqueuePullRequest(input: {pullRequestId: $id, expectedHeadOid: $head}) {
+    mergeQueueEntry { position }
+  }
+}
+"""
+
+AUTO_MERGE = """
+mutation ($id: ID!, $head: GitObjectID!) {
+  enablePullRequestAutoMerge(input: {pullRequestId: $id, expectedHeadOid: $head}) {
+    pullRequest { number }
+  }
+}
+"""
+
 REMEMBERED = 600.0  # seconds for which a person's access is not asked for again
 NOT_ALLOWED, CONFLICT, UNPROCESSABLE, FORBIDDEN, MISSING = 405, 409, 422, 403, 404
 BLOCKED = frozenset({"blocked", "behind", "draft"})
@@ -126,9 +170,9 @@ class GithubForge(Struct, kw_only=True):
     def land(self, number: int, head: str, how: How) -> Asked | NotYet | Moved:
         match how:
             case How.QUEUE:
-                return self._mutated(queries.ENQUEUE, number, head)
+                return self._mutated(ENQUEUE, number, head)
             case How.AUTO:
-                asked = self._mutated(queries.AUTO_MERGE, number, head)
+                asked = self._mutated(AUTO_MERGE, number, head)
                 clean = isinstance(asked, NotYet) and "clean status" in asked.why
                 return self._merged(number, head, How.MERGE) if clean else asked
             case How.MERGE | How.SQUASH | How.REBASE:
@@ -179,7 +223,7 @@ class GithubForge(Struct, kw_only=True):
     def _identified(self) -> Identity:
         token = self.client.token()
         kind = next((it for start, it in KINDS.items() if token.startswith(start)), "classic")
-        login = self.client.graphql(queries.VIEWER)["viewer"]["login"]
+        login = self.client.graphql(VIEWER)["viewer"]["login"]
         repo = self.client.get(self._repo)
         pushes = kind == "app" or bool((repo.get("permissions") or {}).get("push"))
         sees = self._may_read(f"{self._repo}/commits/{repo['default_branch']}/check-runs")
@@ -232,7 +276,7 @@ class GithubForge(Struct, kw_only=True):
             return seen
         owner, _, name = self.repository.partition("/")
         asked = {"owner": owner, "name": name, "number": seen.number}
-        pull = self.client.graphql(queries.PULL, **asked)["repository"]["pullRequest"]
+        pull = self.client.graphql(PULL, **asked)["repository"]["pullRequest"]
         entry = pull["mergeQueueEntry"] or {}
         unresolved = [it for it in pull["reviewThreads"]["nodes"] if not it["isResolved"]]
         return replace(seen, place=entry.get("position", 0), threads_open=len(unresolved))
@@ -313,7 +357,7 @@ class GithubForge(Struct, kw_only=True):
 
     def _edited(self, number: int) -> float:
         owner, _, name = self.repository.partition("/")
-        found = self.client.graphql(queries.ISSUE, owner=owner, name=name, number=number)
+        found = self.client.graphql(ISSUE, owner=owner, name=name, number=number)
         return reading.seconds(found["repository"]["issue"]["lastEditedAt"])
 
 
