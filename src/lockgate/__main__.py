@@ -12,6 +12,7 @@ HOT = (
     *(["gate", it] for it in ("list", "run", "check", "explain")),
     ["checkpoint"],
     ["queue", "list"],
+    ["forge", "sync"],
     ["status"],
     ["inbox"],
 )

@@ -33,6 +33,7 @@ from lockgate.adapters.system import (
 from lockgate.adapters.user_files import link_to
 from lockgate.bootstrap.app import PATIENCE, App
 from lockgate.bootstrap.assistants import installed
+from lockgate.bootstrap.forge import pull_requests
 from lockgate.bootstrap.outside import day_of
 from lockgate.core.jobs import LIMITS
 from lockgate.core.lifecycle.needs import Trouble
@@ -253,13 +254,15 @@ def _crew(it: App, engine: LocalEngine, stopping: Event, report: Callable[[str],
         configuration=it.configuration,
         judge=judge,
     )
+    trains = merge_queue(it, runner, it.troubles, report)
     pool, set_ups = _bytes_in("LOCKGATE_POOL_GB"), _bytes_in("LOCKGATE_SET_UPS_GB")
     return Crew(
         store=it.store,
         hands=hands,
         judge=judge,
         housekeeper=Housekeeper(it.store, it.workspaces, pool, set_ups),
-        trains=merge_queue(it, runner, it.troubles, report),
+        trains=trains,
+        forge=pull_requests(it.forge_parts, it.workspaces, trains, it.hints),
         engine=engine,
         stopping=stopping,
         clock=SystemClock(),

@@ -278,8 +278,8 @@ class Parked:
 class Railway:
     """A stage whose changes wait until `opens`; `restart` forgets all that is not on disk."""
 
-    def __init__(self, place: Path, mode: str = "auto", batch: int = 1) -> None:
-        config = CONFIG.replace("MODE", mode).replace("BATCH", str(batch))
+    def __init__(self, place: Path, mode: str = "auto", batch: int = 1, more: str = "") -> None:
+        config = CONFIG.replace("MODE", mode).replace("BATCH", str(batch)) + more
         self.stage = Stage(place, config)
         self.yard = FakeYard()
         self.stage.workspaces = Works(self.stage.world.home, self.yard)

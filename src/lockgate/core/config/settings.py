@@ -56,6 +56,7 @@ class MergeMode(StrEnum):
 class MergeTarget(StrEnum):
     LOCAL = "local"
     REMOTE = "remote"
+    PULL_REQUEST = "pull_request"
 
 
 class MergeFence(StrEnum):
@@ -150,6 +151,54 @@ class MergeSettings(Struct, frozen=True, kw_only=True):
     batch: int = 1
 
 
+class ForgeKind(StrEnum):
+    GITHUB = "github"
+
+
+class Draft(StrEnum):
+    """Whether people see the pull request before the train has tested the change."""
+
+    NEVER = "never"
+    EARLY = "early"
+
+
+class AutoMerge(StrEnum):
+    """Who merges in mode auto: Lockgate asks for one head, or the forge once it may."""
+
+    LOCKGATE = "lockgate"
+    FORGE = "github"
+
+
+class CommentMode(StrEnum):
+    """Whether comments without a request for changes send the change back by themselves."""
+
+    ACT = "act"
+    WAIT = "wait"
+
+
+class IntakeSettings(Struct, frozen=True, kw_only=True):
+    """Issues with this label become tasks; no label, no intake."""
+
+    label: str = ""
+    max_open: int = 5
+
+
+class ForgeSettings(Struct, frozen=True, kw_only=True):
+    """Where changes are offered as pull requests, and how; times are seconds."""
+
+    kind: ForgeKind = ForgeKind.GITHUB
+    repo: str = ""  # owner/name; from origin where empty
+    draft: Draft = Draft.NEVER
+    auto_merge: AutoMerge = AutoMerge.LOCKGATE
+    comments: CommentMode = CommentMode.ACT
+    bots: tuple[str, ...] = ()  # exact logins
+    settle: int = 120
+    ci_wait: int = 3600
+    rounds: int = 8
+    sign: bool = False
+    intake: IntakeSettings = field(default_factory=IntakeSettings)
+
+
 class CommitSettings(Struct, frozen=True):
     """Whose name an agent's work carries, and who makes merge commits: the user where empty."""
 
@@ -208,6 +257,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     sandbox: SandboxSettings = field(default_factory=SandboxSettings)
     protect: tuple[str, ...] = ()
     merge: MergeSettings = field(default_factory=MergeSettings)
+    forge: ForgeSettings = field(default_factory=ForgeSettings)
     commit: CommitSettings = field(default_factory=CommitSettings)
     budget: BudgetSettings = field(default_factory=BudgetSettings)
     notify: NotifySettings = field(default_factory=NotifySettings)
@@ -262,7 +312,7 @@ def pin(settings: Settings, base_commit: str, config_hash: str) -> Pinned:
         respawn=settings.project.respawn is Respawn.AUTO,
         resume=settings.project.resume is Respawn.AUTO,
         protect=protected_paths(settings),
-        lands_alone=settings.merge.mode is MergeMode.AUTO,
+        lands_alone=asks_first(settings.merge),
         author=settings.commit.author,
         sandboxed=settings.sandbox.level is SandboxLevel.AUTO,
         steps=tuple(steps_in_order(settings.steps)),
@@ -270,6 +320,11 @@ def pin(settings: Settings, base_commit: str, config_hash: str) -> Pinned:
             settings.budget.task_usd, settings.budget.task_tokens, settings.budget.task_minutes
         ),
     )
+
+
+def asks_first(merge: MergeSettings) -> bool:
+    """Whether a human must see what steers agents or CI before the change leaves this machine."""
+    return merge.mode is MergeMode.AUTO or merge.target is MergeTarget.PULL_REQUEST
 
 
 def steps_in_order(steps: Sequence[Step]) -> tuple[str, ...]:

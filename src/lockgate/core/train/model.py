@@ -46,6 +46,9 @@ class Entry(Struct, frozen=True, kw_only=True):
     depends_on: tuple[TaskId, ...] = ()  # of these, the tasks whose changes have not landed
     held: str = ""  # why a human must say yes first
     unjudged: bool = False  # a revert that a human has land at once, if the target is red
+    offered: Commit | None = None  # the head of its pull request, which shows this very change
+    behind: bool = False  # that head must contain the tip first, and does not
+    queued: bool = False  # the forge's own queue tests it: no second test here
 
 
 class Built(Struct, frozen=True):
@@ -102,6 +105,7 @@ class Queue(Struct, frozen=True, kw_only=True):
     window: int = 4
     batch: int = 1
     blocked: str = ""
+    pulls: bool = False  # changes land by pull requests
 
 
 class CancelTest(Struct, frozen=True):
@@ -131,6 +135,14 @@ class Land(Struct, frozen=True):
     commit: Commit
     tree: Tree
     tasks: tuple[TaskId, ...]
+
+
+class Offer(Struct, frozen=True):
+    """Show the change, which passed on the tip, as a pull request; or bring that up to date."""
+
+    task: TaskId
+    built: Built
+    base: Commit
 
 
 class Build(Struct, frozen=True):
@@ -166,7 +178,7 @@ class Hold(Struct, frozen=True):
     kind: HoldKind = HoldKind.CHECKOUT
 
 
-Step = CancelTest | Drop | SetAside | Land | Build | CheckTip | StartTest | Hold
+Step = CancelTest | Drop | SetAside | Land | Offer | Build | CheckTip | StartTest | Hold
 
 
 class Standing(StrEnum):

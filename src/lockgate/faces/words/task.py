@@ -323,6 +323,7 @@ _STORIES = {
     "change.landed": "the target branch is now at {commit:.12}, the commit that was tested",
     "landing.unjudged": "landed as {commit:.12} unjudged: {why}",
     "revert.made": "reverts task {reverts}, which landed as {landed:.12}",
+    "pull.changed": "pull request #{number}: {what}",
     "step.passed": "step {nodeId} passed",
     "GATE_FAILED": "step {nodeId} failed ({reason}), {consecutiveFailures} in a row",
     "USER_ESCALATION": "{message}: this needs you; a fresh agent continues",

@@ -200,13 +200,15 @@ class Views(Struct, frozen=True):
 
     def lands_by_itself(self, task: Task) -> bool:
         """As its target's configuration has it now, which is what the train goes by."""
+        from lockgate.core.config.settings import MergeMode, MergeTarget  # noqa: PLC0415 - as below
         from lockgate.core.train.entries import lands_alone  # noqa: PLC0415 - who only looks needs none
 
         try:
             settings = self.witness.configuration.settings_of(self.store.project(task.project))
         except LockgateError:
             return False
-        return lands_alone(task, settings.merge.mode)
+        by_forge = settings.merge.target is MergeTarget.PULL_REQUEST
+        return lands_alone(task, MergeMode.AUTO if by_forge else settings.merge.mode)
 
     def project_id(self, id: TaskId) -> ProjectId | None:
         """None where the task is gone."""
