@@ -11,6 +11,7 @@ HOT = (
     *(["gate", it] for it in ("list", "run", "check", "explain")),
     ["checkpoint"],
     ["queue", "list"],
+    ["forge", "sync"],
     ["status"],
     ["inbox"],
 )

@@ -46,8 +46,11 @@ from lockgate.services.task.rows import Live, Source
 from lockgate.services.task.views import Views
 
 if TYPE_CHECKING:
+    from http.server import ThreadingHTTPServer
+
     from lockgate.adapters.sessions.sessions import ProcessSessions
     from lockgate.adapters.workspaces import GitWorkspaces
+    from lockgate.bootstrap.forge import Parts
     from lockgate.core.discovery.found import Plan, Tree
     from lockgate.ports import FileSize, Project
     from lockgate.services.gates.steps import Steps
@@ -64,6 +67,7 @@ if TYPE_CHECKING:
     from lockgate.services.task.tasks import Imports, Tasks
     from lockgate.services.train.board import TrainBoards
     from lockgate.services.train.control import Queueing
+    from lockgate.services.train.pull_control import PullControl
     from lockgate.services.train.undo import Undoing
     from lockgate.services.train.view import TrainView
 
@@ -99,6 +103,7 @@ class App(Struct, frozen=True, kw_only=True):
     standings: dict[ProjectId, Standings] = field(default_factory=dict[ProjectId, Standings])
     feed: "Feed | None" = None  # where the loop is this process's
     began: Began = field(default_factory=Began)  # the tests of the train
+    hints: set[ProjectId] = field(default_factory=set[ProjectId])  # forges to look at at once
 
     def called_by(self, token: str | None, uid: int | None = None) -> "App":
         """The same for the holder of this token; without one, for the human of that user."""
@@ -315,13 +320,43 @@ class App(Struct, frozen=True, kw_only=True):
     @property
     def train(self) -> "TrainView":
         """What the orchestrator acts on, and people look at."""
+        from lockgate.adapters.store.pulls import SqlPulls
         from lockgate.adapters.store.train_log import SqlTrainLog
         from lockgate.adapters.train import GitYard
         from lockgate.services.train.view import TrainView
 
         log = SqlTrainLog(self.store.database)
         yard = GitYard(self.home, signoff=partial(signs_off, self.home))
-        return TrainView(self.store, log, yard, self.configuration)
+        pulls = SqlPulls(self.store.database)
+        return TrainView(self.store, log, yard, self.configuration, pulls)
+
+    @property
+    def pull_requests(self) -> "PullControl":
+        """Pull requests and issues, as people see and steer them."""
+        from lockgate.bootstrap.forge import pull_control
+
+        return pull_control(self.forge_parts)
+
+    def listener(self, project: "Project", port: int, secret: str) -> "ThreadingHTTPServer":
+        """For GitHub's webhooks, on loopback; each genuine one has the project looked at."""
+        from lockgate.bootstrap.forge import listening
+
+        return listening(self.forge_parts, project, port, secret)
+
+    @property
+    def forge_parts(self) -> "Parts":
+        from lockgate.adapters.store.pulls import SqlPulls
+        from lockgate.bootstrap.forge import Parts
+
+        return Parts(
+            home=self.home,
+            pulls=SqlPulls(self.store.database),
+            train=self.train,
+            tasks=self.tasks,
+            credentials=self.credentials,
+            configuration=self.configuration,
+            repository=self.projects.repository,
+        )
 
     @property
     def statistics(self) -> "Statistics":

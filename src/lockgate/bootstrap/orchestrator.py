@@ -36,6 +36,7 @@ from lockgate.adapters.system import (
 from lockgate.adapters.user_files import link_to
 from lockgate.bootstrap.app import PATIENCE, POSTGRES, App
 from lockgate.bootstrap.assistants import installed
+from lockgate.bootstrap.forge import pull_requests
 from lockgate.bootstrap.outside import day_of
 from lockgate.bootstrap.upkeep import cleaner_of
 from lockgate.core.jobs import LIMITS
@@ -267,6 +268,7 @@ def _crew(it: App, engine: LocalEngine, stopping: Event, report: Callable[[str],
         judge=judge,
     )
     rotate = partial(rotated, it.home / "logs" / LOG)
+    trains = _traced(merge_queue(it, runner, it.troubles, report), traces)
     pool, set_ups = _bytes_in("LOCKGATE_POOL_GB"), _bytes_in("LOCKGATE_SET_UPS_GB")
     return Crew(
         store=it.store,
@@ -275,7 +277,8 @@ def _crew(it: App, engine: LocalEngine, stopping: Event, report: Callable[[str],
         housekeeper=Housekeeper(
             it.store, it.workspaces, pool, set_ups, cleaner_of(it).step, rotate
         ),
-        trains=_traced(merge_queue(it, runner, it.troubles, report), traces),
+        trains=trains,
+        forge=pull_requests(it.forge_parts, it.workspaces, trains, it.hints),
         engine=engine,
         stopping=stopping,
         clock=SystemClock(),

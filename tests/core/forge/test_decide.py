@@ -69,6 +69,14 @@ ROWS = {
         replace(CASE, me=replace(CASE.me, sees_checks=False)),
         NeedPeople("it is yours to merge: this token cannot see the checks of other apps"),
     ),
+    "the forge refused this head for good": (
+        pull(refused=HEAD, refusal="a rule"),
+        NeedPeople("the forge did not merge it: a rule"),
+    ),
+    "the forge refused it, and a human approved it again": (
+        replace(pull(refused=HEAD, refusal="a rule"), approved=True),
+        Ready(),
+    ),
     "merged: the fetched target decides": (
         seen(merged=True, open=False, merge_commit="m"),
         CheckMerged("m"),
@@ -332,7 +340,7 @@ def test_words_for_lockgate_are_in_their_order():
     ),
     mode=st.sampled_from(MergeMode),
 )
-def test_nothing_red_unapproved_or_unknown_is_ever_ready(
+def test_nothing_red_unapproved_or_unknown_is_ever_ready(  # noqa: PLR0917 - a world's facts
     head, relation, mergeable, state, base, reviews, mode
 ):
     case: Case = replace(

@@ -26,6 +26,13 @@ def test_a_change_that_waits_for_people_is_held_and_keeps_its_yes():
     assert NotifyHuman(S.REVIEWING, decision.task.held) in decision.effects
 
 
+def test_a_merge_that_was_refused_uses_up_the_yes():
+    decision = pulls.refused(evidence(WAITING), 12, "a rule")
+
+    assert isinstance(decision, Decision)
+    assert (decision.task.held, decision.task.to_land) == ("pull request #12: a rule", False)
+
+
 def test_the_same_hold_is_told_once_and_another_one_replaces_it():
     held = replace(WAITING, held="pull request #12: it was closed")
 

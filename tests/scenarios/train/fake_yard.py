@@ -294,8 +294,10 @@ class Parked:
 class Railway:
     """A stage whose changes wait until `opens`; `restart` forgets all that is not on disk."""
 
-    def __init__(self, place: Path, mode: str = "auto", batch: int = 1, slots: int = 9) -> None:
-        config = CONFIG.replace("MODE", mode).replace("BATCH", str(batch))
+    def __init__(
+        self, place: Path, mode: str = "auto", batch: int = 1, slots: int = 9, more: str = ""
+    ) -> None:
+        config = CONFIG.replace("MODE", mode).replace("BATCH", str(batch)) + more
         config = config.replace("slots = 9", f"slots = {slots}")
         self.stage = Stage(place, config)
         self.yard = FakeYard()

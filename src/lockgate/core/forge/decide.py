@@ -140,7 +140,7 @@ def is_trusted(by: Person, it: Case) -> bool:
 
 def speakers(seen: Seen) -> frozenset[str]:
     """The people whose access has to be asked for before a decision."""
-    said = (*seen.reviews, *seen.comments, *seen.remarks)
+    said: tuple[Review | Comment | Remark, ...] = (*seen.reviews, *seen.comments, *seen.remarks)
     return frozenset(it.by.login for it in said if not it.by.bot)
 
 
@@ -213,7 +213,11 @@ def _asked(it: Case) -> Act | None:
     if it.pull.rounds >= it.settings.rounds:
         return NeedPeople(f"its reviews sent it back {it.pull.rounds} times: a human decides")
     last = max(
-        (*(one.at for one in new.reviews), *(one.updated for one in (*new.comments, *new.remarks)))
+        (
+            *(one.at for one in new.reviews),
+            *(one.updated for one in new.comments),
+            *(one.updated for one in new.remarks),
+        )
     )
     if it.seen.at - last < it.settings.settle:
         return Wait("people are reviewing it")
@@ -288,7 +292,10 @@ def _merges(it: Case) -> Act | None:
 
 
 def _approvals(it: Case) -> Act | None:
-    """The last word of each trusted reviewer counts, a yes only a person's; GitHub itself dismisses stale ones."""
+    """The last word of each trusted reviewer counts, a yes only a person's.
+
+    Stale ones are dismissed by the forge itself.
+    """
     last: dict[Person, ReviewState] = {}
     for one in it.seen.reviews:
         if one.state is not ReviewState.COMMENTED and is_trusted(one.by, it):
@@ -322,6 +329,8 @@ def _blocked(it: Case) -> Act | None:
 
 
 def _yours(it: Case) -> Act | None:
+    if it.pull.refused == it.pull.pushed and not it.approved:
+        return NeedPeople(f"the forge did not merge it: {it.pull.refusal}")
     if it.mode is MergeMode.MANUAL and not it.approved:
         return NeedPeople("it is yours to merge: there, or by `lockgate approve`")
     if not it.me.sees_checks:

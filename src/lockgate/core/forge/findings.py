@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from lockgate.core.forge.decide import SendBack
-from lockgate.core.forge.model import Annotation, Comment, Failure
+from lockgate.core.forge.model import Annotation, Comment, Failure, Remark, Review
 from lockgate.core.forge.text import LOG_BYTES, log_tail, masked, plain
 from lockgate.core.model.findings import Finding, GateFeedback, Location, Priority
 
@@ -38,13 +38,13 @@ def of_failures(failures: Sequence[Failure]) -> GateFeedback | NotJudged:
 
 
 def of_people(said: SendBack) -> GateFeedback:
+    bodied: tuple[Review | Remark, ...] = (*said.reviews, *said.remarks)
     bodies = [
-        Finding(Priority.P1_MAJOR, _from(it.by.login, it.body))
-        for it in (*said.reviews, *said.remarks)
-        if it.body.strip()
+        Finding(Priority.P1_MAJOR, _from(it.by.login, it.body)) for it in bodied if it.body.strip()
     ]
     inline = [_of_comment(it) for it in said.comments]
-    who = dict.fromkeys(it.by.login for it in (*said.reviews, *said.comments, *said.remarks))
+    speakers: tuple[Review | Remark | Comment, ...] = (*bodied, *said.comments)
+    who = dict.fromkeys(it.by.login for it in speakers)
     summary = f"changes were asked for by {', '.join(f'@{it}' for it in who)}"
     found = (*bodies, *inline) or (Finding(Priority.P1_MAJOR, summary),)
     return GateFeedback(
@@ -62,7 +62,7 @@ def theirs_is_missing(branch: str) -> GateFeedback:
         gate_name=REVIEW,
         findings=(Finding(Priority.P1_MAJOR, issue),),
         summary=issue,
-        suggested_action=f"Run: git fetch origin && git merge origin/{branch}. Then hand off again.",
+        suggested_action=f"Run: git fetch origin && git merge origin/{branch}. Then hand off.",
     )
 
 

@@ -211,6 +211,13 @@ class Pull(Struct, frozen=True, kw_only=True):
     ci: str = ""  # for people
     reviews: str = ""
     silent_since: float = 0.0  # since when the forge does not answer; 0 where it does
+    delivering: tuple[str, ...] = ()  # marks that a turn is about to hand on
+    delivering_rev: int = 0  # the task's, before that turn
+    asked: float = 0.0  # our time at which the forge was asked to merge
+    refused: str = ""  # the head that the forge refused to merge, whatever is asked again
+    refusal: str = ""  # in its words
+    exact: bool = True  # what landed is the very tree that was tested
+    unjudged: str = ""  # what was merged besides what gates judged
     theirs: str = ""  # a person's commit that was taken over; later work must contain it
     issue: str = ""
     etags: str = ""

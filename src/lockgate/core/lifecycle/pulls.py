@@ -1,4 +1,4 @@
-"""The turns of a change that is offered as a pull request: it waits, goes back, or is taken over."""
+"""The turns of a change that is offered as a pull request: it waits, goes back, is taken over."""
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -35,6 +35,11 @@ def needs_people(seen: Evidence, number: int, why: str) -> Decision | Declined:
         return Declined("it is held already", f"lockgate task why {seen.task.id}")
     kept = replace(seen.task, held=told)
     return also(stay(seen, kept, NotifyHuman(S.REVIEWING, told)), LandingHeld(told))
+
+
+def refused(seen: Evidence, number: int, why: str) -> Decision | Declined:
+    """Held, and a yes that was given is used up: asking again as it is cannot help."""
+    return needs_people(replace(seen, task=replace(seen.task, to_land=False)), number, why)
 
 
 def lifted(seen: Evidence) -> Decision | Declined:

@@ -105,6 +105,7 @@ class Queue(Struct, frozen=True, kw_only=True):
     window: int = 4
     batch: int = 1
     blocked: str = ""
+    pulls: bool = False  # changes land by pull requests
 
 
 class CancelTest(Struct, frozen=True):

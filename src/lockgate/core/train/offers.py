@@ -33,7 +33,7 @@ from lockgate.core.train.model import (
     StartTest,
     Step,
 )
-from lockgate.core.train.plan import in_order
+from lockgate.core.train.plan import in_order, places, plan
 
 
 class Car(Struct, frozen=True):
@@ -41,6 +41,15 @@ class Car(Struct, frozen=True):
 
     entry: Entry
     built: Built | Conflict | None
+
+
+def next_steps(queue: Queue) -> tuple[Step, ...]:
+    """By the planner that the target asks for."""
+    return plan_offers(queue) if queue.pulls else plan(queue)
+
+
+def standings(queue: Queue) -> tuple[Place, ...]:
+    return offer_places(queue) if queue.pulls else places(queue)
 
 
 def plan_offers(queue: Queue) -> tuple[Step, ...]:

@@ -6,7 +6,7 @@ from threading import Event
 
 from msgspec import Struct, field
 
-from lockgate.core.jobs import CarryOut, Evaluate, Job, Tidy, TurnTrain, lane_of
+from lockgate.core.jobs import CarryOut, Evaluate, Job, SyncForge, Tidy, TurnTrain, lane_of
 from lockgate.core.lifecycle.decision import EvaluateGates
 from lockgate.core.lifecycle.needs import Trouble, failed
 from lockgate.core.model.task import SessionId, TaskId
@@ -187,8 +187,9 @@ class Loop(Struct, kw_only=True):
     def _put_trains(self) -> None:
         """A train that failed waits for its time; else it is turned when something has changed."""
         resting = {it.name for it in self.engine.lanes() if it.state is State.RESTING}
-        for project in self.crew.trains.due():
-            job = TurnTrain(project.id)
+        jobs: list[Job] = [TurnTrain(it.id) for it in self.crew.trains.due()]
+        jobs += [SyncForge(it.id) for it in self.crew.forge.due()]
+        for job in jobs:
             if lane_of(job) not in resting or not self._fails(job):
                 self.engine.put(job)
 

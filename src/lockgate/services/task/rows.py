@@ -223,10 +223,10 @@ class Look(Struct):
     def _mode(self, id: ProjectId) -> MergeMode | None:
         try:
             merge = self.of.configuration.settings_of(self._project(id)).merge
-            by_forge = merge.target is MergeTarget.PULL_REQUEST  # it is offered with no human
-            return MergeMode.AUTO if by_forge else merge.mode
         except LockgateError:
             return None
+        by_forge = merge.target is MergeTarget.PULL_REQUEST  # it is offered with no human
+        return MergeMode.AUTO if by_forge else merge.mode
 
     def _waiting(self) -> "_Waits":
         if self._waits is None:

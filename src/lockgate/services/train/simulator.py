@@ -21,6 +21,7 @@ from lockgate.core.train.model import (
     Green,
     Hold,
     Land,
+    Offer,
     Queue,
     Red,
     Result,
@@ -370,7 +371,7 @@ class Run(Struct):
 
 
 def _doable(steps: Sequence[Step]) -> list[Doable]:
-    return [step for step in steps if not isinstance(step, Hold)]
+    return [step for step in steps if not isinstance(step, Hold | Offer)]
 
 
 # A simulation of the merge train: the real planner, a virtual clock, and a world of our making.
