@@ -10,7 +10,7 @@ from lockgate.core.lifecycle.needs import in_one_line
 from lockgate.core.model.findings import Finding, Location, Priority
 from lockgate.core.model.gates import PROTECTED
 from lockgate.core.model.task import Cause, NeedsFixes, Role, Status, TaskId
-from lockgate.errors import Refused, TransitionRefused
+from lockgate.errors import Refused, TransitionRefused, TurnDeclined
 from lockgate.services.task.callers import HUMAN, Caller, identify
 from tests.given import HANDOFF, PASS, needs_human
 from tests.scenarios.stage import Stage
@@ -106,7 +106,8 @@ def test_an_evaluation_that_is_repeated_after_it_asked_asks_nobody_again(stage) 
 
     stage.app.store.close()
     stage.restart()
-    stage.loop.crew.judge.evaluate(id, lambda: False)
+    with pytest.raises(TurnDeclined, match="a human was asked before, by gate approval"):
+        stage.loop.crew.judge.evaluate(id, lambda: False)
 
     assert stage.world.types(id).count("HumanReviewRequested") == 1
     assert stage.world.task(id).waiting == "approval"

@@ -67,8 +67,13 @@ class GitStacks:
             what = f"{place.name} of {project.name} was not packed"
             with writing(repos):  # its lock files are git's own only while we hold ours
                 told(what, place, "pack-refs", "--all", "--prune")
-            told(what, place, *_REPACK, *_unreachable(place, repos, keep_days))
-            told(what, place, "prune-packed", "-q")
+            before = _before(keep_days)
+            if place == repos.base:  # workspaces borrow from it what it no longer names
+                told(what, place, *_REPACK, "-a", "--keep-unreachable")
+                told(what, place, "prune-packed", "-q")
+            else:
+                told(what, place, *_REPACK, "--cruft", f"--cruft-expiration={before}")
+                told(what, place, "prune", f"--expire={before}")
             sizes[place.name] = size_of(place)
         return sizes
 
@@ -83,10 +88,10 @@ def _name(repos: Repositories, needed: Sequence[str]) -> None:
                 told(what, repos.judge, "update-ref", f"{NEEDED}/{commit}", commit)
 
 
-def _unreachable(place: Path, repos: Repositories, keep_days: float) -> tuple[str, ...]:
-    if place == repos.base:
-        return ("-a", "--keep-unreachable")
-    return ("--cruft", f"--cruft-expiration={round(keep_days * 86400)}.seconds.ago")
+def _before(keep_days: float) -> str:
+    """In git's words: what is older goes. An object made in this second is not older than now."""
+    seconds = round(keep_days * 86400)
+    return f"{seconds}.seconds.ago" if seconds else "now"
 
 
 def _there(repos: Repositories) -> Iterator[Path]:
