@@ -87,7 +87,7 @@ def guard() -> int:
     if code < 0:
         _put_right(before, -code)
         code = BY_A_SIGNAL - code
-    os._exit(code)
+    raise click.exceptions.Exit(code)
 
 
 def _put_right(before: list[int | list[bytes | int]], number: int) -> None:
