@@ -1,6 +1,7 @@
 """One home with a task in every state, made once by the commands that lead there; copies of it."""
 
 import shutil
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -73,8 +74,8 @@ class Home:
 
 
 @pytest.fixture(scope="session")
-def seeded(tmp_path_factory: pytest.TempPathFactory) -> Home:
-    """Not to be changed: for tests that only look."""
+def seeded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
+    """Not to be changed: for tests that only look, which is held at the end."""
     place = tmp_path_factory.mktemp("board")
     make_repository(place / "repo")
     shell = Shell(place)
@@ -93,7 +94,15 @@ def seeded(tmp_path_factory: pytest.TempPathFactory) -> Home:
     shell.begin(ids["working"], Role.WORKER)
     shell.write(ids["answer"], "\n## Questions\n\n- Which separator: comma or semicolon?\n")
     shell.did("task", "update", ids["answer"], "--status", "clarification")
-    return Home(shell, ids)
+    before = _lasting(shell)
+    yield Home(shell, ids)
+    assert _lasting(shell) == before
+
+
+def _lasting(shell: Shell) -> dict[str, list[tuple[object, ...]]]:
+    """What of the database nobody changes who only looks; statistics are counted then."""
+    rows = shell.rows()
+    return {name: rows[name] for name in ("tasks", "events", "drafts", "seen", "outbox")}
 
 
 @pytest.fixture

@@ -81,13 +81,17 @@ def guard() -> int:
     os.close(seen)
     for number in HANDED_ON:
         signal.signal(number, lambda got, _: os.kill(child, got))
-    signal.signal(signal.SIGINT, lambda *_: None)  # the board has a key for it
+    signal.signal(signal.SIGINT, _left_to_the_board)
     _, status = os.waitpid(child, 0)
     code = os.waitstatus_to_exitcode(status)
     if code < 0:
         _put_right(before, -code)
         code = BY_A_SIGNAL - code
-    os._exit(code)
+    raise click.exceptions.Exit(code)
+
+
+def _left_to_the_board(*_: object) -> None:
+    """It has a key for Ctrl-C."""
 
 
 def _put_right(before: list[int | list[bytes | int]], number: int) -> None:
