@@ -138,7 +138,7 @@ class Town:
     # Its course.
 
     def lives(self, seconds: float) -> None:
-        """Until all tasks have ended; faults end after so many seconds, or when half have ended."""
+        """Until all tasks have ended; faults end after so many seconds, or when few are left."""
         began = looked = moved = time.monotonic()
         left, head, storm = list(self.where), -1, 1.0
         self.up()
@@ -147,9 +147,9 @@ class Town:
             self._tended()
             if left and len(self.open_tasks()) < AT_ONCE and self._created(left[0]):
                 left.pop(0)
-            wild = now - began < seconds and (len(left) > self.tasks // 4 or now - began < 20)
+            wild = now - began < seconds and (left or len(self.open_tasks()) > self.tasks // 4)
             if wild and now - began > storm:
-                storm += self.chance.uniform(0.5, 5.0)
+                storm += self.chance.uniform(0.2, 2.0)
                 self._fault()
             if now - looked > ANSWERS:
                 looked = now
