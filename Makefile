@@ -34,7 +34,7 @@ unexport MAKEFLAGS MFLAGS MAKELEVEL PYTHON PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test test-agents suite pythons check lint types layers sizes stale soak simulate crash docs bench format system clean
+.PHONY: help demo test test-agents suite pythons check lint types layers sizes stale soak simulate crash home-soak docs bench format system github clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -42,7 +42,7 @@ help: ## this list
 demo: $(BASE) ## the whole story on a throw-away repository
 	@$(BIN)/lockgate demo $(ARGS)
 
-test: $(DEV) system ## all tests, the coverage floors, the requirements
+test: $(DEV) system github ## all tests, the coverage floors, the requirements
 	@mkdir -p build && rm -f build/.coverage build/.coverage.* build/coverage.json build/req-results.json
 	$(BIN)/pytest -n $(WORKERS) --cov --cov-report= --req-results=build/req-results.json $(ARGS)
 	$(BIN)/coverage json -q -o build/coverage.json
@@ -73,7 +73,7 @@ stale: $(DEV)
 	$(BIN)/python scripts/make_docs.py --check
 	$(BIN)/python scripts/verify_req_coverage.py --check
 
-suite: $(DEV) system ## all tests, and nothing measured
+suite: $(DEV) system github ## all tests, and nothing measured
 	$(BIN)/pytest -n $(WORKERS) $(ARGS)
 
 # `make` by its name: `$(MAKE)` would really run under `make -n`, as its variables are not exported.
@@ -83,9 +83,10 @@ pythons: ## the suite on 3.11, 3.12 and 3.13, as far as they are here
 		make suite PYTHON=python$$version WORKERS=$(WORKERS) ARGS='$(ARGS)' || exit 1; \
 	done
 
-soak: $(DEV) system ## the property, kill and state-machine tests at length; the suite on every Python
+soak: $(DEV) system github ## the property, kill and state-machine tests at length; the suite on every Python
 	HYPOTHESIS_PROFILE=soak $(BIN)/pytest -n $(WORKERS) -m "not agents" $(ARGS)
 	make crash WORKERS=$(WORKERS)
+	make home-soak
 	make pythons WORKERS=$(WORKERS) ARGS='$(ARGS)'
 
 # SEED=k plays one seed and prints its trace, SEEDS=n so many from the first on.
@@ -93,13 +94,19 @@ SEEDS ?= 20
 simulate: $(DEV) ## homes full of faults on a clock of their own, SEEDS of them; SEED=k prints one
 	PYTHONHASHSEED=0 $(BIN)/python -m tests.simulation $(if $(SEED),--seed $(SEED),--seeds $(SEEDS)) $(ARGS)
 
-# Every point where the programs touch the world, one kill each, then random pairs.
+# Every point where the programs touch the world, TOGETHER of them in one home, then random pairs.
 PAIRS ?= 200
+TOGETHER ?= 14
 crash: $(DEV) system ## the real programs killed at every point, then at PAIRS random pairs
-	$(BIN)/python -m tests.crash --all --jobs $(WORKERS) $(ARGS)
+	$(BIN)/python -m tests.crash --all --together $(TOGETHER) --jobs $(WORKERS) $(ARGS)
 	$(BIN)/python -m tests.crash --pairs $(PAIRS) --jobs $(WORKERS) $(ARGS)
 
-docs: $(DEV) ## write the generated pages anew
+# Real programs in one home with four projects; kills, full disks, restarts and the user's git between.
+TASKS ?= 500
+home-soak: $(DEV) system ## TASKS scripted tasks in a home full of faults, checked at the end
+	$(BIN)/python -m tests.soak --tasks $(TASKS) $(ARGS)
+
+docs: $(DEV) ## write the generated pages
 	$(BIN)/python scripts/make_docs.py
 	$(BIN)/python scripts/verify_req_coverage.py --write
 
@@ -116,6 +123,9 @@ clean: ## remove what make made, the environment too
 
 system:
 	@sh scripts/system_packages.sh
+
+github: $(DEV)
+	@PYTHON=$(BIN)/python sh scripts/github_descriptions.sh
 
 # The stamps are older than pyproject.toml when it has changed: then pip runs again.
 $(BIN)/python:

@@ -6,14 +6,22 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
+from functools import partial
 from pathlib import Path
 
+from msgspec.structs import replace
+
+from bench import large
 from bench.harness import AtMost, Measure, clocked, interleave, main, say
 from bench.home import make_home
-from lockgate.bootstrap import App
+from lockgate.bootstrap import App, open_app
+from lockgate.bootstrap.assistants import mcp_child
+from lockgate.bootstrap.gates import Benches
+from lockgate.bootstrap.orchestrator import feed_of, orchestrating
 from lockgate.core.model.task import TaskId
 from lockgate.faces import client
+from lockgate.faces.cli.serve import answer
 from lockgate.services.orchestrator.feed import MOST
 from lockgate.services.task.callers import HUMAN
 from lockgate.services.task.tasks import NewTask
@@ -25,6 +33,28 @@ STATUS, EVENT = "lockgate status", "an event is with all who follow"
 
 
 def bench(where: Path) -> list[Measure]:
+    return [*_many_readers(where), _many_events(where)]
+
+
+def _many_events(where: Path) -> Measure:
+    """One follows in a home with a million events, one in a home with ten thousand."""
+    say(f"\nfeed, {large.MANY * large.EVENTS:,} events beside {large.FEW * large.EVENTS:,}")
+    with ExitStack() as stack:
+        homes = {
+            count: stack.enter_context(_Home.of_size(count, where / f"large-{count}"))
+            for count in (large.FEW, large.MANY)
+        }
+        found = interleave({str(it): clocked(home.tell) for it, home in homes.items()}, ROUNDS)
+    return Measure(
+        name=f"{EVENT}, {large.MANY * large.EVENTS:,} before it",
+        ours=found[str(large.MANY)],
+        peer=f"with {large.FEW * large.EVENTS:,}",
+        theirs=found[str(large.FEW)],
+        target=AtMost(1.5),
+    )
+
+
+def _many_readers(where: Path) -> list[Measure]:
     say(f"\nfeed, {MOST} readers beside none and beside {FEW}")
     with ExitStack() as stack:
         homes = {
@@ -55,6 +85,10 @@ def bench(where: Path) -> list[Measure]:
             theirs=found[f"{EVENT} {FEW}"],
         ),
     ]
+
+
+def _ignored(_text: str) -> None:
+    pass
 
 
 class _Home:
@@ -89,6 +123,23 @@ class _Home:
             process.terminate()
             process.wait(60)
             app.store.close()
+
+    @staticmethod
+    @contextmanager
+    def of_size(tasks: int, where: Path) -> Iterator["_Home"]:
+        """Its orchestrator is in this process and starts nothing: its loop does not turn."""
+        home = large.copied(large.large_home(tasks), where)
+        app = open_app({"LOCKGATE_HOME": str(home)})
+        served = replace(app, troubles={})
+        served = replace(served, feed=feed_of(served, _ignored))
+        with (
+            closing(mcp_child(app.home)) as mcp,
+            orchestrating(served, partial(answer, served, Benches(app.home), mcp), _ignored),
+        ):
+            feed = _followed(str(app.home / "door.sock"))
+            yield _Home(where, app, TaskId("task-000000"), [feed])
+            feed.close()
+        app.close()
 
     def status(self) -> None:
         lockgate = str(Path(sys.executable).with_name("lockgate"))

@@ -10,9 +10,8 @@ from msgspec.structs import replace
 from bench.harness import AtMost, Measure, Work, clocked, interleave, main, say
 from bench.home import add_task, make_home
 from lockgate.adapters.store import rows, sql
-from lockgate.core.lifecycle.decision import Decision
 from lockgate.core.lifecycle.records import created
-from lockgate.core.model.events import payload, type_of
+from lockgate.core.model.events import Event, GateCompleted, payload, type_of
 from lockgate.core.model.facts import StoredEvent
 from lockgate.core.model.task import Status, Task, TaskId
 from lockgate.ports import TaskFilter, of_project
@@ -63,16 +62,19 @@ def _contenders(where: Path, count: int) -> dict[str, Work]:
     }
 
 
-def fill(path: Path, pattern: Task, count: int) -> None:
-    """By the store's own rows and statements, with the event that each was created by."""
+def fill(path: Path, pattern: Task, count: int, each: int = 1) -> None:
+    """By the store's own rows and statements, each with the event that it was created by.
+
+    Where `each` is more than one, every task has so many events.
+    """
     connection = sqlite3.connect(path)
     seq, head = connection.execute(sql.HEAD).fetchone()
     tasks = _tasks(pattern, count)
     while batch := tuple(islice(tasks, BATCH)):
         events = list[rows.Values]()
-        for task in batch:
-            event = _event(created(task), seq + len(events) + 1, head)
-            events.append(rows.event_to_row(event))
+        for of, event in ((task, it) for task in batch for it in _events(task, each)):
+            stored = _stored(of, event, seq + len(events) + 1, head)
+            events.append(rows.event_to_row(stored))
             head = str(events[-1]["hash"])
         seq += len(events)
         with connection:
@@ -83,8 +85,13 @@ def fill(path: Path, pattern: Task, count: int) -> None:
     connection.close()
 
 
-def _event(decision: Decision, seq: int, prev: str) -> StoredEvent:
-    task, event = decision.task, decision.events[0]
+def _events(task: Task, count: int) -> Iterator[Event]:
+    yield created(task).events[0]
+    for number in range(1, count):
+        yield GateCompleted(task.id, "tests", "passed", iteration=number)
+
+
+def _stored(task: Task, event: Event, seq: int, prev: str) -> StoredEvent:
     data = payload(event)
     return StoredEvent(
         seq=seq, time=task.updated, task=task.id, type=type_of(event), prev=prev, data=data

@@ -23,7 +23,7 @@ from lockgate.core.model.task import (
     TaskId,
 )
 from lockgate.core.text.task_file import Artifacts, parse_task_artifacts
-from lockgate.services.task.board import Beside, Board, BoardRow, row_of
+from lockgate.services.task.rows import Beside, Board, BoardRow, row_of
 
 NOW = 1_800_000_000.0
 ID = TaskId("fix-login-3f9a")

@@ -4,7 +4,6 @@ import os
 import sys
 
 from lockgate import __version__
-from lockgate.core.config.ci import SERVERS, TARGETS
 from lockgate.faces import client
 
 HOT = (
@@ -12,6 +11,7 @@ HOT = (
     *(["gate", it] for it in ("list", "run", "check", "explain")),
     ["checkpoint"],
     ["queue", "list"],
+    ["forge", "sync"],
     ["status"],
     ["inbox"],
 )
@@ -60,9 +60,11 @@ def _is_hot(argv: list[str]) -> bool:
 
 def _judges_for_ci(argv: list[str]) -> bool:
     """A build server's variables are not handed on, nor a yes by one, and `gate` reads them."""
-    return argv[0] == "gate" and any(
-        os.environ.get(it) for it in (*TARGETS, *SERVERS, "LOCKGATE_TRUST")
-    )
+    if argv[0] != "gate":
+        return False
+    from lockgate.core.config.ci import SERVERS, TARGETS  # noqa: PLC0415 - only here
+
+    return any(os.environ.get(it) for it in (*TARGETS, *SERVERS, "LOCKGATE_TRUST"))
 
 
 if __name__ == "__main__":

@@ -410,7 +410,7 @@ def full_disk(act):
         except BaseException as error:  # noqa: BLE001
             os.write(into, type(error).__name__.encode())
         finally:
-            os._exit(0)
+            os.kill(os.getpid(), signal.SIGKILL)  # coverage has no room for its file either
     os.close(into)
     with open(out, "rb") as answer:  # noqa: PTH123
         said = answer.read().decode()

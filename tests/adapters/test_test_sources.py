@@ -8,7 +8,7 @@ from types import FrameType
 import pytest
 
 from lockgate.adapters.test_sources import FileTestSources, changed_files, source_tests
-from lockgate.core.differential.table import ChangedFiles
+from lockgate.core.differential.table import ChangedFiles, Weight
 
 PYTHON = '''\
 """Tests."""
@@ -509,3 +509,63 @@ def test_the_port_reads_what_the_functions_read() -> None:
 
     assert FileTestSources().tests(files) == source_tests(files)
     assert FileTestSources().changes({}, files, (), "") == changed_files({}, files)
+
+
+# --- files that are loaded by themselves --------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("path", "weight"),
+    [
+        ("app/__pycache__/calc.cpython-311.pyc", Weight.REFUSED),
+        ("app/CALC.PYC", Weight.REFUSED),
+        (".pytest_cache/v/cache/lastfailed", Weight.REFUSED),
+        ("Quiet-1.DIST-INFO/entry_points.txt", Weight.ASKED),
+        ("quiet.egg-info", Weight.ASKED),
+        ("start.PTH", Weight.ASKED),
+        ("src/SiteCustomize.py", Weight.ASKED),
+        ("app/calc.abi3.so", Weight.ASKED),
+        ("random.py", Weight.ASKED),
+        ("tests/json/__init__.py", Weight.ASKED),
+        ("_pytest/runner.py", Weight.ASKED),
+        ("Makefile", Weight.NOTED),
+    ],
+)
+def test_what_a_change_adds_that_is_loaded_by_itself_has_a_weight(path, weight) -> None:
+    [added] = changed_files({}, {path: "x"}).harness
+    removed = changed_files({path: "x"}, {}).harness
+
+    assert (added.file, added.weight) == (path, weight)
+    assert all(it.weight is Weight.NOTED for it in removed)
+
+
+@pytest.mark.parametrize("path", ["app/random.py", "tools/json.py", "tests/test_json.py", "a.json"])
+def test_other_names_are_no_module_of_pythons_own(path) -> None:
+    assert changed_files({}, {path: "x"}).harness == ()
+
+
+# --- what stands beside tests -------------------------------------------------------------------
+
+
+def test_what_stands_beside_tests_is_known_by_name_and_what_acts_on_all_is_marked() -> None:
+    text = (
+        '"""Doc."""\nimport os\nfrom app import add as plus, sub\nfrom app import *\nX = 1\n'
+        "Y: int = 2\nlen = 3\n\n\ndef helper():\n    assert X\n\n\ndef setup_module():\n"
+        "    pass\n\n\n"
+        "@pytest.fixture(autouse=True)\ndef quick():\n    pass\n\n\ndef test_a():\n"
+        "    assert 1\n\n\n"
+        "class TestB:\n    size = 3\n\n    def test_b(self):\n        assert 2\n\n\nprint(1)\n"
+    )
+    found = FileTestSources().beside({"tests/test_a.py": text, "a.txt": "x"})["tests/test_a.py"]
+
+    assert {"os", "plus", "sub", "X", "Y", "helper", "TestB"} <= found.keys()
+    assert found["plus"] == "app add"
+    assert "test_b" not in found["TestB"]
+    marked = {it for it in found if it.startswith("!")}
+    assert {"!len", "!setup_module"} <= marked
+    assert len(marked) == 5
+    assert not any("test_a" in it for it in found.values())
+
+
+def test_what_is_not_python_has_nothing_beside_its_tests() -> None:
+    assert FileTestSources().beside({"tests/test_a.py": "def ("}) == {"tests/test_a.py": {}}

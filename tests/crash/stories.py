@@ -8,15 +8,19 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
+from lockgate.adapters.system import holder
 from lockgate.core.model.task import Status, Task, TaskId
+from lockgate.ports import TaskFilter
 from tests.crash.doomed import VARIES
 from tests.e2e.orchestra import PATIENCE, Orchestra, hands_off, worker, writes
 from tests.unmeasured import unmeasured
@@ -63,6 +67,8 @@ SCRIPTS = {
     + _script("resumes", WAITS, "{ crash = 1 }"),
 }
 MOST_RESTARTS = 60
+LOOKS = 0.03  # seconds between two looks whether a step has ended
+MANY = 100
 LONG = 2 * PATIENCE  # seconds for a step, on a machine that has other things to do
 Point = tuple[str, str, int]
 
@@ -120,14 +126,25 @@ class Home(Orchestra):
         return done == 0
 
     def tend(self) -> bool:
-        """Whether the orchestrator was gone, and is started again."""
+        """Whether the orchestrator was gone, and is started again; a command may have done so."""
         if self.process is None or self.process.poll() is None:
             return False
         self._note_kill()
+        if holder(self.home) is not None:
+            return False
         self.restarts += 1
         assert self.restarts < MOST_RESTARTS, self.story()
         self.up()
         return True
+
+    def down(self) -> None:
+        super().down()
+        last = time.monotonic() + PATIENCE
+        while (other := holder(self.home)) is not None and time.monotonic() < last:
+            with suppress(ProcessLookupError):
+                if other:  # it has said its number by now
+                    os.kill(other, signal.SIGTERM)
+            time.sleep(LOOKS)
 
     def _note_kill(self) -> None:
         for point in self.points("killed")[len(self.killed) :]:
@@ -144,8 +161,8 @@ class Home(Orchestra):
         return found[0] if found else None
 
     def tasks(self) -> Sequence[Task]:
-        project = self.app.projects.here(self.root)
-        return [it for name in SCRIPTS for it in self.app.store.on_branch(project.id, name)]
+        found = self.app.store.page(TaskFilter(), None, MANY).tasks
+        return sorted(found, key=lambda it: list(SCRIPTS).index(it.branch))
 
     def there(self, branch: str) -> bool:
         return self.named(branch) is not None
@@ -246,7 +263,7 @@ def play(it: Home) -> None:
                 step.act()  # nothing came of it: once more
                 acted = time.monotonic()
             assert time.monotonic() < last, f"{step.story} did not end\n{it.story()}"
-            time.sleep(0.01)
+            time.sleep(LOOKS)
         it.tend()
     it.phase.write_text("over\n")
 

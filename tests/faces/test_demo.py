@@ -268,6 +268,7 @@ def test_every_event_is_told_in_one_line_or_not_at_all(type):
         ("landing.held", {}, "held back from landing: no bwrap"),
         ("landing.unjudged", {}, "landed as cccccccccccc unjudged: no bwrap"),
         ("revert.made", {}, "reverts task t0, which landed as eeeeeeeeeeee"),
+        ("pull.changed", {"number": 12, "what": "opened"}, "pull request #12: opened"),
         (
             "change.landed",
             {},

@@ -5,6 +5,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 AT_THE_ROOT = {
+    "action.yml",
     *(".ci", ".editorconfig", ".gitignore", "AGENTS.md", "ARCHITECTURE.md", "CONTRIBUTING.md"),
     *("LICENSE", "Makefile", "README.md", "bench", "bin", "changes", "docs", "pyproject.toml"),
     *("scripts", "src", "tests"),

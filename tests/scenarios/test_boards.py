@@ -192,10 +192,10 @@ def test_the_services_refuse_what_somebody_has_no_right_to(world, has) -> None:
     caller, id = RIGHTS[has], put(world, status=S.REVIEWING, candidate="c" * 40, patch="p" * 64).id
     app = world.app
     acts = {
-        Right.LOOK: lambda: app.persons.all(caller),
+        Right.LOOK: lambda: app.members.all(caller),
         Right.WORK: lambda: app.approvals.comment(id, "hm", caller),
         Right.LAND: lambda: app.queue.say_yes(id, "", "", caller),
-        Right.ADMIN: lambda: app.persons.add("bob", Right.LOOK, None, caller),
+        Right.ADMIN: lambda: app.members.add("bob", Right.LOOK, None, caller),
     }
 
     for wanted, act in acts.items():
@@ -224,16 +224,16 @@ def test_every_event_of_a_humans_act_says_whose_it_is_and_how_they_are_known(wor
 
 
 def test_no_two_people_are_one_user_of_the_machine(world) -> None:
-    world.app.persons.add("ann", Right.WORK, 7, HUMAN)
+    world.app.members.add("ann", Right.WORK, 7, HUMAN)
 
     with pytest.raises(Refused, match="user 7 of this machine is ann"):
-        world.app.persons.add("bob", Right.LOOK, 7, HUMAN)
-    world.app.persons.add("ann", Right.LAND, 7, HUMAN)
-    [person] = world.app.persons.all(HUMAN)
+        world.app.members.add("bob", Right.LOOK, 7, HUMAN)
+    world.app.members.add("ann", Right.LAND, 7, HUMAN)
+    [person] = world.app.members.all(HUMAN)
     assert (person.name, person.may) == ("ann", Right.LAND)
     for name in ("", "a b", "x\x1b[2J", "ann\u202e"):
         with pytest.raises(Refused, match="a name has letters"):
-            world.app.persons.add(name, Right.LOOK, None, HUMAN)
+            world.app.members.add(name, Right.LOOK, None, HUMAN)
 
 
 # --- statistics ---------------------------------------------------------------------------------

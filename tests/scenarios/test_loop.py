@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 import pytest
+from msgspec.structs import replace
 
 from lockgate.core.lifecycle.moves import Move
 from lockgate.core.lifecycle.needs import NeedKind, Trouble
@@ -400,6 +401,24 @@ def test_clones_that_nobody_works_in_are_given_back(stage) -> None:
     assert any("released" in it for it in stage.reports)
     assert stage.workspaces.set_ups_within == 7
     assert stage.world.task(id).status is S.STUCK
+
+
+def test_what_is_too_old_goes_in_steps_until_nothing_is_left(stage) -> None:
+    steps, rotated = [(100, 2_000_000), (3, 1000)], list[bool]()
+    stage.loop.crew.housekeeper = replace(
+        stage.loop.crew.housekeeper,
+        clean=lambda: steps.pop(0) if steps else (0, 0),
+        rotate=lambda: rotated.append(True),
+    )
+
+    for _ in range(4):
+        stage.turn(10)
+
+    assert [it for it in stage.reports if "too old" in it] == [
+        "housekeeping: 100 things were too old, 2.0 MB",
+        "housekeeping: 3 things were too old, 0.0 MB",
+    ]
+    assert rotated
 
 
 def _judged_without_review(place) -> tuple[Stage, TaskId]:

@@ -1,22 +1,24 @@
 """The loop goes on: behind long gates, without its store, whatever the clock of the day says."""
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from lockgate.adapters.store.sql_store import SqlStore
+from lockgate.core.jobs import LIMITS, Evaluate, Kind
 from lockgate.core.model.gates import CommandGate
 from lockgate.core.model.task import SessionId, Status, TaskId
 from lockgate.errors import Unavailable
 from lockgate.ports import Attempt, GateRun
+from lockgate.ports.engine import State
 from lockgate.services.orchestrator.loop import HEALTH_CHECK, MINE
 from tests.given import HANDOFF
 from tests.scenarios.stage import FakeGates, Stage
 from tests.scenarios.test_surroundings import CONFIG, hands_in
-from tests.scenarios.train.fake_yard import Railway, opened
+from tests.scenarios.train.fake_yard import Content, Railway, opened
 
 S = Status
 DAY = 86400.0
@@ -62,11 +64,7 @@ def test_agents_start_and_ends_are_recorded_while_twenty_long_gates_run(tmp_path
         stage.restart()
         ids = [stage.world.create(f"b{number}") for number in range(20)]
         eventually(stage, lambda: all(stage.alive(id) for id in ids))
-        for id in ids:
-            (stage.workspaces.place(id) / "TASK.md").write_text(HANDOFF)
-            [session] = stage.alive(id)
-            stage.dies(session)
-            stage.event(session)
+        all_hand_in(stage, ids)
         stage.loop.turn()
         with gates.changed:
             assert gates.changed.wait_for(lambda: gates.running >= 16, PATIENCE)
@@ -82,6 +80,50 @@ def test_agents_start_and_ends_are_recorded_while_twenty_long_gates_run(tmp_path
         eventually(stage, lambda: all(stage.world.task(id).status is S.REVIEWING for id in ids))
         stage.loop.stop()
     stage.app.store.close()
+
+
+def test_a_change_is_tested_and_lands_while_twenty_long_gates_run(tmp_path) -> None:
+    railway, done = Railway(tmp_path, slots=99), threading.Event()
+    lands = railway.ready("lands")
+    assert railway.task(lands).status is S.REVIEWING
+    railway.yard.stranger_pushes("another")  # so that its tree is another one, and tested again
+
+    def verdict(content: Content) -> str:
+        assert "lands" in content or done.wait(PATIENCE)
+        return "pass"
+
+    with ThreadPoolExecutor(100) as pool:
+        railway.gates.verdict, railway.stage.pool = verdict, pool
+        railway.restart()
+        stage = railway.stage
+        ids = [stage.world.create(f"b{number}") for number in range(20)]
+        eventually(stage, lambda: all(stage.alive(id) for id in ids))
+        all_hand_in(stage, ids)
+        eventually(stage, lambda: judging(stage) >= LIMITS[Kind.JUDGE].of_project)
+
+        railway.opens()
+        eventually(stage, lambda: railway.task(lands).status is S.DONE)
+
+        assert railway.gates.tested[-1] == {"lands", "another"}
+        assert railway.contents()[-1] == {"lands", "another"}
+        assert not {S.REVIEWING, S.DONE} & set(railway.statuses(*ids))
+        done.set()
+        eventually(stage, lambda: railway.statuses(*ids) == [S.DONE] * 20)
+        stage.loop.stop()
+    railway.close()
+
+
+def all_hand_in(stage: Stage, ids: Sequence[TaskId]) -> None:
+    for id in ids:
+        (stage.workspaces.place(id) / "TASK.md").write_text(HANDOFF)
+        [session] = stage.alive(id)
+        stage.dies(session)
+        stage.event(session)
+
+
+def judging(stage: Stage) -> int:
+    lanes = stage.loop.engine.lanes()
+    return sum(isinstance(it.job, Evaluate) and it.state is State.RUNNING for it in lanes)
 
 
 def has_ended(stage: Stage, session: SessionId) -> bool:

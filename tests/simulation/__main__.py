@@ -20,8 +20,11 @@ def main() -> int:
         print("\n".join(outcome.trace))
         print(_line(outcome))
         return 1 if outcome.wrong else 0
-    began, points, bad = time.monotonic(), 0, 0
+    began, seeds, points, bad = time.monotonic(), 0, 0, 0
     for seed in range(asked.first, asked.first + asked.seeds):
+        if asked.seconds and time.monotonic() - began > asked.seconds:
+            break
+        seeds += 1
         outcome = simulate(seed, asked.plant)
         points += outcome.points
         bad += bool(outcome.wrong)
@@ -31,7 +34,8 @@ def main() -> int:
             break
     if not asked.json:
         seconds = time.monotonic() - began
-        print(f"{asked.seeds} seeds, {points} events, {bad} with a violation, {seconds:.0f} s")
+        told = f"{seeds} seeds from {asked.first}, {points} events, {bad} with a violation"
+        print(f"{told}, {seconds:.0f} s")
     return 1 if bad else 0
 
 
@@ -42,6 +46,7 @@ def _asked() -> argparse.Namespace:
     parser.add_argument("--seed", type=int)
     parser.add_argument("--plant", default="", choices=["", *PLANTS])
     parser.add_argument("--stop", action="store_true", help="at the first violation")
+    parser.add_argument("--seconds", type=float, default=0.0, help="no seed begins after so many")
     parser.add_argument("--json", action="store_true")
     return parser.parse_args()
 

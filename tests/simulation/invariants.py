@@ -3,6 +3,8 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from lockgate.adapters.store import rows
+from lockgate.adapters.store.json_forms import Row
 from lockgate.adapters.store.sql_store import SqlStore
 from lockgate.core.lifecycle.decision import Decision
 from lockgate.core.lifecycle.needs import Need
@@ -17,8 +19,27 @@ ENDED = frozenset({S.DONE, S.CANCELLED})
 STARTS = frozenset({S.PENDING, S.WORKING, S.AGENT_REVIEW})
 AT_WORK = frozenset({S.WORKING, S.AGENT_REVIEW})
 MANY = 100_000
+REMEMBERED = 500
 SPIN = 0.03  # seconds for a turn of a loop, on average, below which it spins
 PROMPT = 3.0  # seconds in which a loop looks at what has happened
+
+
+def remembering(read: Callable[[Row], Task]) -> Callable[[Row], Task]:
+    """The same row is the same task: in a simulation it is read thousands of times."""
+    known: dict[tuple[object, ...], Task] = {}
+
+    def task_from_row(row: Row) -> Task:
+        key = tuple(row.values())
+        if key not in known:
+            if len(known) > REMEMBERED:
+                known.clear()
+            known[key] = read(row)
+        return known[key]
+
+    return task_from_row
+
+
+rows.task_from_row = remembering(rows.task_from_row)  # type: ignore[assignment]  # the same, kept
 
 
 class Truth:

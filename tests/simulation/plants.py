@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from lockgate.adapters.store.database import Run
 from lockgate.adapters.store.rows import Values
 from lockgate.core.lifecycle.decision import Decision
+from lockgate.core.model.task import Status, Task
 from lockgate.ports import Attempt, Start
 
 
@@ -97,6 +98,14 @@ class LenientGates(Around):
         return replace(made, exit_code=0, cut=None) if made.cut else made
 
 
+class SilentBoard(Around):
+    """`status` forgets the tasks that are stuck."""
+
+    def needs(self, *args: Any) -> tuple[Task, ...]:
+        found: tuple[Task, ...] = self.port.needs(*args)
+        return tuple(it for it in found if it.status is not Status.STUCK)
+
+
 # Some bugs hurt in bad weather only: how often the world does what they need.
 WEATHER: Mapping[str, Mapping[str, float]] = {
     "no-fence": {"frozen": 0.6, "stranger": 0.0, "pushes": 0.0, "freeze": 60.0},
@@ -111,4 +120,5 @@ PLANTS: Mapping[str, Mapping[str, Callable[[Any, Any], Any]]] = {
     "no-lease": {"yard": NoLease},
     "lost-wake-up": {"watch": DeafWatch},
     "false-pass": {"gates": LenientGates},
+    "silent-board": {"board": SilentBoard},
 }

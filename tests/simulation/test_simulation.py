@@ -24,6 +24,7 @@ FOUND = {
     "no-fence": r"is cancelled, and the target has it: True|a landing brought nothing",
     "no-lease": r"a landing took .* away|landed more than once|a landing brought nothing",
     "lost-wake-up": r"sleeps, and has not looked at what happened",
+    "silent-board": r"is stuck for ever, and nobody is told",
     "false-pass": r"passed its gates, and none had run|landed, and no gate had passed",
 }
 

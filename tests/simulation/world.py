@@ -15,8 +15,8 @@ from lockgate.core.model.agents import Ending, Exit
 from lockgate.core.model.task import ProjectId, Status
 from lockgate.errors import LockgateError
 from lockgate.ports import Project
-from lockgate.services.task.board import Live, Source
 from lockgate.services.task.boards import Boards
+from lockgate.services.task.rows import Live, Source
 from tests.scenarios.stage import FakeLogins
 from tests.simulation import invariants
 from tests.simulation.machine import (
@@ -154,9 +154,8 @@ class World:
         troubles = {lane: it for up in self.up() for lane, it in up.troubles.items()}
         rules: Any = self.rules
         pages: Any = None  # no page of a task is asked for
-        source = Source(
-            store=self.truth.store, configuration=rules, clock=self.clock, live=Live(troubles)
-        )
+        store = self.ported("board", self.truth.store)
+        source = Source(store=store, configuration=rules, clock=self.clock, live=Live(troubles))
         return Boards(source, pages).inbox().needs
 
     # Chance.

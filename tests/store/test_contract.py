@@ -900,6 +900,7 @@ def test_the_sessions_that_have_not_ended_are_found_whatever_their_task(store: S
         store.commit(replace(moved(task), session=session))
 
     assert store.sessions_alive() == (second, first)
+    assert store.ids_alive() == (second.id, first.id)
 
     store.commit(replace(moved(a_task(rev=1)), session=replace(first, ended=10.0)))
     assert store.sessions_alive() == (second,)

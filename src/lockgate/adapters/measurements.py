@@ -16,7 +16,7 @@ from lockgate.core.model.facts import as_facts
 from lockgate.core.model.findings import Location
 from lockgate.core.model.results import Outcome, TestResult
 
-FORM = 1  # of the file; another one is measured anew
+FORM = 1  # of the file; a file of another form is measured again
 DAY = 86_400.0  # seconds; tools outside of the repository change too
 LARGEST = 200_000_000  # bytes
 

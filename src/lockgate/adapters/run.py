@@ -20,7 +20,7 @@ __all__ = ["Cut", "Finished", "Process", "ended_within", "run", "start_detached"
 
 DEADLINE = 60.0
 CHUNK = 65536  # bytes of its output, at once
-STARTER = "LOCKGATE_STARTER"  # who started it, for whoever finds it without a starter
+STARTER = "LOCKGATE_STARTER"  # who started it, for a process that finds it without a starter
 BARE = {"PATH": "/usr/bin:/bin", "LC_ALL": "C"}  # bwrap's is seen by what it encloses
 
 Process = subprocess.Popen[bytes]
@@ -72,7 +72,7 @@ def start_detached(argv: Sequence[str], log: Path) -> None:
                 stdout=words,
                 stderr=words,
                 start_new_session=True,
-            ).returncode = 0  # it outlives us: whoever comes after us reaps it
+            ).returncode = 0  # it outlives us: init reaps it
         except OSError as error:
             raise _not_started(argv[0], error) from error
 
@@ -214,7 +214,7 @@ def _not_started(program: str, error: OSError) -> Unavailable:
 
 
 def me() -> str:
-    """This process, as no other was or will be until the machine starts anew."""
+    """This process, as no other was or will be until the machine restarts."""
     return _named(os.getpid())
 
 
@@ -232,7 +232,7 @@ def namespace() -> str:
 
 
 def started_at(pid: int) -> int:
-    """When it began, in ticks since the machine did; nought where it is gone."""
+    """When it began, in ticks since the machine started; 0 where it is gone."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
     except OSError:

@@ -4,6 +4,7 @@ import fcntl
 import json
 import os
 import re
+import resource
 import signal
 import time
 from collections.abc import Generator, Iterator, Sequence
@@ -12,8 +13,11 @@ from datetime import timedelta, timezone, tzinfo
 from pathlib import Path
 from typing import TextIO
 
+from lockgate import __version__
 from lockgate.adapters.run import STARTER, namespace, run, started_at
 from lockgate.errors import Unavailable
+
+FILES = 65_536  # that the orchestrator may have open, where the system lets it
 
 
 class SystemClock:
@@ -106,34 +110,71 @@ PULSE = "orchestrator.pulse"
 
 
 def pulse(home: Path, doing: Sequence[str]) -> None:
-    """Leave a sign of life for whoever gets no answer; one that cannot be left is not missed."""
-    said = json.dumps({"pid": os.getpid(), "time": time.time(), "doing": doing})
+    """Leave a sign of life for a client that gets no answer; a failure to write it is ignored."""
+    now = {"pid": os.getpid(), "time": time.time(), "version": __version__}
+    said = json.dumps({**now, "doing": doing})
     with suppress(OSError):
         (home / f"{PULSE}.new").write_text(said, encoding="utf-8")
         (home / f"{PULSE}.new").replace(home / PULSE)
+
+
+def version_at(home: Path) -> str:
+    """That of the orchestrator which left the last sign; empty where it says none."""
+    try:
+        return str(json.loads((home / PULSE).read_bytes()).get("version", ""))
+    except (OSError, ValueError, AttributeError):
+        return ""
+
+
+MOST, KEPT = 10_000_000, 3  # bytes of a log, and how many older ones there are
+
+
+def rotated(log: Path, most: int = MOST) -> bool:
+    """Begin another log where what we say goes to this file and it is too long."""
+    try:
+        ours, there = os.fstat(2), log.stat()
+    except OSError:
+        return False
+    if (ours.st_dev, ours.st_ino) != (there.st_dev, there.st_ino) or there.st_size <= most:
+        return False
+    for number in range(KEPT, 0, -1):
+        older = log if number == 1 else log.with_name(f"{log.name}.{number - 1}")
+        with suppress(FileNotFoundError):
+            older.replace(log.with_name(f"{log.name}.{number}"))
+    new = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    for descriptor in (1, 2):
+        os.dup2(new, descriptor)
+    os.close(new)
+    return True
 
 
 MIGRATION = "migration.lock"
 PATIENCE = 60.0  # seconds for another process to bring the same database up to date
 
 
+UPDATED = "the database was not brought up to date"
+
+
 @contextmanager
-def nobody_orchestrating(home: Path) -> Generator[None]:
-    """Held while the database is brought up to date: no orchestrator runs, and none begins."""
+def nobody_orchestrating(home: Path, what: str = UPDATED) -> Generator[None]:
+    """Held while the database is brought up to date: no orchestrator runs, and none begins.
+
+    `what` did not happen where one runs.
+    """
     home.mkdir(parents=True, exist_ok=True)
     with (home / MIGRATION).open("a", encoding="utf-8") as one_at_a_time:
-        _lock_within(one_at_a_time, PATIENCE)
+        _lock_within(one_at_a_time, PATIENCE, what)
         with holding(home) as ours:
             if not ours:
                 raise Unavailable(
-                    "the database was not brought up to date",
-                    why=f"an orchestrator that knows only its old form runs (pid {holder(home)})",
+                    what,
+                    why=f"an orchestrator uses it as it is (pid {holder(home)})",
                     fix="lockgate down, then try again",
                 )
             yield
 
 
-def _lock_within(file: TextIO, seconds: float) -> None:
+def _lock_within(file: TextIO, seconds: float, what: str) -> None:
     until = time.monotonic() + seconds
     while True:
         try:
@@ -141,7 +182,7 @@ def _lock_within(file: TextIO, seconds: float) -> None:
         except BlockingIOError:
             if time.monotonic() > until:
                 raise Unavailable(
-                    "the database was not brought up to date",
+                    what,
                     why=f"another process has been doing that for {seconds:.0f} s",
                     fix="wait for it, then try again",
                 ) from None
@@ -161,6 +202,15 @@ def alone(file: Path) -> Generator[bool]:
             yield False
             return
         yield True
+
+
+def allow_many_files() -> None:
+    """As many open files as this user may have: each agent that is watched holds one."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = FILES if hard == resource.RLIM_INFINITY else min(FILES, hard)
+    if soft != resource.RLIM_INFINITY and soft < most:
+        with suppress(ValueError, OSError):  # the system may allow fewer than it says
+            resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
 
 
 def holder(home: Path) -> int | None:

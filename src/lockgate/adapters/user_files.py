@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from msgspec import Struct, field
 
@@ -20,6 +20,9 @@ from lockgate.core.model.task import ProjectId
 from lockgate.errors import BadConfig, Unavailable
 from lockgate.ports import Granted, Project
 from lockgate.ports.keys import Place
+
+if TYPE_CHECKING:
+    from lockgate.core.lifecycle.retention import Keep
 
 LARGEST = 1024 * 1024  # bytes of a file of variables
 REFUSED = ".refused.json"
@@ -132,7 +135,7 @@ def _text(file: Path) -> str:
 class FileGrants(Struct, frozen=True):
     """The Grants port. A file that cannot be read grants nothing and is said.
 
-    What was refused has a file of its own: whoever notes it must not undo a yes that comes between.
+    What was refused has a file of its own: writing it must not undo a yes that comes between.
     """
 
     place: Path  # the home
@@ -310,26 +313,48 @@ def signs_off(home: Path) -> bool:
     """`[commit] signoff = true`: Lockgate adds the user's Signed-off-by. BadConfig where it is
     anything else than true or false.
     """
+    value = _settings(home)["commit"].get("signoff", False)
+    if not isinstance(value, bool):
+        why = f"[commit] signoff is {value!r}, and must be true or false"
+        raise _bad_setting(home / FILE, why)
+    return value
+
+
+def kept_for(home: Path) -> "Keep":
+    """`[keep]`: for how many days each kind of thing is kept once nothing uses it."""
+    from lockgate.core.lifecycle.retention import Keep  # noqa: PLC0415 - only who cleans needs it
+
+    told = _settings(home)["keep"]
+    for name, days in told.items():
+        if isinstance(days, bool) or not isinstance(days, int | float) or not days >= 0:
+            why = f"[keep] {name} is {days!r}, and must be a number of days"
+            raise _bad_setting(home / FILE, why)
+    return Keep(**{name: float(str(days)) for name, days in told.items()})
+
+
+def _settings(home: Path) -> dict[str, dict[str, object]]:
+    """Its tables, with what each may have; BadConfig where it has anything else."""
     import tomllib  # noqa: PLC0415 - few have such a file
 
     file = home / FILE
     try:
         told: dict[str, object] = tomllib.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        return False
+        return {"commit": {}, "keep": {}}
     except (OSError, ValueError) as error:
         raise _bad_setting(file, str(error)) from error
-    commit = told.pop("commit", {})
-    table = cast("dict[str, object]", commit) if isinstance(commit, dict) else {"": commit}
-    unknown = [*told, *(it for it in table if it != "signoff")]
-    if unknown:
-        raise _bad_setting(
-            file, f"it has {unknown[0]!r}, and [commit] signoff is all that it may have"
-        )
-    value = table.get("signoff", False)
-    if not isinstance(value, bool):
-        raise _bad_setting(file, f"[commit] signoff is {value!r}, and must be true or false")
-    return value
+    from lockgate.core.lifecycle.retention import Keep  # noqa: PLC0415 - as above
+
+    tables = {"commit": ("signoff",), "keep": Keep.__struct_fields__}
+    found = dict[str, dict[str, object]]()
+    for name, known in tables.items():
+        table = told.pop(name, {})
+        found[name] = cast("dict[str, object]", table) if isinstance(table, dict) else {"": table}
+        told |= {f"{name}.{it}": 0 for it in found[name] if it not in known}
+    if told:
+        may = ", ".join(f"[{name}] {' '.join(keys)}" for name, keys in tables.items())
+        raise _bad_setting(file, f"it has {next(iter(told))!r}, and may have: {may}")
+    return found
 
 
 def _bad_setting(file: Path, why: str) -> BadConfig:

@@ -33,21 +33,26 @@ from lockgate.adapters.task_file import TaskFiles
 from lockgate.adapters.user_files import FileAssistants, StoredCredentials, signs_off
 from lockgate.bootstrap.rules import base_configuration, home_of, repository_of
 from lockgate.core.lifecycle.needs import Trouble
-from lockgate.core.model.task import ProjectId, Task
+from lockgate.core.model.task import ProjectId, Task, TaskId
 from lockgate.core.train.model import Began, Standings
-from lockgate.services.task.board import Live, Source
+from lockgate.errors import Unavailable
 from lockgate.services.task.boards import Boards
 from lockgate.services.task.callers import Caller, Users, identify
 from lockgate.services.task.evidence import Witness
 from lockgate.services.task.logins import HandedOut, Logins
 from lockgate.services.task.page import Clashing, Near, Pages
 from lockgate.services.task.projects import BaseConfiguration, Projects
+from lockgate.services.task.rows import Live, Source
 from lockgate.services.task.views import Views
 
 if TYPE_CHECKING:
+    from http.server import ThreadingHTTPServer
+
     from lockgate.adapters.sessions.sessions import ProcessSessions
     from lockgate.adapters.workspaces import GitWorkspaces
+    from lockgate.bootstrap.forge import Parts
     from lockgate.core.discovery.found import Plan, Tree
+    from lockgate.core.forge.model import Pull
     from lockgate.ports import FileSize, Project
     from lockgate.services.gates.steps import Steps
     from lockgate.services.orchestrator.feed import Feed
@@ -55,14 +60,15 @@ if TYPE_CHECKING:
     from lockgate.services.setup.init import Initialiser, Wanted
     from lockgate.services.task.assistants import AssistantRights
     from lockgate.services.task.coordinator import Coordinator
+    from lockgate.services.task.members import Members, Notebook
     from lockgate.services.task.people import Approvals, People, Repinning, Shells, TaskRunner
-    from lockgate.services.task.persons import Notebook, Persons
     from lockgate.services.task.plans import Plans
     from lockgate.services.task.sessions import AgentSessions, Attendance, Signals
     from lockgate.services.task.statistics import Statistics
     from lockgate.services.task.tasks import Imports, Tasks
     from lockgate.services.train.board import TrainBoards
     from lockgate.services.train.control import Queueing
+    from lockgate.services.train.pull_control import PullControl
     from lockgate.services.train.undo import Undoing
     from lockgate.services.train.view import TrainView
 
@@ -98,22 +104,23 @@ class App(Struct, frozen=True, kw_only=True):
     standings: dict[ProjectId, Standings] = field(default_factory=dict[ProjectId, Standings])
     feed: "Feed | None" = None  # where the loop is this process's
     began: Began = field(default_factory=Began)  # the tests of the train
+    hints: set[ProjectId] = field(default_factory=set[ProjectId])  # forges to look at at once
 
     def called_by(self, token: str | None, uid: int | None = None) -> "App":
-        """The same for whoever has this token; where there is none, for the human of that user."""
+        """The same for the holder of this token; without one, for the human of that user."""
         return replace(self, caller=identify(self.store, token, uid, users_of(self.home)))
 
     @property
-    def persons(self) -> "Persons":
+    def members(self) -> "Members":
         """Who may do what in this home."""
-        from lockgate.services.task.persons import Persons
+        from lockgate.services.task.members import Members
 
-        return Persons(self.store, self.witness.clock)
+        return Members(self.store, self.witness.clock)
 
     @property
     def desk(self) -> "Notebook":
         """What the caller keeps for later, and has seen."""
-        from lockgate.services.task.persons import Notebook
+        from lockgate.services.task.members import Notebook
 
         return Notebook(self.store, self.witness.clock, SystemChance())
 
@@ -136,6 +143,7 @@ class App(Struct, frozen=True, kw_only=True):
         """The board, the inbox and the pages of tasks, as the caller sees them."""
         live = Live(self.troubles, self.standings)
         near = Near(sizes=self._file_sizes, conflicts=self._conflicts, evidence=self._evidence)
+        near = replace(near, pull=self.pull_of)
         source = Source(
             store=self.store,
             configuration=self.configuration,
@@ -144,6 +152,13 @@ class App(Struct, frozen=True, kw_only=True):
             person=self.caller.by,
         )
         return Boards(source, Pages(self.views, near, live))
+
+    def pull_of(self, id: TaskId) -> "Pull | None":
+        """The task's pull request; None where it has none."""
+        from lockgate.adapters.store.pulls import SqlPulls
+
+        found = SqlPulls(self.store.database).of(id)
+        return found if found and found.number else None
 
     def _file_sizes(self, task: Task) -> "tuple[FileSize, ...]":
         from lockgate.ports import candidate_of
@@ -314,13 +329,43 @@ class App(Struct, frozen=True, kw_only=True):
     @property
     def train(self) -> "TrainView":
         """What the orchestrator acts on, and people look at."""
+        from lockgate.adapters.store.pulls import SqlPulls
         from lockgate.adapters.store.train_log import SqlTrainLog
         from lockgate.adapters.train import GitYard
         from lockgate.services.train.view import TrainView
 
         log = SqlTrainLog(self.store.database)
         yard = GitYard(self.home, signoff=partial(signs_off, self.home))
-        return TrainView(self.store, log, yard, self.configuration)
+        pulls = SqlPulls(self.store.database)
+        return TrainView(self.store, log, yard, self.configuration, pulls)
+
+    @property
+    def pull_requests(self) -> "PullControl":
+        """Pull requests and issues, as people see and steer them."""
+        from lockgate.bootstrap.forge import pull_control
+
+        return pull_control(self.forge_parts)
+
+    def listener(self, project: "Project", port: int, secret: str) -> "ThreadingHTTPServer":
+        """For GitHub's webhooks, on loopback; each genuine one has the project looked at."""
+        from lockgate.bootstrap.forge import listening
+
+        return listening(self.forge_parts, project, port, secret)
+
+    @property
+    def forge_parts(self) -> "Parts":
+        from lockgate.adapters.store.pulls import SqlPulls
+        from lockgate.bootstrap.forge import Parts
+
+        return Parts(
+            home=self.home,
+            pulls=SqlPulls(self.store.database),
+            train=self.train,
+            tasks=self.tasks,
+            credentials=self.credentials,
+            configuration=self.configuration,
+            repository=self.projects.repository,
+        )
 
     @property
     def statistics(self) -> "Statistics":
@@ -365,11 +410,27 @@ class App(Struct, frozen=True, kw_only=True):
         return Steps(home=self.home, coordinator=self.coordinator, sandbox=sandbox, alone=alone)
 
 
+POSTGRES = "LOCKGATE_DATABASE"  # names a URL, whatever else is said
+DATABASE = "database"  # a file of the home that names one
+
+
+def database_of(home: Path, environ: Mapping[str, str]) -> str:
+    """The URL of a PostgreSQL database, or the path of the file in the home."""
+    if where := environ.get(POSTGRES):
+        return where
+    try:
+        return (home / DATABASE).read_text(encoding="utf-8").strip()
+    except FileNotFoundError:
+        return str(home / "lockgate.db")
+    except OSError as error:
+        what, fix = "the database was not opened", f"see that {home / DATABASE} can be read"
+        raise Unavailable(what, why=str(error), fix=fix) from error
+
+
 def open_app(environ: Mapping[str, str] = os.environ) -> App:
-    """LOCKGATE_DATABASE names a Postgres URL; without it the database is a file in the home."""
+    """LOCKGATE_DATABASE, or the home, may name a PostgreSQL database; else it is a file there."""
     home = home_of(environ)
-    where = environ.get("LOCKGATE_DATABASE") or str(home / "lockgate.db")
-    store = open_store(where, guard=partial(nobody_orchestrating, home))
+    store = open_store(database_of(home, environ), guard=partial(nobody_orchestrating, home))
     files, repository = TaskFiles(home), repository_of(home)
     configuration = base_configuration(repository, environ)
     harnesses, credentials = Registry(copies=home / "agents"), _credentials(home, environ)

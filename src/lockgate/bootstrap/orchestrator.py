@@ -19,21 +19,26 @@ from lockgate.adapters.kept_child import KeptChild
 from lockgate.adapters.notify import FileAddresses, ProcessNotifier
 from lockgate.adapters.run import start_detached
 from lockgate.adapters.sandbox.scratch import sweep_rooms
+from lockgate.adapters.service_unit import Service, install, stopped, uninstall
 from lockgate.adapters.sessions.runner.command_socket import Door, Line, Request, ask
 from lockgate.adapters.sessions.sessions import Watch
 from lockgate.adapters.store.notices import SqlNotices
 from lockgate.adapters.system import (
     SystemChance,
     SystemClock,
+    allow_many_files,
     holding,
     local_zone,
     pulse,
+    rotated,
     sweep,
 )
 from lockgate.adapters.user_files import link_to
-from lockgate.bootstrap.app import PATIENCE, App
+from lockgate.bootstrap.app import PATIENCE, POSTGRES, App
 from lockgate.bootstrap.assistants import installed
+from lockgate.bootstrap.forge import pull_requests
 from lockgate.bootstrap.outside import day_of
+from lockgate.bootstrap.upkeep import cleaner_of
 from lockgate.core.jobs import LIMITS
 from lockgate.core.lifecycle.needs import Trouble
 from lockgate.core.model.task import ProjectId, TaskId
@@ -78,14 +83,18 @@ def merge_queue(
     )
 
 
+LOG = "orchestrator.log"
+install_service, uninstall_service, stopped_service = install, uninstall, stopped
 LEAVES = 2.0  # seconds for a message that is on its way
 COLLECTOR = "OTEL_EXPORTER_OTLP_ENDPOINT"
 
 
-def _sweep(home: Path) -> None:
-    """What processes that were killed have left: their children, and their rooms."""
+def _begin(it: App) -> None:
+    """The home is ours; what processes that were killed have left goes: children, and rooms."""
+    _claim(it)
     sweep()
-    sweep_rooms(home / "runs")
+    sweep_rooms(it.home / "runs")
+    allow_many_files()
 
 
 @contextmanager
@@ -100,8 +109,7 @@ def orchestrating(
         if not ours:
             yield None
             return
-        _claim(it)
-        _sweep(it.home)
+        _begin(it)
         watch = Watch()
         with ThreadPoolExecutor(sum(limit.all for limit in LIMITS.values())) as pool:
             engine = LocalEngine(pool)
@@ -181,7 +189,7 @@ def _feeding(it: App, loop: Loop) -> Generator[None]:
 def _answering(
     answer: Callable[[Call], None], loop: Loop, feed: Feed | None
 ) -> Callable[[Request, Line], None]:
-    """Whoever asked has the answer before the loop looks what it was about."""
+    """The caller has the answer before the loop looks what it was about."""
     visits = set[Line]()
     loop.visited = lambda: bool(visits) or (feed is not None and feed.followed)
 
@@ -259,13 +267,18 @@ def _crew(it: App, engine: LocalEngine, stopping: Event, report: Callable[[str],
         configuration=it.configuration,
         judge=judge,
     )
+    rotate = partial(rotated, it.home / "logs" / LOG)
+    trains = _traced(merge_queue(it, runner, it.troubles, report), traces)
     pool, set_ups = _bytes_in("LOCKGATE_POOL_GB"), _bytes_in("LOCKGATE_SET_UPS_GB")
     return Crew(
         store=it.store,
         hands=hands,
         judge=judge,
-        housekeeper=Housekeeper(it.store, it.workspaces, pool, set_ups),
-        trains=_traced(merge_queue(it, runner, it.troubles, report), traces),
+        housekeeper=Housekeeper(
+            it.store, it.workspaces, pool, set_ups, cleaner_of(it).step, rotate
+        ),
+        trains=trains,
+        forge=pull_requests(it.forge_parts, it.workspaces, trains, it.hints),
         engine=engine,
         stopping=stopping,
         clock=SystemClock(),
@@ -424,7 +437,18 @@ def start_orchestrator(home: Path, idle_seconds: float | None, more: Sequence[st
     """One in the background, which ends when it has been idle for so long."""
     idle = () if idle_seconds is None else ("--idle", str(idle_seconds))
     argv = (sys.executable, "-m", "lockgate", "up", *idle, *more)
-    start_detached(argv, home / "logs" / "orchestrator.log")
+    start_detached(argv, home / "logs" / LOG)
+
+
+def service_of(it: App, more: Sequence[str] = ()) -> Service:
+    """With the PATH that agents' programs are found by now."""
+    return Service(
+        home=it.home,
+        python=sys.executable,
+        path=os.environ.get("PATH", os.defpath),
+        more=tuple(more),
+        database=os.environ.get(POSTGRES, ""),
+    )
 
 
 def wake_orchestrator(home: Path, idle_seconds: float) -> None:

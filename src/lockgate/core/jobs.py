@@ -43,11 +43,17 @@ class TestTree(Struct, frozen=True):
     task: TaskId | None = None  # the last of those whose changes are in it
 
 
+class SyncForge(Struct, frozen=True):
+    """Offer changes as pull requests, look at those that are open, and do what follows."""
+
+    project: ProjectId
+
+
 class Tidy(Struct, frozen=True):
     """Free disk space that nothing needs."""
 
 
-Job = CarryOut | Evaluate | TurnTrain | TestTree | Tidy
+Job = CarryOut | Evaluate | TurnTrain | TestTree | SyncForge | Tidy
 
 
 class Kind(StrEnum):
@@ -57,6 +63,7 @@ class Kind(StrEnum):
     JUDGE = "judge"
     LAND = "land"
     TEST = "test"
+    FORGE = "forge"
     TIDY = "tidy"
 
 
@@ -73,6 +80,7 @@ LIMITS: Mapping[Kind, Limit] = {
     Kind.JUDGE: Limit(24, 16),
     Kind.LAND: Limit(8, 1),
     Kind.TEST: Limit(24, 16),
+    Kind.FORGE: Limit(4, 1),
     Kind.TIDY: Limit(1, 1),
 }
 
@@ -87,6 +95,8 @@ def kind_of(job: Job) -> Kind:
             return Kind.LAND
         case TestTree():
             return Kind.TEST
+        case SyncForge():
+            return Kind.FORGE
         case Tidy():
             return Kind.TIDY
 
@@ -102,6 +112,8 @@ def lane_of(job: Job) -> str:
             return f"train of {project}"
         case TestTree(_, target, _, built):
             return f"test {target} {built.tree}"
+        case SyncForge(project):
+            return f"forge of {project}"
         case Tidy():
             return "housekeeping"
 
@@ -110,7 +122,7 @@ def task_of(job: Job) -> TaskId | None:
     match job:
         case CarryOut(task) | Evaluate(task):
             return task
-        case TurnTrain() | TestTree() | Tidy():
+        case TurnTrain() | TestTree() | SyncForge() | Tidy():
             return None
 
 
@@ -118,7 +130,7 @@ def project_of(job: Job) -> ProjectId:
     match job:
         case CarryOut(_, project) | Evaluate(_, project):
             return project
-        case TurnTrain(project) | TestTree(project):
+        case TurnTrain(project) | TestTree(project) | SyncForge(project):
             return project
         case Tidy():
             return ProjectId("")

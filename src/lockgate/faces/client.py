@@ -1,4 +1,4 @@
-"""The commands that agents and hooks run often, handed to whoever listens on a unix socket.
+"""The commands that agents and hooks run often, handed to the listener of a unix socket.
 
 It runs by path too (`python -I -S client.py ARGS`) and imports nothing that takes time to load.
 """
@@ -45,6 +45,8 @@ def call(argv: list[str]) -> int | None:
         connection.close()
     if code is None and (inside or printed):
         return _fail("the connection ended before an answer came")
+    if code is not None and not inside and argv == ["status"]:
+        _compare_versions()
     return code
 
 
@@ -220,6 +222,22 @@ def _is(argv: list[str] | None, known: tuple[list[str], ...]) -> bool:
     return any((argv or [])[: len(it)] == it for it in known)
 
 
+def _compare_versions() -> None:
+    """Says it where the orchestrator is of another version than this program."""
+    try:
+        from lockgate import __version__
+    except ImportError:  # run by path
+        return
+    try:
+        with open(f"{home()}/orchestrator.pulse", encoding="utf-8") as file:  # noqa: PTH123 - no pathlib here
+            theirs = file.read().partition('"version": "')[2].partition('"')[0]
+    except (OSError, ValueError):
+        return
+    if theirs != __version__:
+        why = f"the orchestrator is version {theirs or 'unknown'}, this command is {__version__}"
+        _print(2, f"note: {why}: lockgate down, then lockgate up\n".encode())
+
+
 def _not_answered(argv: list[str], connection: _socket.socket) -> int | None:
     """None where the command can be done without an orchestrator."""
     why, fix = unanswered(home(), connection)
@@ -284,7 +302,7 @@ def _print(descriptor: int, text: bytes) -> None:
         while text:
             text = text[os.write(descriptor, text) :]
     except OSError:
-        pass  # whoever read it has gone
+        pass  # the reader has gone
 
 
 def _fail(why: str) -> int:

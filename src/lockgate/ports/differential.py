@@ -11,7 +11,9 @@ from msgspec import Struct
 
 from lockgate.core.differential.plan import Mixed
 from lockgate.core.differential.runs import Run
+from lockgate.core.differential.strength import Beside
 from lockgate.core.differential.table import ChangedFiles, Tests
+from lockgate.core.differential.test_files import Runner
 from lockgate.ports.store import Project
 from lockgate.ports.work import Candidate
 
@@ -50,6 +52,22 @@ class TestSources(Protocol):
 
     def tests(self, files: Mapping[str, str]) -> Tests:
         """`files` is path → text."""
+        ...
+
+    def beside(self, texts: Mapping[str, str]) -> Beside:
+        """By path: what these test files have besides their tests."""
+        ...
+
+    def probe(self, runner: Runner | None) -> str:
+        """The text of the plug-in that plants faults under this runner; empty: there is none."""
+        ...
+
+    def watch(self, runner: Runner | None) -> str:
+        """A program that notes which files tests open; empty: there is none for this runner."""
+        ...
+
+    def reporter(self, runner: Runner | None, command: str) -> str:
+        """A program that makes this runner name its tests; empty: the command does so itself."""
         ...
 
     def changes(

@@ -17,7 +17,7 @@ class Sum(Struct, frozen=True, kw_only=True):
 
 
 class Figures(Protocol):
-    """Each is one statement over a whole table; whoever asks often keeps the answers."""
+    """Each is one statement over a whole table; a caller that asks often keeps the answers."""
 
     def events(self, since: int) -> tuple[int, tuple[Sum, ...]]:
         """How many events of each type there are after that one, and the last one's number."""

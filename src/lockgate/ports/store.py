@@ -44,7 +44,7 @@ class PendingEffect(Struct, frozen=True):
     key: str
     task: TaskId
     effect: Effect
-    project: ProjectId = ProjectId("")  # where whoever asked for it wants to know
+    project: ProjectId = ProjectId("")  # set where the caller wants to know it
 
 
 class Mark(Struct, frozen=True):
@@ -248,12 +248,20 @@ class Store(Protocol):
         """The last text of TASK.md that a decision was made on."""
         ...
 
+    def forget_texts(self, task: TaskId) -> None:
+        """All but that last one."""
+        ...
+
     def effects_done(self, keys: Sequence[str]) -> None: ...
     def session(self, id: SessionId) -> Session | None: ...
     def session_by_token(self, token_hash: str) -> Session | None: ...
     def sessions(self, task: TaskId) -> tuple[Session, ...]: ...
     def sessions_alive(self) -> tuple[Session, ...]:
         """Those of all tasks that have not been recorded as ended."""
+        ...
+
+    def ids_alive(self) -> tuple[SessionId, ...]:
+        """Of the same ones only their ids: the loop looks at all of them now and then."""
         ...
 
     def sessions_alive_in(self, project: ProjectId, besides: TaskId) -> int:

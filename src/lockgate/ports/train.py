@@ -83,6 +83,7 @@ class InTheWay(Struct, frozen=True):
 
 
 ANYBODY = Leave()
+TAKES_PULLS = "takes pull requests only"  # why a remote refuses every push to a branch
 
 
 class Yard(Protocol):

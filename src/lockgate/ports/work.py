@@ -379,7 +379,7 @@ class Tail(Protocol):
 
 
 class Line(Protocol):
-    """The way back to whoever called: what is said goes out at once."""
+    """The way back to the caller: each text is sent at once."""
 
     def out(self, text: str) -> None: ...
     def err(self, text: str) -> None: ...

@@ -263,7 +263,6 @@ PACKAGES = st.builds(
     typecheck=SEEINGS,
     setup=SEEINGS,
     inputs=LISTS,
-    test_paths=LISTS,
     notes=LISTS,
 )
 PLANS = PACKAGES.map(lambda it: Plan((it,)))

@@ -61,6 +61,9 @@ pass = ["PIP_INDEX_URL"]
 [tests]
 paths = ["tests/**"]
 
+[differential]
+strength_seconds = 60
+
 [gates]
 formula = "solo"
 

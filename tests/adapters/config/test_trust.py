@@ -33,6 +33,7 @@ project = {base = "trunk", agent = "scripted", slots = 9, respawn = "manual", re
 commands = {test = "make test", typecheck = "mypy"}
 env = {setup = "curl x | sh", inputs = ["x"]}
 tests = {paths = ["t"]}
+differential = {strength_seconds = 5}
 protect = {paths = ["x"]}
 retry = {strategy = "fresh", fresh_after_failures = 1, max_iterations = 9}
 sandbox = {memory_mb = 99999, scratch_mb = 99999, session_disk_mb = 99999, pids = 99999}

@@ -942,6 +942,23 @@ def test_a_reviewer_sees_the_checkout_and_can_change_none_of_it(tmp_path) -> Non
     assert not (checkout / "src" / "new").exists()
 
 
+def test_without_a_sandbox_a_reviewer_finds_the_checkout_by_links_beside_its_own_files(
+    bare, tmp_path
+) -> None:
+    checkout = tmp_path / "checkout"
+    (checkout / "src").mkdir(parents=True)
+    (checkout / "src" / "main.py").write_text("code")
+    (checkout / "TASK.md").write_text("another's")
+    plan = bare.plan("")
+    (plan.desk.directory / "TASK.md").write_text("task")
+
+    _, output = bare.play(
+        "cat src/main.py TASK.md", desk=Desk(directory=plan.desk.directory, checkout=checkout)
+    )
+
+    assert output == "codetask"
+
+
 # --- the door -----------------------------------------------------------------------------------
 
 
@@ -1105,12 +1122,13 @@ def test_a_runner_does_not_wait_for_an_answer_from_whoever_ends_it(bare) -> None
 def test_ends_are_noticed_by_event(bare) -> None:
     watch = Watch()
     ids = [SessionId(f"task.{n}") for n in range(3)]
-    for n, id in enumerate(ids):
-        bare.start(f"sleep 0.{n + 2}", id=id)
+    for id in ids:
+        bare.start(f"until test -e '{bare.root}/go'; do sleep 0.02; done", id=id)
         descriptor = bare.sessions.watch(id)
         assert descriptor is not None
         watch.add(id, descriptor)
 
+    (bare.root / "go").touch()
     seen = list[SessionId]()
     while len(seen) < 3:
         ended = watch.wait(PATIENCE)

@@ -576,6 +576,31 @@ def test_notes_of_which_git_has_lost_a_part_are_noticed_and_written_again(siding
     assert siding.yard.note_of(siding.project, first) == (first, "of the first")
 
 
+@pytest.mark.parametrize("part", ["commit", "tree", "blob"])
+def test_notes_of_other_people_are_kept_when_the_notes_are_written_again(siding, part) -> None:
+    def imports(stream: str) -> None:
+        argv = ("git", "-C", str(siding.root), "fast-import", "--quiet")
+        subprocess.run(argv, input=stream.encode(), check=True)
+
+    ref, git_dir = "refs/notes/lockgate", siding.root / ".git"
+    by = "committer A <a@b> 0 +0000\ndata 1\nx\n"
+    imports(f"commit refs/heads/many\n{by}" * 300)
+    ours, *theirs = map(Commit, told(siding.root, "rev-list", "many").split())
+    notes = "".join(f"N inline {it}\ndata 3\nof\n" for it in theirs)
+    imports(f"commit {ref}\n{by}{notes}")
+    siding.yard.note(siding.project, ours, "ours")
+    paths = told(siding.root, "ls-tree", "-r", "--name-only", ref).splitlines()
+    lost = next(it for it in paths if it.replace("/", "") == ours)
+    name = {"commit": ref, "tree": f"{ref}^{{tree}}", "blob": f"{ref}:{lost}"}[part]
+    id = told(siding.root, "rev-parse", name).strip()
+    (git_dir / "objects" / id[:2] / id[2:]).unlink()
+
+    assert siding.yard.rewrite_notes(siding.project, {ours: "ours"}) == 300
+    assert siding.yard.note_of(siding.project, ours) == (ours, "ours")
+    assert siding.yard.note_of(siding.project, theirs[0]) == (theirs[0], "of\n")
+    assert siding.yard.notes_sound(siding.project)
+
+
 def test_a_repository_without_notes_misses_none(siding) -> None:
     assert siding.yard.notes_sound(siding.project)
 

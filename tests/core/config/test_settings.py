@@ -23,6 +23,7 @@ from lockgate.core.config.settings import (
     in_turn,
     known_agents,
     pin,
+    programs_in,
     protected_paths,
     runs_bare,
     stand_ins,
@@ -306,3 +307,27 @@ def test_a_known_agent_has_a_fallback_and_no_command_and_another_has_a_command(
 
     assert words in found
     assert bool(found) is bool(words)
+
+
+def test_a_path_to_read_is_absolute_or_begins_at_home() -> None:
+    reads = replace(PLAIN, sandbox=SandboxSettings(read=("/opt/x", "~", "~/keys", "keys")))
+
+    assert problems(reads) == (
+        Problem(("sandbox", "read"), "the path 'keys' is relative; begin it with / or ~/"),
+    )
+
+
+def test_the_words_of_an_agents_commands_that_may_be_files_of_the_repository() -> None:
+    mine = AgentSettings(
+        name="mine",
+        command=("sh", "./agent.sh", "-v", "{prompt}"),
+        resume=("/usr/bin/env", "again.py"),
+        fallback="",
+    )
+    other = replace(mine, name="other", command=("other.sh",), resume=())
+
+    assert programs_in(replace(PLAIN, agents=(mine, other)), "mine") == (
+        "sh",
+        "./agent.sh",
+        "again.py",
+    )

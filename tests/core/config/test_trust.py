@@ -10,8 +10,10 @@ from lockgate.core.config.settings import (
     MergeMode,
     MergeSettings,
     MergeTarget,
+    NotifySettings,
     SandboxLevel,
     SandboxSettings,
+    Service,
     Settings,
 )
 from lockgate.core.config.trust import (
@@ -78,6 +80,14 @@ SENTENCES = (
     (
         replace(PLAIN, merge=MergeSettings(target=MergeTarget.REMOTE)),
         ["push what lands to origin"],
+    ),
+    (
+        replace(PLAIN, services=(Service("db", "serve", env=(("DB", "a b"),)),)),
+        ['set the variable DB of its agents and gates to "a b"'],
+    ),
+    (
+        replace(PLAIN, notify=NotifySettings(urls=("env:CHAT",))),
+        ["send notifications to the address in $CHAT"],
     ),
 )
 

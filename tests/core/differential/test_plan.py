@@ -4,16 +4,24 @@ import ast
 
 import pytest
 
+from lockgate.core.differential import plan as planning
+from lockgate.core.differential.canaries import canary_file, with_canaries
 from lockgate.core.differential.plan import (
     Plan,
     Sides,
     TestRules,
-    canary_file,
+    expecting,
+    opened,
+    opened_in,
     plan,
     planted,
-    with_canaries,
+    watched,
 )
+from lockgate.core.differential.runs import NotRun, Run
+from lockgate.core.differential.table import ChangedFiles
 from lockgate.core.differential.test_files import Runner, files_of_tests, harness_files, runner_of
+from lockgate.core.model.gates import Report
+from lockgate.core.model.results import Outcome, ReportRead, TestResult, Unreadable
 
 BASE = {
     "app.py": "1",
@@ -75,7 +83,10 @@ def test_the_canary_goes_where_most_tests_are() -> None:
 
     assert found.canary is not None
     assert found.canary.path == "y/test_xn0nce.py"
-    assert dict(found.environment) == {"PYTEST_ADDOPTS": "--continue-on-collection-errors"}
+    assert dict(found.environment) == {
+        "PYTEST_ADDOPTS": "--continue-on-collection-errors --junitxml=$OUT/pytest.xml",
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
     assert planted(found, {}) == (found.canary,)
 
 
@@ -177,3 +188,75 @@ def test_files_that_the_command_names_are_harness_too() -> None:
         "bin/python3",
     )
     assert harness_files(["a b"], "sh 'a b") == ()
+
+
+def test_a_plan_of_two_sides_has_a_canary_that_is_named_by_the_token() -> None:
+    sides = Sides(base=BASE, candidate=CANDIDATE)
+    rules = TestRules(command="pytest -q")
+
+    made = planning.planned(sides, rules, {}, "A-Random/Token")
+
+    assert made == plan(sides, rules, "arandomtoken", "")
+
+
+@pytest.mark.parametrize(
+    ("command", "told"),
+    [
+        ("pytest --junitxml=$OUT/x.xml", {"PYTEST_ADDOPTS", "PYTHONDONTWRITEBYTECODE"}),
+        ("python -m unittest", {"PYTHONDONTWRITEBYTECODE"}),
+        ("go test -json ./...", set()),
+    ],
+)
+def test_a_runner_is_told_what_it_needs_to_be_compared(command, told) -> None:
+    found = dict(planned({"tests/test_a.py": "1"}, command=command).environment)
+
+    assert set(found) == told
+    assert "junitxml" not in found.get("PYTEST_ADDOPTS", "")
+
+
+# --- files that base's tests open ---------------------------------------------------------------
+
+
+def test_what_was_noted_about_files_is_no_test() -> None:
+    tests = (
+        TestResult(id="tests.a::test_a", outcome=Outcome.PASSED),
+        TestResult(id="wn0nce::golden/a.txt", outcome=Outcome.PASSED),
+    )
+    read = ReportRead(format=Report.JUNIT, tests=tests)
+    nothing = ReportRead(format=Report.JUNIT)
+
+    assert watched(read, "wn0nce") == ReportRead(format=Report.JUNIT, tests=tests[:1])
+    assert opened(read, "wn0nce") == ("golden/a.txt",)
+    assert watched(nothing, "wn0nce") is nothing
+    assert opened(nothing, "wn0nce") == ()
+    assert opened(Unreadable("x"), "wn0nce") == ()
+    assert isinstance(watched(Unreadable("x"), "wn0nce"), Unreadable)
+
+
+def test_a_run_that_did_not_happen_opened_nothing() -> None:
+    assert opened_in(NotRun("no room")) == ()
+    assert opened_in(Run(exit_code=0, tests=(), opened=("a",))) == ("a",)
+
+
+def test_a_file_that_bases_tests_open_belongs_to_the_tests_if_the_change_edits_it() -> None:
+    sides = Sides(base={"gold.txt": "1", "pyproject.toml": "1"}, candidate={})
+    changed = ChangedFiles(
+        code=("app.py", "gold.txt", "pyproject.toml", "new.txt"), tests=("t.py",)
+    )
+
+    found = expecting(sides, changed, ("gold.txt", "pyproject.toml", "new.txt", "same.txt"))
+
+    assert found == ChangedFiles(
+        code=("app.py", "pyproject.toml", "new.txt"), tests=("t.py", "gold.txt")
+    )
+    assert expecting(sides, changed, ("pyproject.toml",)) is None
+
+
+def test_such_a_file_is_bases_where_bases_tests_run() -> None:
+    sides = Sides(
+        base={"gold.txt": "1", "tests/test_a.py": "1"},
+        candidate={"gold.txt": "2", "tests/test_a.py": "1"},
+        expected=frozenset({"gold.txt"}),
+    )
+
+    assert plan(sides, TestRules(command="pytest"), "n").base_on_candidate.take == ("gold.txt",)

@@ -10,6 +10,7 @@ from lockgate.core.differential.table import (
     HarnessChange,
     Kind,
     SourceTest,
+    Weight,
     paired,
     placed,
 )
@@ -613,3 +614,24 @@ def test_a_test_is_flaky_where_it_passed_and_failed_on_base() -> None:
     two = run(a=Outcome.FAILED, b=Outcome.FAILED, c=Outcome.PASSED, d=Outcome.SKIPPED)
 
     assert flaky_tests(one, two) == {"a", "c"}
+
+
+# --- files that are loaded by themselves --------------------------------------------------------
+
+
+def test_a_file_that_is_loaded_by_itself_is_a_question_though_every_test_passes() -> None:
+    entry = HarnessChange("x.dist-info/METADATA", "adds x, an entry", weight=Weight.ASKED)
+    found = decided(runs({ID: P}, {ID: P}, {ID: P}), [A], [A], harness=(entry,))
+
+    assert isinstance(found, Asked)
+    assert found.prompt.startswith("The change brings files that Python or the test runner loads")
+    assert "adds x, an entry" in found.prompt
+
+
+def test_a_compiled_file_is_refused_though_every_test_passes() -> None:
+    cache = HarnessChange("__pycache__/a.pyc", "adds a.pyc, compiled", weight=Weight.REFUSED)
+    found = decided(runs({ID: P}, {ID: P}, {ID: P}), [A], [A], harness=(cache,))
+
+    assert isinstance(found, Lost)
+    assert found.findings[0].priority is Priority.P1_MAJOR
+    assert "take it out" in (found.findings[0].suggestion or "")

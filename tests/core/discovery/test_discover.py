@@ -767,7 +767,9 @@ def test_what_a_checkout_lacks_is_remarked_upon() -> None:
         (f"node --test {NODE}", True),
         (f"npx jest {JEST}", True),
         (f"vitest run {VITEST}", True),
-        ("pytest -q", False),
+        ("pytest -q", True),
+        (".venv/bin/python -m unittest", True),
+        (".venv/bin/python -m xmlrunner discover -o $OUT", True),
         ("cargo test", False),
         ("make test", False),
         (f"mocha {MOCHA}", False),
@@ -775,3 +777,18 @@ def test_what_a_checkout_lacks_is_remarked_upon() -> None:
 )
 def test_a_report_that_names_the_tests_is_known_by_its_option(command, names) -> None:
     assert names_tests(command) is names
+
+
+@pytest.mark.parametrize(
+    ("recipe", "names"),
+    [
+        ("python -m unittest", True),
+        ("PYTHONPATH=. python -m unittest", False),
+        ("PYTHONPATH=. pytest", True),
+        ("./run", False),
+    ],
+)
+def test_a_rule_is_known_by_what_it_runs(recipe, names) -> None:
+    assert names_tests("make test", recipe) is names
+    found = discover(tree({"Makefile": f"test:\n\t{recipe}\n"}))
+    assert found.packages[0].recipe.strip() == recipe

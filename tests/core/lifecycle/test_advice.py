@@ -269,3 +269,11 @@ def test_the_last_failure_is_that_of_the_newest_try() -> None:
 
     assert last_failure(a_task(S.WORKING, history=tuple(records))) == "tests: test_a: 1 != 2"
     assert last_failure(a_task(S.WORKING)) == ""
+
+
+def test_a_task_that_waits_in_vain_is_told_how_to_start_without_the_other() -> None:
+    found = advice(evidence(a_task(S.PENDING, in_vain="gone-1 is cancelled")), NOTHING)
+
+    assert "it waits in vain: gone-1 is cancelled" in found.why
+    assert f"lockgate task cancel {ID}" in found.why
+    assert found.command == f"lockgate task drop-dependency {ID} gone-1"

@@ -5,7 +5,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from lockgate.core.lifecycle.approvals import LONGEST, approved, commented, heard, rejected
+from lockgate.core.lifecycle.approvals import (
+    LONGEST,
+    approved,
+    commented,
+    consented,
+    heard,
+    rejected,
+)
 from lockgate.core.lifecycle.decision import (
     Decision,
     EvaluateGates,
@@ -44,6 +51,7 @@ from lockgate.core.model.task import (
     GateKind,
     GateRef,
     NeedsFixes,
+    Revert,
     Role,
     Status,
     Stuck,
@@ -392,3 +400,28 @@ def test_a_gate_that_names_its_people_takes_a_yes_of_those_alone(by, how, why) -
 
     assert why in (refused(answer).why if why else "")
     assert isinstance(answer, Decision) == (not why)
+
+
+def test_the_question_names_protected_files_and_what_gates_run_that_the_change_edits() -> None:
+    gate = HumanGate("approval", Placement(serial=True, on=(Where.CHANGE,)), "Is it good?")
+    rules = replace(RULES, protect=("deploy/**",))
+    task = waiting(pinned=rules, protected=("deploy/key.pem", "CLAUDE.md"))
+
+    asked = heard(task, gate, "it edits the tests")
+
+    assert isinstance(asked, Waiting)
+    assert asked.prompt.startswith("Is it good? (protected: deploy/key.pem")
+    assert "CLAUDE.md" in asked.prompt
+    assert asked.prompt.endswith("; it edits the tests")
+    assert heard(None, gate) == Waiting("approval", "Is it good?")
+
+
+def test_a_plain_revert_may_take_the_tests_back_that_came_with_the_change() -> None:
+    reverts = Revert(task=ID, landed="f" * 40, commit=COMMIT)
+    asks = Waiting("differential", "Tests go: is that right?")
+
+    plain, edited = waiting(reverts=reverts), waiting(reverts=reverts, candidate="e" * 40)
+
+    assert isinstance(consented(plain, asks), Passed)
+    assert consented(edited, asks) == asks
+    assert consented(waiting(), asks) == asks

@@ -7,7 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockgate.core.lifecycle.evaluation import GateExecutor, conclude, feedback_from
+from lockgate.core.lifecycle.evaluation import (
+    GateExecutor,
+    conclude,
+    feedback_from,
+    passing_trouble,
+)
 from lockgate.core.model.findings import Finding, GateFeedback, Location, Priority
 from lockgate.core.model.results import (
     AllPassed,
@@ -225,3 +230,12 @@ def test_feedback_findings_and_places_have_the_fields_of_the_source() -> None:
         "P2_MINOR",
         "P3_SUGGESTION",
     ]
+
+
+def test_gates_are_tried_again_only_where_none_failed_and_all_trouble_passes() -> None:
+    full, gone = Broken(TESTS, "the disk is full", passing=True), Broken(LINT, "no such program")
+
+    assert passing_trouble((ok(REVIEW), full)) == full
+    assert passing_trouble((full, gone)) is None
+    assert passing_trouble((full, Failed(LINT, ()))) is None
+    assert passing_trouble((ok(TESTS),)) is None

@@ -475,11 +475,20 @@ def test_an_evaluation_that_is_repeated_does_not_ask_a_human_twice() -> None:
     waits = Waiting("approval", "Approve it?")
     first = decided(under(TESTS_GATE, HUMAN_GATE), ok(TESTS_GATE), waits).task
 
-    again = decided(first, waits)
+    refusal = refused(judged(evidence(first), [waits], first.since))
 
-    assert again.task == replace(first, rev=first.rev + 1)
+    assert refusal.why == "a human was asked before, by gate approval"
+
+
+def test_a_gate_that_passes_beside_a_question_that_is_known_does_not_ask_again() -> None:
+    waits = Waiting("approval", "Approve it?")
+    first = decided(under(TESTS_GATE, HUMAN_GATE), waits).task
+
+    again = decided(first, ok(TESTS_GATE), waits)
+
+    assert again.task.passed == ("tests",)
     assert again.effects == (MirrorTask(),)
-    assert again.events == (GateCompleted(ID, "approval", "waiting", "Approve it?", iteration=1),)
+    assert HumanReviewRequested not in kinds(again)
 
 
 def test_a_gate_that_a_human_has_answered_meanwhile_waits_no_more() -> None:

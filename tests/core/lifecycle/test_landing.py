@@ -45,6 +45,7 @@ def test_a_yes_to_what_waits_lets_a_change_land_that_has_passed_its_gates() -> N
     assert LandingApproved() in quiet.events
     assert HumanCommented("Good.") not in quiet.events
     assert HumanCommented("Good.") in told.events
+    assert [it.comment for it in told.task.approvals] == ["Good."]
 
 
 def test_a_yes_to_what_waits_answers_the_gate_that_asks() -> None:

@@ -437,3 +437,12 @@ def test_a_task_does_not_start_while_its_commits_could_not_be_signed() -> None:
     assert isinstance(refusal, Refusal)
     assert "commit.gpgsign is set, and git could not sign a commit: no secret key" in refusal.why
     assert "git commit -S --allow-empty" in refusal.fix
+
+
+def test_nothing_starts_with_an_agent_that_is_not_installed() -> None:
+    seen = evidence(a_task(S.PENDING), agent_missing="npm install -g agent")
+
+    answer = refused(move(seen, Move(S.WORKING)))
+
+    assert answer.why == "agent scripted is not installed"
+    assert answer.fix == "npm install -g agent"

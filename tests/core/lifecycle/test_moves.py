@@ -431,3 +431,15 @@ def test_a_human_who_answers_sets_off_a_worker_with_the_directive() -> None:
 
     assert decision.effects == (MirrorTask(), SpawnAgent(Role.WORKER, 8))
     assert decision.task.directive == "redirect to /home"
+
+
+def test_a_handoff_that_no_gate_could_judge_counts_when_it_is_handed_in_again() -> None:
+    task = a_task(S.STUCK, cause=Cause.GATE_BROKEN, pinned=RULES)
+    seen = evidence(task, HANDOFF, Actor.HUMAN)
+    digest = seen.found.handoff_digest
+    assert digest
+
+    spent = replace(seen, task=replace(task, spent=frozenset({digest, "other"})))
+    decision = taken(move(spent, Move(S.WORKING)))
+
+    assert decision.task.spent == {"other"}

@@ -17,6 +17,7 @@ from lockgate.core.lifecycle.needs import (
     Whole,
     in_one_line,
     lane_need,
+    lost_dependencies,
     need_of,
     order,
     untrusted,
@@ -170,3 +171,22 @@ def test_files_in_the_way_are_put_away_by_the_command_that_git_was_asked_for() -
 
     assert [it.command for it in need.actions] == ["git stash push -- a"]
     assert "git stash" not in need.ask
+
+
+def test_dependencies_that_will_not_be_done_by_themselves_are_named() -> None:
+    statuses = {
+        TaskId("a-1"): S.WORKING,
+        TaskId("b-2"): S.CANCELLED,
+        TaskId("c-3"): None,
+        TaskId("d-4"): S.DONE,
+    }
+
+    assert lost_dependencies(statuses) == "b-2 is cancelled, c-3 was deleted"
+
+
+def test_a_budget_that_is_used_up_is_raised_in_the_configuration() -> None:
+    need = lane_need("agents of shop", Trouble(why="today's budget is used", kind="budget"), SHOP)
+
+    assert need is not None
+    [action] = need.actions
+    assert action.command == "edit [budget] day_usd in /srv/shop/.lockgate/config.toml"

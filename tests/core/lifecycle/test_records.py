@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from lockgate.core.lifecycle.decision import Decision, DiscardTask, MirrorTask
+from lockgate.core.lifecycle.decision import Decision, Declined, DiscardTask, MirrorTask
 from lockgate.core.lifecycle.records import (
     MAX_CONTEXT,
     MAX_SUMMARY,
@@ -18,14 +18,19 @@ from lockgate.core.lifecycle.records import (
     check_summary,
     created,
     deleted,
+    dependency_dropped,
+    has_its_dependencies,
     imported,
+    lost_its_dependency,
     new_id,
     publish_skipped,
     put_right,
+    recovered,
     renamed,
+    troubled,
 )
 from lockgate.core.model.events import payload
-from lockgate.core.model.task import Actor, Role, Status
+from lockgate.core.model.task import Actor, Role, Status, TaskId
 from lockgate.core.text.task_file import frontmatter, shown_to
 from tests.given import NOW, a_task
 
@@ -175,3 +180,34 @@ def test_only_a_task_that_nobody_works_on_is_deleted(status) -> None:
     else:
         assert isinstance(answer, Unacceptable)
         assert "lockgate task cancel" in answer.fix
+
+
+def test_trouble_is_marked_with_its_reason_and_cleared_again() -> None:
+    marked = troubled(a_task(), "the disk is full", NOW + 1)
+    cleared = recovered(marked.task, NOW + 2)
+
+    assert (marked.task.troubled, cleared.task.troubled) == ("the disk is full", "")
+    assert payload(marked.events[0]) == {"why": "the disk is full"}
+    assert (marked.task.rev, cleared.task.rev) == (8, 9)
+    assert marked.effects == cleared.effects == (MirrorTask(),)
+
+
+def test_a_lost_dependency_is_marked_with_its_reason_and_cleared_when_it_is_back() -> None:
+    marked = lost_its_dependency(a_task(S.PENDING), "gone-1 is cancelled", NOW)
+    cleared = has_its_dependencies(marked.task, NOW)
+
+    assert (marked.task.in_vain, cleared.task.in_vain) == ("gone-1 is cancelled", "")
+    assert marked.effects == cleared.effects == (MirrorTask(),)
+
+
+def test_a_dependency_is_dropped_if_the_task_has_it() -> None:
+    one, other = TaskId("a-1"), TaskId("b-2")
+    task = a_task(S.PENDING, depends_on=(one, other), in_vain="a-1 is cancelled")
+
+    decision = dependency_dropped(task, one, NOW)
+    declined = dependency_dropped(task, TaskId("c-3"), NOW)
+
+    assert isinstance(decision, Decision)
+    assert (decision.task.depends_on, decision.task.in_vain) == ((other,), "")
+    assert isinstance(declined, Declined)
+    assert declined.why == "it does not depend on c-3"

@@ -5,7 +5,7 @@ from enum import StrEnum
 import pytest
 from msgspec import Struct
 
-from lockgate.core.model.facts import as_facts
+from lockgate.core.model.facts import as_facts, json_facts
 
 
 class Colour(StrEnum):
@@ -66,3 +66,17 @@ def test_two_kinds_with_the_same_fields_are_not_equal_and_one_kind_is_one_key() 
 def test_a_frozen_value_cannot_be_changed() -> None:
     with pytest.raises(AttributeError):
         A.name = "other"  # type: ignore[misc]  # the point of the test
+
+
+def test_as_json_has_it_keys_are_texts_and_what_has_no_order_is_sorted() -> None:
+    it = Outer(inner=A, several=(B,), by={"k": A}, names=frozenset({"b", "a"}))
+
+    a, b = {"name": "a", "colour": "red"}, {"name": "b", "colour": "red"}
+    assert json_facts(it) == {
+        "inner": a,
+        "several": [b],
+        "listed": [],
+        "by": {"k": a},
+        "names": ["a", "b"],
+        "none": None,
+    }

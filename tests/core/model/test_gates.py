@@ -23,10 +23,12 @@ from lockgate.core.model.gates import (
     HumanGate,
     MultipassReviewGate,
     ParallelReviewGate,
+    Placement,
     Report,
     Where,
     WrittenGate,
     as_pinned,
+    condition,
     configured,
     kind_of,
     merge_gates,
@@ -356,3 +358,11 @@ def test_a_decision_waits_for_exactly_the_gates_that_are_run(written, touched, m
     run = [it for it in with_protected(gates, asked) if Where.CHANGE in it.place.on]
     assert [it.name for it in waits_for] == [it.name for it in run]
     assert [it.kind for it in waits_for] == [kind_of(it) for it in run]
+
+
+def test_when_a_gate_judges_is_said_in_the_configurations_words() -> None:
+    always = Placement(serial=True, on=(Where.CHANGE,))
+    both = replace(always, paths=("api/**",), when="task.priority == 1")
+
+    assert condition(HumanGate("g", always)) == ""
+    assert condition(HumanGate("g", both)) == 'paths = ["api/**"] and task.priority == 1'

@@ -15,7 +15,7 @@ from lockgate.core.model.events import GateCompleted
 from lockgate.core.model.facts import redacted
 from lockgate.core.model.findings import Finding, Location, Priority
 from lockgate.core.model.results import Failed
-from lockgate.core.model.secrets import Secret, hiding, secrets_in, secrets_in_file
+from lockgate.core.model.secrets import Secret, held_back, hiding, secrets_in, secrets_in_file
 from lockgate.core.model.task import Status
 from tests.given import ID, a_task
 
@@ -134,3 +134,11 @@ def test_every_text_of_a_decision_is_hidden_and_nothing_else_changes() -> None:
     assert redacted(_Deep(frozenset({KEY}), {"a": [KEY]}), hiding((SECRET,))) == _Deep(
         frozenset({"[secret ANTHROPIC_API_KEY]"}), {"a": ["[secret ANTHROPIC_API_KEY]"]}
     )
+
+
+@pytest.mark.parametrize(
+    ("text", "length"),
+    [(b"see se", 2), (b"see secret.", 0), (b"see", 0), (b"top", 3), (b"a top s", 1), (b"", 0)],
+)
+def test_the_end_of_a_text_is_held_back_where_a_secret_may_begin_in_it(text, length) -> None:
+    assert held_back(text, (b"secret", b"topper")) == length

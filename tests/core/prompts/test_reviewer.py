@@ -7,17 +7,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lockgate.core.lifecycle.decision import SpawnAgent
 from lockgate.core.model.findings import Finding, Location, Priority
 from lockgate.core.model.gates import DIMENSIONS, Dimension
+from lockgate.core.model.limits import Limits
+from lockgate.core.model.task import Role, Status
 from lockgate.core.prompts.reviewer import (
     LONGEST_HINT,
     LONGEST_ISSUE,
     dimension_prompt,
+    first_words,
     pass_prompt,
+    seat_prompt,
     synthesis_prompt,
 )
 from lockgate.core.review.guides import GUIDES, PASSES
 from lockgate.core.review.submission import Joined, Submission, submission
+from tests.given import a_task
 
 P0, P1, P2, P3 = Priority
 DIFF = "git diff main...HEAD"
@@ -168,3 +174,13 @@ def test_a_summary_and_a_branch_are_one_line_each(summary, branch) -> None:
     assert lines[2].startswith("Task: ")
     assert lines[3].startswith("Branch: ")
     assert lines[5].startswith("1. Read ## Context")
+
+
+def test_a_session_with_a_seat_is_told_what_its_seat_is_for() -> None:
+    task = a_task(Status.AGENT_REVIEW)
+    seat = task.seats[0].name
+
+    told = first_words(task, SpawnAgent(Role.REVIEWER, 3, seat=seat), Limits(), {}, resumed=False)
+
+    assert told == seat_prompt(task, seat, Limits())
+    assert "review" in told

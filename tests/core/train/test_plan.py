@@ -25,6 +25,7 @@ from lockgate.core.train.model import (
     Green,
     Hold,
     Land,
+    Offer,
     Place,
     Queue,
     Red,
@@ -175,8 +176,8 @@ class Yard:
             case CheckTip(built) | StartTest(built):
                 self.tests += 1
                 self.queue = replace(self.queue, running=self.queue.running | {built.tree})
-            case Hold():
-                pytest.fail("a hold is nothing to do")
+            case Hold() | Offer():
+                pytest.fail("a hold is nothing to do, and no change is offered here")
 
     def _land(self, step: Land) -> None:
         assert step.expected == self.queue.tip.commit

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from lockgate.core.model.findings import Finding, Priority
 from lockgate.core.model.results import Broken, Failed, Passed, Proof, Waiting
 from lockgate.core.wrappers.edits import agreed, asking, edits, laid, question
-from lockgate.core.wrappers.entries import MOST, entries
+from lockgate.core.wrappers.entries import MOST, commands_behind, entries
 from lockgate.core.wrappers.makefiles import Read
 
 FILES = {
@@ -507,3 +507,13 @@ def test_a_base_version_that_waits_for_a_human_is_no_judgement():
 
     assert isinstance(result, Broken)
     assert "could not judge: Is that wanted?" in result.why
+
+
+def test_the_commands_behind_a_rule_are_its_recipes_and_shell_scripts() -> None:
+    files = {"Makefile": "test: build\n\t./run.sh\n\nbuild:\n\tcc a.c\n", "run.sh": "pytest -q\n"}
+
+    found = "\n".join(commands_behind("make test", files.get))
+
+    assert "pytest -q" in found
+    assert "cc a.c" in found
+    assert commands_behind("pytest", files.get) == ()

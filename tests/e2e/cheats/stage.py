@@ -15,7 +15,7 @@ from lockgate.adapters.system import SystemChance
 from lockgate.adapters.test_sources import FileTestSources, changed_files, source_tests
 from lockgate.adapters.workspaces import GitWorkspaces
 from lockgate.adapters.workspaces.mixed_trees import GitTrees
-from lockgate.core.config.settings import EnvSettings, Settings
+from lockgate.core.config.settings import DifferentialSettings, EnvSettings, Settings
 from lockgate.core.differential.plan import Plan, Sides, TestRules, plan
 from lockgate.core.differential.runs import Canaries, Run, Runs
 from lockgate.core.differential.table import ChangedFiles
@@ -64,6 +64,7 @@ NODE = (
     "--test-reporter=spec --test-reporter-destination=stdout"
 )
 NONCE = "r4nd0m"
+STRENGTH = 5  # seconds
 
 Files = Mapping[str, str]
 
@@ -163,7 +164,12 @@ class Theatre(Struct):
             command=f"{PREFIX}\n{case.command}",
             **fields,  # type: ignore[arg-type]  # a test's own
         )
-        settings = Settings(formula="none", gates=(gate,), env=case.env)
+        settings = Settings(
+            formula="none",
+            gates=(gate,),
+            env=case.env,
+            differential=DifferentialSettings(STRENGTH),
+        )
         return evaluation_of(project, replace(task, candidate=change.commit), (), settings), gate
 
     def _project(self, case: Case) -> Project:
@@ -189,7 +195,7 @@ def _fill(root: Path, files: Files) -> None:
     for path, text in files.items():
         target = root / path
         target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(text, encoding="utf-8")
+        target.write_bytes(text.encode("utf-8", "surrogateescape"))
         target.chmod(0o755)
     git(root, "add", "--all", "--force")
     git(root, "commit", "--quiet", "--allow-empty", "--message", "files")

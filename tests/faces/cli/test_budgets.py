@@ -71,6 +71,21 @@ def test_a_command_loads_no_more_modules_than_its_budget(shell, argv) -> None:
     assert [it for it in loaded if it.startswith(ACTING)] == []
 
 
+def test_the_short_way_of_a_command_loads_the_client_and_nothing_else(shell) -> None:
+    """Where an orchestrator answers: that is why `status` costs little more than a bare Python."""
+    loaded = imported(shell, "-c", "import lockgate.__main__") - imported(shell, "-c", "pass")
+
+    ours = {"lockgate", "lockgate.__main__", "lockgate.faces", "lockgate.faces.client"}
+    assert loaded == {*ours, "_socket"}
+
+
+def test_the_board_is_on_the_screen_before_what_acts_is_loaded(shell) -> None:
+    loaded = imported(shell, "-c", "import lockgate.faces.tui.app")
+
+    later = [it for it in ACTING if it.startswith("lockgate") and "coordinator" not in it]
+    assert [it for it in loaded if it.startswith(tuple(later))] == []
+
+
 @pytest.mark.parametrize("name", GROUPS)
 def test_the_line_that_help_shows_of_a_command_is_the_commands_own(name) -> None:
     group = GROUPS[name]

@@ -409,7 +409,41 @@ def test_a_board_that_only_looks_changes_nothing(seeded: Home):
     assert seeded.shell.rows() == before
 
 
-@pytest.mark.slow  # on a busy machine the page is not always there in time
+def test_a_board_that_only_looks_dims_no_need_and_keeps_no_comment(own: Home):
+    """It once did: then the head said that nothing needs you, above a list of dimmed needs."""
+
+    async def story(board: Driven) -> None:
+        await board.selects("stuck")
+        await board.press("s")
+        await board.sees("this board only looks", "needs you 8")
+        await board.selects("approve")
+        await board.press("a")
+        await board.until(lambda: isinstance(board.app.screen, ReviewFace), "the review")
+        await board.press("]", "j", "j", "c")
+        await board.until(lambda: isinstance(board.app.screen, Write), "the box")
+        await board.write("why?")
+        await board.press("ctrl+s")
+        await board.sees("this board only looks", "no comments")
+
+    own.drive(story, read_only=True)
+
+    app = own.app()
+    assert not any(it.dimmed for it in app.boards.inbox().needs)
+    assert not app.desk.drafts(own.ids["approve"], app.caller)
+    app.close()
+
+
+def test_needs_that_are_dimmed_are_told_as_such(own: Home):
+    async def story(board: Driven) -> None:
+        for kind in ("stuck", "paused"):
+            await board.selects(kind)
+            await board.press("s")
+            await board.sees("1 need dimmed for an hour")
+        await board.sees("needs you 6", "2 dimmed")
+
+    own.drive(story, size=(100, 40))
+
+
 def test_keys_that_are_typed_fast_are_about_the_row_that_they_lead_to(seeded: Home):
     async def story(board: Driven) -> None:
         await board.sees("NEEDS YOU")

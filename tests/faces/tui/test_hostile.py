@@ -12,7 +12,7 @@ from lockgate.faces.tui.diff import Note, parsed
 from lockgate.faces.tui.diff import rows as diff_rows
 from lockgate.faces.tui.look import Look, plain_text
 from lockgate.faces.tui.preview import row_lines
-from lockgate.faces.tui.rows import ask_line, columns_for, row_line
+from lockgate.faces.tui.rows import ask_lines, columns_for, row_line
 from lockgate.faces.tui.screens.review import intro_lines, note_line
 from lockgate.faces.tui.screens.review import row_line as diff_line
 from lockgate.faces.tui.screens.views import event_line, need_lines
@@ -50,7 +50,7 @@ def test_no_text_moves_a_cursor_wherever_it_stands(row: Row):
         evil = replace(row, summary=text, branch=text, agent=text, project_name=text, need=need)
         lines = [
             row_line(evil, columns_for(80, 4), 0.0, everywhere=True, marked=True),
-            ask_line(evil, 80),
+            *ask_lines(evil, 80),
             *row_lines(evil, 60, 0.0),
             *need_lines(need, text, 80, 0.0),
             event_line(an_event(text), text, 80),

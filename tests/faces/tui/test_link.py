@@ -1,9 +1,11 @@
 """The board and its orchestrator: what it does comes by itself, and its absence is told."""
 
 import threading
+import time
 from collections.abc import Generator
 from contextlib import closing, contextmanager
 from functools import partial
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -12,11 +14,17 @@ from lockgate.bootstrap import App
 from lockgate.bootstrap.assistants import mcp_child
 from lockgate.bootstrap.gates import Benches
 from lockgate.bootstrap.orchestrator import feed_of, orchestrating, wake_orchestrator
-from lockgate.core.lifecycle.needs import Need, NeedKind
-from lockgate.core.model.task import ProjectId, Status
+from lockgate.core.lifecycle.needs import NeedKind, Trouble
+from lockgate.core.model.facts import StoredEvent
+from lockgate.core.model.task import Status, TaskId
+from lockgate.errors import Unavailable
 from lockgate.faces.cli.serve import answer
+from lockgate.faces.tui import app as app_of_board
+from lockgate.faces.tui.source import Reading
 from lockgate.faces.tui.state import Link, State
 from lockgate.services.task.boards import Inbox
+from lockgate.services.task.rows import BoardRow
+from lockgate.services.train.board import CarGate
 from tests.faces.tui.conftest import Home
 from tests.faces.tui.driving import Driven, drive
 
@@ -59,11 +67,9 @@ def test_what_others_do_comes_by_itself(own: Home):
 
 
 def wake(own: Home) -> None:
-
     wake_orchestrator(own.shell.home, 1.0)
 
 
-@pytest.mark.slow  # in two of four whole runs its head said that nothing needs you
 @pytest.mark.req("R131", "R96")
 def test_a_gate_that_begins_to_wait_is_on_the_board_at_once(own: Home):
     """A human gate tells the one who watches; so does an agent that has died."""
@@ -79,6 +85,53 @@ def test_a_gate_that_begins_to_wait_is_on_the_board_at_once(own: Home):
 
     with feeding(own) as served:
         drive(served, story, where=own.shell.repo, size=(80, 40))
+
+
+@pytest.mark.parametrize("board_is_opened", ["before", "after"])
+def test_what_the_loop_needs_a_human_for_comes_and_goes(own: Home, board_is_opened: str):
+    """Only the orchestrator knows of it: it is in no row, and the board has another process."""
+    task = own.shell.facts(own.ids["land"])
+    red = Trouble(why="main fails", kind=NeedKind.RED_TIP, project=task["project"], since=NOW)
+
+    async def story(board: Driven) -> None:
+        await board.until(lambda: board.app.desk.state.link.pid, "the feed")
+        if board_is_opened == "before":
+            await board.sees("needs you 8")
+            served.troubles["queue of main"] = red
+            wake(own)
+        await board.sees("needs you 9", "nothing lands")
+        await board.press("2")
+        await board.sees("red-tip", "main fails", "lockgate queue list")
+        del served.troubles["queue of main"]
+        wake(own)
+        await board.sees("needs you 8")
+        await board.no_longer("red-tip")
+
+    with feeding(own) as served:
+        if board_is_opened == "after":
+            served.troubles["queue of main"] = red
+        own.drive(story, size=(100, 60))
+
+
+def test_where_a_change_stands_in_its_queue_is_what_the_orchestrator_says(own: Home):
+    """Only it knows which tests run, also of what was there before the board was opened."""
+    own.shell.did("approve", own.ids["land"])
+    now = time.time()
+
+    async def story(board: Driven) -> None:
+        await board.sees("#1 testing")
+        await board.press("3")
+        await board.sees("lands in ~", "tests █")
+
+    with feeding(own) as served:
+        train = served.train_boards.of(served.store.load(own.ids["land"]).project)
+        [car] = train.cars
+        runs = (CarGate("tests", "running", now - 30),)
+        car = replace(car, standing="testing", gates=runs, eta=now + 600)
+        assert served.feed is not None
+        told = replace(train, cars=(car,), median_seconds=48.0)
+        served.feed._trains[train.project] = told.facts()
+        own.drive(story, size=(100, 40))
 
 
 def test_an_orchestrator_that_goes_is_told_and_its_return_too(own: Home):
@@ -164,11 +217,83 @@ def test_thousands_of_events_leave_the_keys_quick(own: Home):
     assert own.shell.status(own.ids["working"]) is Status.WORKING
 
 
-@pytest.mark.parametrize(("seq", "reading", "kept"), [(7, False, 1), (6, False, 0), (7, True, 0)])
-def test_a_look_at_all_needs_counts_unless_the_feed_has_told_something_newer(seq, reading, kept):
-    state = State(seq=7, reading=reading)
-    need = Need(key="t1:1:stuck", kind=NeedKind.STUCK, project=ProjectId("p"), ask="x", since=0.0)
+def told(seq: int, task: TaskId, row: BoardRow | None) -> dict[str, Any]:
+    """A line of the feed."""
+    event = {"seq": seq, "time": NOW, "task": task, "type": "word.said", "prev": "", "data": {}}
+    return {"event": event, "row": row.facts() if row else None, "need": None}
 
-    state.check(Inbox((need,), seq))
 
-    assert len(state.needs) == kept
+def test_an_event_that_the_log_has_already_still_brings_its_row(own: Home):
+    """It was committed after the rows were read, and before the log was."""
+    app = own.app()
+    board, row = app.boards.board(), app.boards.row(own.ids["working"])
+    app.close()
+    assert row is not None
+    state = State()
+    state.load(board, Inbox((), 7))
+    state.events.append(
+        StoredEvent(seq=8, time=NOW, task=row.id, type="word.said", prev="", data={})
+    )
+
+    state.hear(told(8, row.id, replace(row, rev=row.rev + 1, summary="another one")), NOW)
+
+    shown = state.window.row(row.id)
+    assert shown is not None
+    assert shown.summary == "another one"
+    assert [it.seq for it in state.events] == [8]
+
+
+def test_what_moves_is_counted_where_it_is_now(own: Home):
+    app = own.app()
+    board, row = app.boards.board(), app.boards.row(own.ids["working"])
+    app.close()
+    assert row is not None
+    state = State()
+    state.load(board, Inbox((), board.seq))
+    ended, works = (board.counts.get(it, 0) for it in (Status.DONE, Status.WORKING))
+    line = told(board.seq + 1, row.id, row)
+    moved = {"type": "status.changed", "data": {"from": "WORKING", "to": "DONE"}}
+
+    for _ in range(2):  # the second time it is known already
+        state.hear({**line, "event": {**line["event"], **moved}}, NOW)
+
+    assert state.window.counts[Status.DONE] == ended + 1
+    assert state.window.counts[Status.WORKING] == works - 1
+    state.hear(told(board.seq + 2, row.id, row), NOW)
+    assert state.window.counts[Status.DONE] == ended + 1
+
+
+def test_a_task_that_is_deleted_while_a_page_is_read_does_not_come_back(own: Home):
+    app = own.app()
+    board, inbox = app.boards.board(), app.boards.inbox()
+    app.close()
+    state = State()
+    state.load(board, inbox)
+    state.begin_reading()
+
+    state.hear(told(10**6, own.ids["stuck"], None), NOW)
+    state.load(board, inbox)
+
+    assert state.window.row(own.ids["stuck"]) is None
+    assert not [it for it in state.needs.values() if it.task == own.ids["stuck"]]
+
+
+def test_a_page_that_cannot_be_read_is_read_again(own: Home, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(app_of_board, "AGAIN", 0.05)
+    failing = [Unavailable("the database was not read", why="it is locked", fix="try again")]
+
+    class Once(Reading, frozen=True):
+        def inbox(self) -> Inbox:
+            if failing:
+                raise failing.pop()
+            return super().inbox()
+
+    async def story(board: Driven) -> None:
+        board.app.desk.source = Once(board.app.desk.source.app, own.shell.repo)
+        board.app.desk.state.needs.clear()
+        board.app.reload()
+        await board.until(lambda: not failing, "it fails")
+        await board.sees("needs you 8")
+        assert not board.app.desk.state.reading
+
+    own.drive(story)

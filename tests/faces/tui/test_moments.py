@@ -1,11 +1,17 @@
 """The moments that the board is for, with the keys counted; a review from both of its sides."""
 
+import sys
+import threading
+from collections.abc import Callable
+
 import pytest
 
-from lockgate.core.model.task import Status
+from lockgate.core.model.task import Status, TaskId
 from lockgate.faces.tui.screens.base import Face
 from lockgate.faces.tui.screens.dialogs import Write
 from lockgate.faces.tui.screens.review import ReviewFace
+from lockgate.faces.tui.source import Reading, Shown
+from lockgate.faces.tui.state import Changed
 from tests.faces.tui.conftest import Home, hand_in
 from tests.faces.tui.driving import Driven
 
@@ -110,6 +116,42 @@ def test_comments_go_back_to_the_agent_as_findings(own: Home):
     assert "SpawnAgent" in str(own.shell.facts(id)["pending"])
 
 
+async def comments(board: Driven, text: str, shown: str) -> None:
+    await board.press("c")
+    await writes(board, text)
+    await board.sees(shown)
+
+
+@pytest.mark.parametrize("kind", ["approve", "land"])
+def test_a_yes_keeps_the_notes_and_says_which_comments_it_leaves(own: Home, kind: str):
+    """`~` in front makes a comment a note: it asks for nothing, and stands with the yes."""
+    id = own.ids[kind]
+
+    async def story(board: Driven) -> None:
+        await board.selects(kind)
+        await board.press("a")
+        screen = await reviews(board)
+        await board.press(*"]" * len(screen.files), "j", "j")
+        await comments(board, "~name the constant", "P3 you: name the constant")
+        await comments(board, "", "P3 you: name the constant")  # its mark is there again
+        await board.press("j", "j")
+        await comments(board, "and this?", "P1 you: and this?")
+        await board.press("a")
+        await board.until(lambda: not isinstance(board.app.screen, ReviewFace), "the board")
+        await board.sees("1 comment not sent")
+
+    own.drive(story, size=(100, 40))
+
+    file = {"approve": "login.py", "land": "names.py"}[kind]
+    said = own.shell.facts(id)["approvals"][-1]["comment"]
+    assert said.startswith(f"{file}:")
+    assert said.endswith(": name the constant")
+    assert said in own.shell.did("task", "show", id)
+    app = own.app()
+    assert [it.text for it in app.desk.drafts(id, app.caller)] == ["and this?"]
+    app.close()
+
+
 def test_a_draft_is_there_again_when_the_review_is_opened_again(own: Home):
     async def story(board: Driven) -> None:
         await board.selects("approve")
@@ -138,6 +180,66 @@ def test_the_merge_queue_takes_one_key(seeded: Home):
         assert board.keys == 1
 
     seeded.drive(story)
+
+
+class Counted:
+    """The keys of each moment, up to what they bring about."""
+
+    def __init__(self, board: Driven) -> None:
+        self.board, self.keys = board, dict[str, int]()
+
+    async def __call__(self, moment: str, *keys: str, until: Callable[[], object]) -> None:
+        before = self.board.keys
+        await self.board.press(*keys)
+        await self.board.until(until, moment)
+        self.keys[moment] = self.keys.get(moment, 0) + self.board.keys - before
+
+    def shows(self, text: str) -> Callable[[], bool]:
+        return lambda: text in self.board.text
+
+    def writing(self) -> bool:
+        return isinstance(self.board.app.screen, Write)
+
+
+async def five_moments(board: Driven, own: Home) -> dict[str, int]:
+    count, land, approve = Counted(board), own.ids["land"], own.ids["approve"]
+    await count("morning glance", until=count.shows("needs you 8"))
+    await board.selects("limit")
+    await count("why it is stuck", "w", until=count.shows("its gates failed too often"))
+    await board.press("escape")
+    await count("the merge queue", "3", until=count.shows(land))
+    await board.press("1")
+    await board.selects("land")
+    await count("a plain yes", "a", until=count.shows("change "))
+    await count("a plain yes", "a", until=lambda: own.shell.facts(land)["to_land"])
+    await board.selects("approve")
+    await board.press("a")
+    await reviews(board)
+    await board.press("]", "j", "j")
+    await count("a comment, and back", "c", until=count.writing)
+    await board.write("no")
+    await count("a comment, and back", "ctrl+s", until=count.shows("[draft]"))
+    await count("a comment, and back", "r", until=count.writing)
+    sent_back = lambda: own.shell.status(approve) is Status.WORKING  # noqa: E731 - one line
+    await count("a comment, and back", "ctrl+s", until=sent_back)
+    return count.keys
+
+
+def test_the_five_moments_take_no_more_keys_than_they_should(own: Home):
+    """Without those that lead to a line, and the words themselves."""
+
+    async def story(board: Driven) -> None:
+        keys = await five_moments(board, own)
+        sys.stdout.write("".join(f"{moment}: {count} keys\n" for moment, count in keys.items()))
+        assert keys == {
+            "morning glance": 0,
+            "why it is stuck": 1,
+            "the merge queue": 1,
+            "a plain yes": 2,
+            "a comment, and back": 4,
+        }
+
+    own.drive(story)
 
 
 # --- somebody else was there ---------------------------------------------------------------------
@@ -185,6 +287,31 @@ def test_the_second_who_answers_is_told(own: Home):
     own.drive(story)
 
     assert own.shell.facts(id)["to_land"] is False
+
+
+def test_a_review_that_is_left_while_its_change_is_read_again_ends_nothing(own: Home):
+    """The yes itself is an event, and what it changes is read while the review closes."""
+    read = threading.Event()
+
+    class Slow(Reading, frozen=True):
+        def change(self, id: TaskId) -> Shown:
+            found = super().change(id)
+            read.wait(60)
+            return found
+
+    async def story(board: Driven) -> None:
+        row = await board.selects("approve")
+        await board.press("a")
+        await reviews(board)
+        board.app.desk.source = Slow(board.app.desk.source.app, own.shell.repo)
+        board.app._paint(Changed(tasks={row.id}))
+        await board.press("escape")
+        await board.until(lambda: not isinstance(board.app.screen, ReviewFace), "the board")
+        read.set()
+        await board.until(lambda: not any(it.is_running for it in board.app.workers), "all read")
+        assert "bug" not in board.notice
+
+    own.drive(story)
 
 
 def test_a_task_that_is_deleted_under_the_cursor_leaves_it_at_the_next(own: Home):

@@ -3,70 +3,28 @@
 import os
 import shutil
 import signal
-import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from lockgate.bootstrap import orchestrator_pid
-from tests.faces.shell import Shell
 from tests.faces.tui.conftest import Home
+from tests.faces.tui.real_terminal import Tmux, children_of
 
-PATIENCE = 90.0
 pytestmark = [
     pytest.mark.tmux,
     pytest.mark.skipif(shutil.which("tmux") is None, reason="needs tmux"),
 ]
 
 
-class Tmux:
-    """One window with a shell in it; nothing of the user's own tmux is touched."""
-
-    def __init__(self, shell: Shell, place: Path) -> None:
-        self.shell, self.socket = shell, place / "tmux.sock"
-        self.run("new-session", "-d", "-x", "100", "-y", "30", "-s", "it", "sh")
-
-    def run(self, *argv: str) -> str:
-        done = subprocess.run(
-            ["tmux", "-f", "/dev/null", "-S", str(self.socket), *argv],
-            env=self._environment(),
-            cwd=self.shell.repo,
-            capture_output=True,
-            check=False,
-        )
-        return done.stdout.decode()
-
-    def _environment(self) -> dict[str, str]:
-        """Without what says another size than the window has."""
-        kept = self.shell.environment() | {"TERM": "xterm-256color", "LANG": "C.UTF-8", "PS1": "$ "}
-        return {name: value for name, value in kept.items() if name not in {"COLUMNS", "LINES"}}
-
-    def keys(self, *keys: str) -> None:
-        self.run("send-keys", "-t", "it", *keys)
-
-    @property
-    def text(self) -> str:
-        return self.run("capture-pane", "-p", "-t", "it")
-
-    def sees(self, *texts: str) -> None:
-        self.until(lambda: all(it in self.text for it in texts), str(texts))
-
-    def until(self, holds, what: str = "") -> None:
-        end = time.monotonic() + PATIENCE
-        while not holds():
-            assert time.monotonic() < end, f"{what}\n{self.text}"
-            time.sleep(0.05)
-
-
 @pytest.fixture
 def tmux(own: Home, tmp_path: Path) -> Iterator[Tmux]:
     own.shell.alone = False
-    it = Tmux(own.shell, tmp_path)
+    it = Tmux(own.shell.environment(), own.shell.repo, tmp_path)
     yield it
-    it.run("kill-server")
+    it.close()
     own.shell.program("down")
     app = own.app()
     for session in app.store.sessions_alive():
@@ -109,11 +67,27 @@ def test_a_whole_visit_in_a_real_terminal(tmux: Tmux, own: Home):
 def test_a_board_that_is_ended_gives_the_terminal_back(tmux: Tmux, own: Home):
     tmux.keys(f"{sys.executable} -m lockgate tui --all & echo $! > pid; fg; echo left", "Enter")
     tmux.sees("NEEDS YOU", "all projects")
-    children = tmux.run("list-panes", "-t", "it", "-F", "#{pane_pid}").strip()
-    listed = subprocess.run(
-        ["ps", "-o", "pid=,args=", "--ppid", children], capture_output=True, check=True
-    )
-    [pid] = [int(it.split()[0]) for it in listed.stdout.decode().splitlines() if "lockgate" in it]
+    [pid] = tmux.children()
     os.kill(pid, signal.SIGTERM)
     tmux.sees("left")
     tmux.until(lambda: "NEEDS YOU" not in tmux.text, "the shell again")
+
+
+@pytest.mark.parametrize("who", ["the board", "who waits for it"])
+def test_a_board_that_is_killed_gives_the_terminal_back(tmux: Tmux, who: str):
+    """By kill -9, which no program can catch."""
+    tmux.keys("stty -a > before; echo ready", "Enter")
+    tmux.sees("ready")
+    tmux.keys(f"{sys.executable} -m lockgate tui --all; echo left $?", "Enter")
+    tmux.sees("NEEDS YOU", "all projects")
+    [waits] = tmux.children()
+    [board] = children_of(waits)
+
+    os.kill(board if who == "the board" else waits, signal.SIGKILL)
+
+    tmux.until(lambda: tmux.run("display", "-p", "#{alternate_on}").strip() == "0", "one screen")
+    tmux.until(lambda: not Path(f"/proc/{board}").exists(), "the board has ended")
+    if who == "the board":
+        tmux.sees("the board was ended by SIGKILL", "left 137")
+    tmux.keys("stty -a > after; cmp before after && echo terminal restored", "Enter")
+    tmux.sees("terminal restored")

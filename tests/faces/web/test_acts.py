@@ -144,7 +144,7 @@ def test_a_need_that_was_seen_is_dimmed_for_who_has_seen_it(shop: Board) -> None
     shop.post(f"/needs/{need.key}/seen")
 
     assert "need dimmed" in shop.get("/").text
-    shop.home.app.persons.add("ann", Right.LOOK, None, shop.home.app.caller)
+    shop.home.app.members.add("ann", Right.LOOK, None, shop.home.app.caller)
     shop.log_in("ann")
     assert "need dimmed" not in shop.get("/").text
 
@@ -158,7 +158,7 @@ def test_a_need_that_was_seen_is_dimmed_for_who_has_seen_it(shop: Board) -> None
     ],
 )
 def test_people_do_what_they_have_the_right_to(shop: Board, may: Right, allowed: set[str]) -> None:
-    shop.home.app.persons.add("ann", may, None, shop.home.app.caller)
+    shop.home.app.members.add("ann", may, None, shop.home.app.caller)
     shop.log_in("ann")
     done = set[str]()
     for act in ("approve", "reject", "start", "cancel"):
@@ -183,7 +183,7 @@ def test_people_do_what_they_have_the_right_to(shop: Board, may: Right, allowed:
 def test_a_gate_that_names_its_people_takes_a_yes_of_those_alone(shop: Board) -> None:
     home = shop.home
     config = home.project("shop").root
-    home.app.persons.add("ann", Right.LAND, None, home.app.caller)
+    home.app.members.add("ann", Right.LAND, None, home.app.caller)
     path = Path(config) / ".lockgate" / "config.toml"
     text = path.read_text().replace('type = "human"', 'type = "human"\napprovers = ["ann"]')
     path.write_text(text)
@@ -212,7 +212,7 @@ def said(host: str, path: str, more: str = "", body: str = "") -> bytes:
 
 def test_two_people_approve_by_name_through_a_proxy_s_socket(tmp_path: Path) -> None:
     home = a_home(tmp_path)
-    home.app.persons.add("ann", Right.LAND, None, home.app.caller)
+    home.app.members.add("ann", Right.LAND, None, home.app.caller)
     path = tmp_path / "board.sock"
     at = Listening(path=path, url="https://board.example", header="X-Remote-User")
     with serving(home, at) as board:

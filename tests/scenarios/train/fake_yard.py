@@ -37,6 +37,7 @@ from lockgate.services.task.projects import BaseConfiguration
 from lockgate.services.train.control import Queueing
 from lockgate.services.train.landing import Lander
 from lockgate.services.train.queue import MergeQueue, TrainTests
+from lockgate.services.train.undo import Undoing
 from lockgate.services.train.view import TrainView
 from tests.given import HANDOFF
 from tests.scenarios.stage import FakeWorkspaces, Stage
@@ -80,6 +81,7 @@ class FakeYard:
     content: dict[str, Content] = field(default_factory=lambda: {START: frozenset[str]()})
     history: list[Commit] = field(default_factory=lambda: [START])
     clashing: set[frozenset[str]] = field(default_factory=set)
+    taken_back: dict[str, Content] = field(default_factory=dict)  # by each revert
     notes: dict[str, str] = field(default_factory=dict)
     in_the_way: InTheWay | None = None
     at_landing: Callable[[], None] = nothing
@@ -116,12 +118,20 @@ class FakeYard:
             if self.adds_nothing:
                 continue
             built = Commit(f"{front} > {load.commit}")
-            self.content[built] = self.content[front] | self.content[load.commit]
+            both = self.content[front] | self.content[load.commit]
+            self.content[built] = both - self.taken_back.get(load.commit, frozenset())
             front = built
         return Built(front, self.tree(front))
 
     def revert(self, target: Target, onto: Commit, it: Reverts) -> Built | Conflict:
-        raise AssertionError("these scenarios undo nothing")
+        change = self.content[it.change]
+        left = self.content[onto] - change
+        if left == self.content[onto]:
+            return Built(onto, self.tree(onto))
+        made = Commit(f"{onto} < {it.change}")
+        self.content[made], self.taken_back[made] = left, change
+        files = self._clash(it.change, made)
+        return Conflict(it.task, files=files) if files else Built(made, self.tree(made))
 
     def land(
         self, target: Target, expected: Commit, commit: Commit, leave: Leave = ANYBODY
@@ -182,6 +192,12 @@ class Works(FakeWorkspaces):
     def take(self, project: Project, task: Task) -> Change:
         commit = self.yard.change(f"{task.branch}{'-' * self.tries.get(task.id, 0)}")
         return Change(commit, (f"{task.branch}.txt",), f"patch of {commit}")
+
+    def adopt(self, project: Project, task: Task) -> Change | None:
+        """The plain revert, unless somebody has deleted its branch."""
+        commit = task.reverts.commit if task.reverts else ""
+        there = commit in self.published
+        return Change(commit, (f"{task.branch}.txt",), f"patch of {commit}") if there else None
 
     def tree(self, project: Project, commit: str) -> str:
         return self.yard.tree(commit)
@@ -278,8 +294,11 @@ class Parked:
 class Railway:
     """A stage whose changes wait until `opens`; `restart` forgets all that is not on disk."""
 
-    def __init__(self, place: Path, mode: str = "auto", batch: int = 1) -> None:
-        config = CONFIG.replace("MODE", mode).replace("BATCH", str(batch))
+    def __init__(
+        self, place: Path, mode: str = "auto", batch: int = 1, slots: int = 9, more: str = ""
+    ) -> None:
+        config = CONFIG.replace("MODE", mode).replace("BATCH", str(batch)) + more
+        config = config.replace("slots = 9", f"slots = {slots}")
         self.stage = Stage(place, config)
         self.yard = FakeYard()
         self.stage.workspaces = Works(self.stage.world.home, self.yard)
@@ -332,6 +351,11 @@ class Railway:
     def queueing(self) -> Queueing:
         app = self.stage.app
         return Queueing(self.view(), app.coordinator, app.projects.repository)
+
+    @property
+    def undoing(self) -> Undoing:
+        app = self.stage.app
+        return Undoing(self.view(), app.tasks, app.coordinator, self.stage.workspaces)
 
     @property
     def project(self) -> Project:

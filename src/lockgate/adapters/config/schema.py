@@ -16,10 +16,17 @@ from lockgate.core.config.checks import COMMAND_KEYS, Problem, repeated_gates, u
 from lockgate.core.config.settings import (
     TOLD,
     AgentSettings,
+    AutoMerge,
     BudgetSettings,
+    CommentMode,
     CommitSettings,
+    DifferentialSettings,
+    Draft,
     EnvSettings,
     Expect,
+    ForgeKind,
+    ForgeSettings,
+    IntakeSettings,
     MergeFence,
     MergeMode,
     MergeSettings,
@@ -60,6 +67,8 @@ NAME = r"^[A-Za-z0-9][A-Za-z0-9_-]{0,39}$"
 VARIABLE = r"^[A-Za-z_][A-Za-z0-9_]{0,99}$"
 IDENTITY = r"^$|^[^<>\n]*[^<>\s] <[^<>\s]+>$"  # Name <address>
 FROM_VARIABLE = r"^env:[A-Za-z_][A-Za-z0-9_]{0,99}$"  # an address itself would be in git
+OWNER_AND_NAME = r"^$|^[A-Za-z0-9][A-Za-z0-9-]{0,38}/[A-Za-z0-9._-]{1,100}$"
+LOGIN = r"^[A-Za-z0-9][A-Za-z0-9-]{0,38}(\[bot\])?$"
 HOST_AND_PORT = r"^[A-Za-z0-9.\-]{1,253}:[1-9][0-9]{0,4}$"
 
 MANY = 1_000_000
@@ -131,6 +140,10 @@ class Env(Table):
 
 class Tests(Table):
     paths: Strings = ()
+
+
+class Differential(Table):
+    strength_seconds: Annotated[int, Field(ge=0, le=DAY_SECONDS)] = limits.STRENGTH_SECONDS
 
 
 class GateEntry(Table):
@@ -218,6 +231,25 @@ class Merge(Table):
     batch: Annotated[int, Field(ge=1, le=100)] = 1
 
 
+class Intake(Table):
+    label: Annotated[str, Field(max_length=50)] = ""
+    max_open: Annotated[int, Field(ge=1, le=1_000)] = 5
+
+
+class Forge(Table):
+    kind: Annotated[ForgeKind, Loose] = ForgeKind.GITHUB
+    repo: Annotated[str, Field(pattern=OWNER_AND_NAME)] = ""
+    draft: Annotated[Draft, Loose] = Draft.NEVER
+    auto_merge: Annotated[AutoMerge, Loose] = AutoMerge.LOCKGATE
+    comments: Annotated[CommentMode, Loose] = CommentMode.ACT
+    bots: Annotated[tuple[Annotated[str, Field(pattern=LOGIN)], ...], Loose] = ()
+    settle: Annotated[int, Field(ge=0, le=DAY_SECONDS)] = 120
+    ci_wait: Annotated[int, Field(ge=60, le=30 * DAY_SECONDS)] = 3600
+    rounds: Annotated[int, Field(ge=1, le=1_000)] = 8
+    sign: bool = False
+    intake: Intake = Intake()
+
+
 class Commit(Table):
     author: Annotated[Author, Loose] = Author.USER
     identity: Annotated[str, Field(pattern=IDENTITY)] = ""
@@ -252,6 +284,7 @@ class Config(Table):
     commands: Commands = Commands()
     env: Env = Env()
     tests: Tests = Tests()
+    differential: Differential = Differential()
     gates: Gates = Gates()
     steps: Annotated[
         list[StepEntry],
@@ -264,6 +297,7 @@ class Config(Table):
     sandbox: Sandbox = Sandbox()
     protect: Protect = Protect()
     merge: Merge = Merge()
+    forge: Forge = Forge()
     commit: Commit = Commit()
     budget: Budget = Budget()
     notify: Notify = Notify()
@@ -312,6 +346,7 @@ def settings_from(config: Config) -> Settings:
         commands=CommandLines(**dict(config.commands)),
         env=EnvSettings(config.env.setup, config.env.inputs, config.env.copy_, config.env.pass_),
         test_paths=config.tests.paths,
+        differential=DifferentialSettings(**dict(config.differential)),
         steps=tuple(_step(it, config.commands.test) for it in config.steps),
         services=tuple(map(_service, config.services)),
         retry=RetryConfig(**dict(config.retry)),
@@ -319,11 +354,17 @@ def settings_from(config: Config) -> Settings:
         sandbox=SandboxSettings(**dict(config.sandbox)),
         protect=config.protect.paths,
         merge=MergeSettings(**dict(config.merge)),
+        forge=_forge(config.forge),
         commit=CommitSettings(**dict(config.commit)),
         budget=BudgetSettings(**dict(config.budget)),
         notify=_notify(config.notify),
         agents=tuple(AgentSettings(name=name, **dict(it)) for name, it in config.agents.items()),
     )
+
+
+def _forge(written: Forge) -> ForgeSettings:
+    intake = IntakeSettings(**dict(written.intake))
+    return ForgeSettings(**{**dict(written), "intake": intake})
 
 
 def _notify(written: Notify) -> NotifySettings:

@@ -18,6 +18,11 @@ from lockgate.core.discovery.found import (
 from lockgate.errors import BadConfig
 
 _NEEDS = {"tests": "test", "typecheck": "typecheck", "differential": "test"}
+# Written, the key would replace what test runners know by name, so it is not.
+_TESTS = (
+    "# [tests] paths = [...] names the files that are tests. Without it, every name that a test",
+    "# runner knows is one (tests/**, test_*.py, *.test.ts, *_test.go ...).",
+)
 _RUNS = ("command", "differential")
 Block = tuple[str, ...]
 
@@ -38,7 +43,7 @@ def render_config(
         ("[project]", f"base = {quoted(base)}", f"agent = {quoted(agent)}"),
         *((_commands(only),) if only else ()),
         _env(plan),
-        _tests(plan),
+        _TESTS,
         tuple(f"# {_comment(it)}" for package in plan.packages for it in package.notes),
         *(_one(only, formula) if only else _many(plan, formula)),
         *(_service(it) for it in plan.services),
@@ -100,23 +105,19 @@ def _service(it: Needed) -> Block:
     return (told, *(f"# {line}" for line in lines))
 
 
-def _tests(plan: Plan) -> Block:
-    paths = dict.fromkeys(it for package in plan.packages for it in package.test_paths)
-    return ("[tests]", f"paths = {_list(paths)}") if any(it for it in paths) else ()
-
-
 def _one(package: Package, formula: str) -> Iterator[Block]:
     """The formula by its name, without the gates that have no command."""
     found = {
         "test": package.test and package.test.command.strip(),
         "typecheck": package.typecheck and package.typecheck.command.strip(),
     }
-    compares = bool(found["test"]) and names_tests(str(found["test"]))
+    compares = bool(found["test"]) and names_tests(str(found["test"]), package.recipe)
     chosen = formula or ("solo" if compares else "plain")
     if not formula and found["test"] and not compares:
         yield (
             "# Not solo: its differential gate compares tests one by one, and the test command has",
-            "# no report that names them. Let it write JUnit into $OUT, then say solo below.",
+            "# no report that names them. A CHANGE CAN DELETE OR EMPTY TESTS, and no gate asks.",
+            "# Let the command write JUnit into $OUT, then say solo below.",
         )
     names = [str(it["name"]) for it in formula_gates(chosen)]
     skip = [it for it in names if it in _NEEDS and not found[_NEEDS[it]]]

@@ -171,7 +171,7 @@ def send(talk: Talk, message: Message) -> None:
 
 
 def write(to: int, data: bytes) -> None:
-    """All of it; whoever no longer listens does not hurt."""
+    """Write all of it; a reader that has gone is ignored."""
     with contextlib.suppress(BrokenPipeError):
         while data:
             data = data[os.write(to, data) :]

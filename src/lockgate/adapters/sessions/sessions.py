@@ -66,6 +66,11 @@ class ProcessSessions:
     def started(self, id: SessionId) -> bool:
         return (self._directory(id) / "run.json").exists()
 
+    def version(self, id: SessionId) -> str:
+        """That of its runner; empty for one that is too old to say it."""
+        run = read_object(self._directory(id) / "run.json") or {}
+        return str(run.get("version", ""))
+
     def exit_of(self, id: SessionId) -> Exit | None:
         """A runner writes its last word before it ends: so it is looked for twice."""
         told = self._told(id)
@@ -206,7 +211,8 @@ class TmuxServer:
             "has-session", "-t", f"={_tmux_name(id)}"
         ):
             return None
-        return ("env", "-C", str(self._home), *_TMUX, "attach-session", "-t", f"={_tmux_name(id)}")
+        attach = ("attach-session", "-t", f"={_tmux_name(id)}")
+        return ("env", "-C", str(self._home), *_TMUX, *_LEAVES, *attach)
 
     def _run(self, *argv: str) -> str:
         """What went wrong; empty where nothing did. A socket's path may not be long: hence cwd."""
@@ -215,6 +221,12 @@ class TmuxServer:
 
 
 _TMUX = ("tmux", "-f", "/dev/null", "-S", TMUX_SOCKET)
+# Besides tmux's own Ctrl-b d; the bottom line says so to who sits there.
+_LEAVES = (
+    *("bind-key", "-n", "C-q", "detach-client", ";"),
+    *("set-option", "-g", "status-right", " Ctrl-q leaves, the session goes on ", ";"),
+    *("set-option", "-g", "status-right-length", "60", ";"),
+)
 
 
 def _tmux_name(id: SessionId) -> str:

@@ -165,6 +165,11 @@ def must_be_empty(database: Database) -> None:
 def put_back(database: Database, copy: Mapping[str, Iterable[str]]) -> None:
     """Make this what the database holds, which must be empty."""
     must_be_empty(database)
+    put_in(database, copy)
+
+
+def put_in(database: Database, copy: Mapping[str, Iterable[str]]) -> None:
+    """Make this what the database holds, whatever it has."""
     tables = database.tables()
 
     def work(run: Run) -> None:

@@ -180,6 +180,10 @@ SELECT :task, :rev, :text WHERE NOT EXISTS (
 )
 ON CONFLICT (task, rev) DO UPDATE SET text = excluded.text
 """
+FORGET_BODIES = """
+DELETE FROM bodies
+WHERE task = :task AND rev < (SELECT max(rev) FROM bodies WHERE task = :task)
+"""
 BODY = "SELECT task, text FROM bodies WHERE task = :task ORDER BY rev DESC LIMIT 1"
 
 INSERT_RESULT = """
@@ -211,6 +215,7 @@ ON CONFLICT (session) DO UPDATE SET ended = :ended, usd = :usd
 """
 SESSION = "SELECT * FROM sessions WHERE id = :id"
 SESSIONS_ALIVE = "SELECT * FROM sessions WHERE ended IS NULL ORDER BY id"
+IDS_ALIVE = "SELECT id FROM sessions WHERE ended IS NULL ORDER BY id"
 SESSIONS_ALIVE_IN = """
 SELECT count(*) AS n FROM sessions WHERE ended IS NULL AND task <> :task
 AND (SELECT project FROM tasks WHERE id = sessions.task) = :project

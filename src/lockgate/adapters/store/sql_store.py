@@ -252,6 +252,9 @@ class SqlStore:
         row = self._row(sql.BODY, {"task": task})
         return None if row is None else rows.body_from_row(row)
 
+    def forget_texts(self, task: TaskId) -> None:
+        self._wrote(sql.FORGET_BODIES, {"task": task})
+
     def gate_results(self, task: TaskId, since: int, limit: int) -> tuple[GateRecord, ...]:
         found = self._rows(sql.RESULTS, {"task": task, "since": since, "limit": limit})
         return tuple(rows.record_from_row(row) for row in found)
@@ -282,6 +285,9 @@ class SqlStore:
 
     def sessions_alive(self) -> tuple[Session, ...]:
         return tuple(rows.session_from_row(row) for row in self._rows(sql.SESSIONS_ALIVE, {}))
+
+    def ids_alive(self) -> tuple[SessionId, ...]:
+        return tuple(SessionId(str(row["id"])) for row in self._rows(sql.IDS_ALIVE, {}))
 
     def sessions_alive_in(self, project: ProjectId, besides: TaskId) -> int:
         return self._count(sql.SESSIONS_ALIVE_IN, {"project": project, "task": besides})
@@ -431,7 +437,7 @@ def _write_results(run: Run, decision: Decision) -> None:
 
 
 def _write_dependencies(run: Run, decision: Decision) -> None:
-    """And count anew what this task needs, and what others need of it."""
+    """And count again what this task needs, and what others need of it."""
     id = decision.task.id
     run(sql.DROP_DEPENDENCIES, {"task": id})
     for needs in decision.task.depends_on:

@@ -19,6 +19,7 @@ from lockgate.core.differential.table import SourceTest
 GROUPS = frozenset({"describe", "xdescribe", "fdescribe", "suite", "context"})
 CASES = frozenset({"it", "test", "xit", "xtest", "fit", "specify"})
 _DYNAMIC = re.compile(r"\$\{|%[sdifjop#$%]|\$\w")
+_ASSERTING = re.compile(r"(?i)\b(?:expect|assert\w*|should)\b")
 _CHECKING = re.compile(r"(?i)\A(?:expect|assert\w*|should|throws|rejects|equal|deepEqual|ok)\Z")
 _CONSTANTS = frozenset({"true", "false", "null", "undefined"})
 
@@ -97,12 +98,14 @@ def _modifiers(walk: _Walk, at: int) -> tuple[tuple[str, ...], int]:
 def _source(walk: _Walk, call: _Call) -> SourceTest:
     inside = walk.tokens[call.open + 2 : walk.ends[call.open]]
     how = joined(walk.tokens[call.begin : call.open])
+    body = joined(inside)
     return SourceTest(
         file=walk.path,
         line=call.line,
         names=(*(title for title, _ in walk.groups), call.title),
-        body=f"{how}\n{joined(inside)}",
+        body=f"{how}\n{body}",
         checks=_checks(inside),
+        asserts=tuple(it for it in body.splitlines() if _ASSERTING.search(it)),
         flexible=call.flexible,
     )
 

@@ -1,12 +1,16 @@
 """Tests of pytest and unittest, found by reading the syntax tree."""
 
 import ast
+import builtins
+import copy
 import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
+from typing import cast
 
 from msgspec import Struct
 
+from lockgate.core.differential.strength import ACTS
 from lockgate.core.differential.table import SourceTest
 
 # How many things a Python test asserts; what can never fail does not count.
@@ -26,8 +30,11 @@ def checkers(module: ast.Module) -> frozenset[str]:
     return frozenset(it.name for it in own if _count(it.body, frozenset()))
 
 
-def count_checks(node: Function, local: frozenset[str]) -> int:
-    return _count(node.body, local - {node.name})
+def checks_of(node: Function, local: frozenset[str]) -> tuple[str, ...]:
+    """As text, in the order of the file."""
+    found = [it for it in _living(node.body) if _is_check(it, local - {node.name})]
+    checks = cast("list[ast.Assert | ast.Call]", found)
+    return tuple(unparsed(it) for it in sorted(checks, key=lambda it: (it.lineno, it.col_offset)))
 
 
 def _count(body: Sequence[ast.stmt], local: frozenset[str]) -> int:
@@ -225,12 +232,14 @@ def _members(file: _File, node: ast.ClassDef, depth: int) -> dict[str, Function 
 
 
 def _source(file: _File, names: tuple[str, ...], node: Function) -> SourceTest:
+    checks = checks_of(node, file.checkers)
     return SourceTest(
         file=file.path,
         line=node.lineno,
         names=names,
         body=_body(node),
-        checks=count_checks(node, file.checkers),
+        checks=len(checks),
+        asserts=checks,
     )
 
 
@@ -247,3 +256,48 @@ def _last_name(node: ast.expr) -> str:
     if isinstance(node, ast.Attribute):
         return node.attr
     return node.id if isinstance(node, ast.Name) else ""
+
+
+# What stands in a test file and is no test, by name.
+
+
+_ACTING = re.compile(r"set_?up|tear_?down|pytest|load_tests|asyncSet", re.IGNORECASE)
+_BUILT_IN = frozenset(dir(builtins))
+
+
+def beside_tests(text: str) -> dict[str, str]:
+    """Its statements by the name that they bind; what acts on every test begins with a mark."""
+    module = parsed(text)
+    found: dict[str, str] = {}
+    for number, it in enumerate(module.body if module else ()):
+        for name, said in _beside(it, number):
+            acts = not name or name in _BUILT_IN or bool(_ACTING.match(name))
+            found[f"{ACTS}{name or number}" if acts else name] = said
+    return found
+
+
+def _beside(node: ast.stmt, number: int) -> Iterator[tuple[str, str]]:
+    match node:
+        case ast.Import(names=names) | ast.ImportFrom(names=names):
+            source = getattr(node, "module", None) or ""
+            for it in names:
+                yield it.asname or it.name.replace("*", ""), f"{source} {it.name}"
+        case ast.Expr(value=ast.Constant()):
+            return
+        case ast.FunctionDef() | ast.AsyncFunctionDef() if node.name.startswith("test"):
+            return
+        case ast.FunctionDef() | ast.AsyncFunctionDef():
+            yield "" if node.decorator_list else node.name, unparsed(node)
+        case ast.ClassDef():
+            yield node.name, unparsed(_without_tests(node))
+        case ast.Assign(targets=[ast.Name(id=name)]) | ast.AnnAssign(target=ast.Name(id=name)):
+            yield name, unparsed(node)
+        case _:
+            yield "", unparsed(node)
+
+
+def _without_tests(node: ast.ClassDef) -> ast.ClassDef:
+    kept = [it for it in node.body if not (isinstance(it, Function) and it.name.startswith("test"))]
+    copied = copy.copy(node)
+    copied.body = kept or [ast.Pass()]
+    return copied

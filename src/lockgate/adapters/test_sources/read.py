@@ -4,21 +4,32 @@ import ast
 import configparser
 import json
 import re
+import sys
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from importlib.resources import files
 from typing import cast
 
 from lockgate.adapters.test_sources import go, javascript, python
 from lockgate.adapters.test_sources.python import parsed, unparsed
-from lockgate.core.differential.table import ChangedFiles, HarnessChange, SourceTest, Tests
+from lockgate.core.differential.strength import Beside
+from lockgate.core.differential.table import ChangedFiles, HarnessChange, SourceTest, Tests, Weight
 from lockgate.core.differential.test_files import (
+    COMPILED,
+    EXTENSIONS,
     INSTALLED,
+    METADATA,
     MIXED_FILES,
     PROGRAMS,
+    RUNNERS_OWN,
     SCRIPTS,
     SHADOWS,
+    STARTED,
+    STRUCTURAL,
+    Runner,
     files_of_tests,
     harness_files,
+    is_like,
 )
 from lockgate.core.text.steering import matching
 
@@ -74,6 +85,24 @@ class FileTestSources:
     def tests(self, files: Mapping[str, str]) -> Tests:
         return source_tests(files)
 
+    def beside(self, texts: Mapping[str, str]) -> Beside:
+        return {
+            path: python.beside_tests(text)
+            for path, text in texts.items()
+            if path.endswith(".py") and len(text) <= FILE
+        }
+
+    def probe(self, runner: Runner | None) -> str:
+        return _program("pytest_probe.py") if runner in _PYTHON else ""
+
+    def watch(self, runner: Runner | None) -> str:
+        return _program("open_watch.py") if runner in _PYTHON else ""
+
+    def reporter(self, runner: Runner | None, command: str) -> str:
+        if runner is not Runner.UNITTEST or "xmlrunner" in command:
+            return ""
+        return _program("unittest_report.py")
+
     def changes(
         self,
         base: Mapping[str, str],
@@ -88,6 +117,13 @@ class FileTestSources:
             return written
         script = _test_script(package)
         return f"{written}\n{script}" if script else written
+
+
+_PYTHON = frozenset({Runner.PYTEST, Runner.UNITTEST})
+
+
+def _program(name: str) -> str:
+    return (files("lockgate.adapters.test_sources") / name).read_text("utf-8")
 
 
 def _test_script(package: str) -> str:
@@ -249,9 +285,10 @@ _PROSE = (".md", ".rst", ".txt", ".adoc")
 _TAGS = re.compile(r"^//\s?(?:go:build|\+build)\b.*$", re.MULTILINE)
 _INI = ("**/pytest.ini", "**/.pytest.ini", "**/pytest.toml", "**/.pytest.toml")
 _WORDS = (
-    (("**/sitecustomize.py", "**/usercustomize.py"), "a file that Python runs whenever it starts"),
-    (("**/*.pth",), "a file that Python reads, and may run, whenever it starts"),
-    (("**/*.egg-info/**", "**/*.dist-info/**"), "what test runners take for a plug-in's entry"),
+    (COMPILED, "which Python or a test runner takes in place of source"),
+    (EXTENSIONS, "a compiled module, which Python takes in place of source"),
+    (STARTED, "a file that Python reads or runs whenever it starts"),
+    (METADATA, "what test runners take for a plug-in's entry"),
     (SHADOWS, "a module in the place of the test runner's own"),
     (INSTALLED, "a file among the installed tools"),
     (PROGRAMS, "a program by the name of the test command's own"),
@@ -260,6 +297,10 @@ _WORDS = (
         "the test runner's configuration",
     ),
 )
+
+
+_FIRST = frozenset({"", "src", "lib", "test", "tests"})
+_TAKEN = (sys.stdlib_module_names | {*RUNNERS_OWN, "_pytest", "xdist", "coverage"}) - {"test"}
 
 
 def changed_files(
@@ -301,7 +342,28 @@ def _harness(
     elif path.endswith("_test.go"):
         yield from _go(path, before or "", after or "")
     elif path in named:
-        yield HarnessChange(path, f"{_verb(before, after)} {path}, {_meaning(path)}")
+        what = f"{_verb(before, after)} {path}, {_meaning(path)}"
+        yield HarnessChange(path, what, weight=_weight(path, after))
+    elif before is None and _shadows(path):
+        what = f"adds {path}, a module in the place of Python's own or a test runner's"
+        yield HarnessChange(path, what, weight=Weight.ASKED)
+
+
+def _weight(path: str, after: str | None) -> Weight:
+    """What is taken away takes nobody in."""
+    if after is None:
+        return Weight.NOTED
+    if is_like(path, COMPILED):
+        return Weight.REFUSED
+    return Weight.ASKED if is_like(path, (*STRUCTURAL, *SHADOWS, *INSTALLED)) else Weight.NOTED
+
+
+def _shadows(path: str) -> bool:
+    """A module's name that Python finds before its own, where tests put their folder first."""
+    folder, _, name = path.removesuffix("/__init__.py").rpartition("/")
+    module = name.removesuffix(".py")
+    stands = path.endswith("/__init__.py") or name.endswith(".py")
+    return stands and folder in _FIRST and module in _TAKEN
 
 
 def _go(path: str, before: str, after: str) -> Iterator[HarnessChange]:
@@ -314,7 +376,7 @@ def _go(path: str, before: str, after: str) -> Iterator[HarnessChange]:
 
 def _meaning(path: str) -> str:
     for patterns, words in _WORDS:
-        if matching((path,), patterns):
+        if matching((path,), patterns) or is_like(path, patterns):
             return words
     return "which the test command uses"
 

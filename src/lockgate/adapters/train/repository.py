@@ -26,6 +26,7 @@ from lockgate.adapters.train.candidates import (
 )
 from lockgate.adapters.train.git import alone, in_checkout, scripted
 from lockgate.adapters.train.notes import notes_sound, put_note, read_note, rewrite_notes
+from lockgate.adapters.train.pulls import needs_pull_request
 from lockgate.adapters.train.targets import Pushes, ask_remote, look_here, ref_of, shown
 from lockgate.adapters.workspaces.git import is_ancestor, told, words_of
 from lockgate.adapters.workspaces.repositories import Repositories, repositories_of, writing
@@ -35,6 +36,7 @@ from lockgate.errors import Refused, Unavailable
 from lockgate.ports import Load, Project
 from lockgate.ports.train import (
     ANYBODY,
+    TAKES_PULLS,
     Arrived,
     Elsewhere,
     InTheWay,
@@ -357,7 +359,9 @@ def _follow(
     return _found_at(target, expected, commit, _said(done))
 
 
-def _push(repos: Repositories, target: Target, move: Move, pushes: Pushes) -> Arrived | Elsewhere:
+def _push(
+    repos: Repositories, target: Target, move: Move, pushes: Pushes
+) -> Arrived | Elsewhere | InTheWay:
     expected, commit = move.expected, move.commit
     done = _copied(repos, target, expected, commit, "true")
     if done.code == 0:
@@ -365,6 +369,8 @@ def _push(repos: Repositories, target: Target, move: Move, pushes: Pushes) -> Ar
     if done.code == 0:
         return Arrived()
     ask_remote(target)
+    if look_here(target) == expected and needs_pull_request(done.out + done.err):
+        return InTheWay(f'{target.branch} {TAKES_PULLS}: set [merge] target = "pull_request"')
     if look_here(target) == expected and pushes.moved_by_another(target):
         return Elsewhere()
     return _found_at(target, expected, commit, _said(done))

@@ -188,7 +188,9 @@ class Pushes:
         return done
 
     def shut_out(self, target: Target, leave: Leave) -> bool:
-        with alone(target.project):  # here, whoever comes after us looks at the epoch first
+        with alone(
+            target.project
+        ):  # the next process that locks the project looks at the epoch first
             if target.remote and target.fence is MergeFence.REF:
                 self._take(target, leave)
         return not target.remote or target.fence is MergeFence.REF

@@ -27,14 +27,19 @@ from lockgate.adapters.workspaces.git import (
     told,
     words_of,
 )
-from lockgate.adapters.workspaces.repositories import Repositories, keep, rules_of, writing
+from lockgate.adapters.workspaces.repositories import (
+    PUBLISHED,
+    Repositories,
+    keep,
+    rules_of,
+    writing,
+)
 from lockgate.core.layers.inputs import LOCKS
 from lockgate.core.model.task import Task
 from lockgate.errors import Unavailable
 from lockgate.ports import Candidate, Change, FileSize, Project
 
 LARGEST_DIFF = 32 * 1024 * 1024
-_PUBLISHED = "refs/lockgate/published"  # what we have set a task's branch to
 _REBASING = ("rebase-merge/head-name", "rebase-apply/head-name", "BISECT_START")
 _PLAIN = ("--no-ext-diff", "--no-textconv", "--no-color")
 _WITH_LIST = ("--raw", "--patch", "-z")
@@ -217,10 +222,10 @@ def published(repos: Repositories, project: Project, task: Task, commit: str) ->
         tip = commit_at(theirs, branch)
         if tip == commit:
             return None
-        if why := _in_use(theirs, task.branch) or _alias(theirs, task.branch):
+        if why := in_use(theirs, task.branch) or _alias(theirs, task.branch):
             return why
         _copy(theirs, repos.judge, commit)
-        mine = f"{_PUBLISHED}/{task.id}"
+        mine = f"{PUBLISHED}/{task.id}"
         ours = tip is None or commit_at(repos.judge, f"{mine}/{tip}")
         if tip and not ours and not is_ancestor(theirs, tip, commit):
             return f"{task.branch} has work that is not part of the change: {tip}"
@@ -251,7 +256,7 @@ def _alias(theirs: Path, branch: str) -> str | None:
     return f"{branch} is another name for {meant.removeprefix('refs/heads/')}" if meant else None
 
 
-def _in_use(theirs: Path, branch: str) -> str | None:
+def in_use(theirs: Path, branch: str) -> str | None:
     """Moving a branch under a work tree would show the user changes that they never made."""
     asked = told(f"{branch} was not set", theirs, "worktree", "list", "--porcelain", "-z")
     for tree in asked.split("\0\0"):

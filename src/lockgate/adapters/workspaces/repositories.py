@@ -21,8 +21,9 @@ from lockgate.core.model.task import Pinned
 from lockgate.errors import Refused, Unavailable
 from lockgate.ports import Candidate, Project
 
-_CHANGES = "refs/lockgate/changes"  # a task's newest change
-_SNAPSHOTS = "refs/lockgate/snapshots"  # every change a task ever had
+CHANGES = "refs/lockgate/changes"  # a task's newest change
+SNAPSHOTS = "refs/lockgate/snapshots"  # every change a task ever had
+PUBLISHED = "refs/lockgate/published"  # what we have set a task's branch to
 _CHECKING = "[transfer]\n\tfsckObjects = true\n"
 
 
@@ -92,13 +93,13 @@ def writing(repos: Repositories) -> Generator[None]:
 
 
 def last_change(repos: Repositories, task: str) -> str | None:
-    return commit_at(repos.judge, f"{_CHANGES}/{task}")
+    return commit_at(repos.judge, f"{CHANGES}/{task}")
 
 
 def keep(repos: Repositories, task: str, commit: str) -> None:
-    """Under `writing`: name it the task's change. No commit that was once one is ever lost."""
+    """Under `writing`: name it the task's change. While it lives no earlier one is lost."""
     what = f"the work of task {task} was not kept"
-    for ref in (f"{_SNAPSHOTS}/{task}/{commit}", f"{_CHANGES}/{task}"):
+    for ref in (f"{SNAPSHOTS}/{task}/{commit}", f"{CHANGES}/{task}"):
         told(what, repos.judge, "update-ref", ref, commit)
 
 

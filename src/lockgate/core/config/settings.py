@@ -23,7 +23,7 @@ from lockgate.core.model.gates import (
     Where,
     kind_of,
 )
-from lockgate.core.model.limits import Limits, RetryConfig
+from lockgate.core.model.limits import STRENGTH_SECONDS, Limits, RetryConfig
 from lockgate.core.model.task import AgentPhase, Budget, GateRef, Pinned
 
 HARNESSES = ("claude", "claude-live", "codex", "gemini", "opencode", "aider", "scripted")
@@ -56,6 +56,7 @@ class MergeMode(StrEnum):
 class MergeTarget(StrEnum):
     LOCAL = "local"
     REMOTE = "remote"
+    PULL_REQUEST = "pull_request"
 
 
 class MergeFence(StrEnum):
@@ -150,6 +151,54 @@ class MergeSettings(Struct, frozen=True, kw_only=True):
     batch: int = 1
 
 
+class ForgeKind(StrEnum):
+    GITHUB = "github"
+
+
+class Draft(StrEnum):
+    """Whether people see the pull request before the train has tested the change."""
+
+    NEVER = "never"
+    EARLY = "early"
+
+
+class AutoMerge(StrEnum):
+    """Who merges in mode auto: Lockgate asks for one head, or the forge once it may."""
+
+    LOCKGATE = "lockgate"
+    FORGE = "github"
+
+
+class CommentMode(StrEnum):
+    """Whether comments without a request for changes send the change back by themselves."""
+
+    ACT = "act"
+    WAIT = "wait"
+
+
+class IntakeSettings(Struct, frozen=True, kw_only=True):
+    """Issues with this label become tasks; no label, no intake."""
+
+    label: str = ""
+    max_open: int = 5
+
+
+class ForgeSettings(Struct, frozen=True, kw_only=True):
+    """Where changes are offered as pull requests, and how; times are seconds."""
+
+    kind: ForgeKind = ForgeKind.GITHUB
+    repo: str = ""  # owner/name; from origin where empty
+    draft: Draft = Draft.NEVER
+    auto_merge: AutoMerge = AutoMerge.LOCKGATE
+    comments: CommentMode = CommentMode.ACT
+    bots: tuple[str, ...] = ()  # exact logins
+    settle: int = 120
+    ci_wait: int = 3600
+    rounds: int = 8
+    sign: bool = False
+    intake: IntakeSettings = field(default_factory=IntakeSettings)
+
+
 class CommitSettings(Struct, frozen=True):
     """Whose name an agent's work carries, and who makes merge commits: the user where empty."""
 
@@ -192,6 +241,12 @@ class AgentSettings(Struct, frozen=True, kw_only=True):
     fallback: str = ""  # the agent that goes on while this one is limited
 
 
+class DifferentialSettings(Struct, frozen=True):
+    """`strength_seconds` is how long changed tests are tried on planted faults; 0: not at all."""
+
+    strength_seconds: int = STRENGTH_SECONDS
+
+
 class Settings(Struct, frozen=True, kw_only=True):
     """No test paths means: those the test runner takes by itself."""
 
@@ -201,6 +256,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     commands: Commands = field(default_factory=Commands)
     env: EnvSettings = field(default_factory=EnvSettings)
     test_paths: tuple[str, ...] = ()
+    differential: DifferentialSettings = field(default_factory=DifferentialSettings)
     steps: tuple[Step, ...] = ()
     services: tuple[Service, ...] = ()
     retry: RetryConfig = field(default_factory=RetryConfig)
@@ -208,6 +264,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     sandbox: SandboxSettings = field(default_factory=SandboxSettings)
     protect: tuple[str, ...] = ()
     merge: MergeSettings = field(default_factory=MergeSettings)
+    forge: ForgeSettings = field(default_factory=ForgeSettings)
     commit: CommitSettings = field(default_factory=CommitSettings)
     budget: BudgetSettings = field(default_factory=BudgetSettings)
     notify: NotifySettings = field(default_factory=NotifySettings)
@@ -262,7 +319,7 @@ def pin(settings: Settings, base_commit: str, config_hash: str) -> Pinned:
         respawn=settings.project.respawn is Respawn.AUTO,
         resume=settings.project.resume is Respawn.AUTO,
         protect=protected_paths(settings),
-        lands_alone=settings.merge.mode is MergeMode.AUTO,
+        lands_alone=asks_first(settings.merge),
         author=settings.commit.author,
         sandboxed=settings.sandbox.level is SandboxLevel.AUTO,
         steps=tuple(steps_in_order(settings.steps)),
@@ -270,6 +327,11 @@ def pin(settings: Settings, base_commit: str, config_hash: str) -> Pinned:
             settings.budget.task_usd, settings.budget.task_tokens, settings.budget.task_minutes
         ),
     )
+
+
+def asks_first(merge: MergeSettings) -> bool:
+    """Whether a human must see what steers agents or CI before the change leaves this machine."""
+    return merge.mode is MergeMode.AUTO or merge.target is MergeTarget.PULL_REQUEST
 
 
 def steps_in_order(steps: Sequence[Step]) -> tuple[str, ...]:

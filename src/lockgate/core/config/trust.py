@@ -40,6 +40,7 @@ KEYS: Mapping[str, Mark] = {
     **{f"env.{it}": H for it in ("setup", "inputs")},
     **{f"env.{it}": A for it in ("copy", "pass")},
     "tests.paths": H,
+    "differential.strength_seconds": H,
     **{f"gates.{it}": H for it in ("formula", "skip")},
     **{f"gates.list.{it}": H for it in ("name", "type", "command", "serial", "fail_fast")},
     **{f"gates.list.{it}": H for it in ("attempts", "timeout", "report", "exclusive", "on")},
@@ -58,6 +59,11 @@ KEYS: Mapping[str, Mark] = {
     "protect.paths": H,
     **{f"merge.{it}": A for it in ("mode", "target")},
     **{f"merge.{it}": H for it in ("strategy", "fence", "window", "batch")},
+    **{f"forge.{it}": A for it in ("kind", "repo", "bots")},
+    **{f"forge.{it}": H for it in ("draft", "auto_merge", "comments", "settle", "ci_wait")},
+    **{f"forge.{it}": H for it in ("rounds", "sign")},
+    "forge.intake.label": A,
+    "forge.intake.max_open": H,
     "commit.author": H,
     "commit.identity": A,
     **{f"budget.{it}": H for it in ("task_usd", "task_tokens", "task_minutes", "day_usd")},
@@ -106,6 +112,7 @@ def requests(settings: Settings, around: Surroundings) -> tuple[Request, ...]:
         *_of_env(settings, around),
         *_of_agents(settings, around),
         *_of_merge(settings),
+        *_of_forge(settings),
         *_of_notify(settings),
     )
     return tuple(dict.fromkeys(found))
@@ -193,6 +200,20 @@ def _of_merge(settings: Settings) -> Iterator[Request]:
     if settings.commit.identity:
         who = _plain(settings.commit.identity)
         yield Request(f"commit.identity {who}", f"make merge commits in the name of {who}")
+
+
+def _of_forge(settings: Settings) -> Iterator[Request]:
+    forge, label = settings.forge, settings.forge.intake.label
+    if settings.merge.target is MergeTarget.PULL_REQUEST:
+        where = f" of {_plain(forge.repo)}" if forge.repo else ""
+        says = f"push branches to origin and open pull requests{where} with your {forge.kind} login"
+        yield Request(f"merge.target pull_request {forge.kind} {forge.repo}", says)
+    for login in forge.bots:
+        yield Request(f"forge.bots {login}", f"take {_plain(login)} for a reviewer it can trust")
+    if label:
+        yield Request(
+            f"forge.intake.label {label}", f"make tasks of issues labelled {_plain(label)}"
+        )
 
 
 def _of_notify(settings: Settings) -> Iterator[Request]:

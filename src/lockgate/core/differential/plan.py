@@ -1,7 +1,4 @@
-"""What the differential gate runs: which files come from which side, and what need not run.
-
-Tests of our own, the canaries, are laid into a run: some must fail and some must pass.
-"""
+"""What the differential gate runs: which files come from which side, and what need not run."""
 
 import re
 from collections import Counter
@@ -9,7 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from lockgate.core.differential.canaries import CanaryFile, canary_file, with_canaries
 from lockgate.core.differential.runs import (
     AnyRun,
     Canaries,
@@ -20,7 +19,9 @@ from lockgate.core.differential.runs import (
     outcomes_of,
     trouble,
 )
+from lockgate.core.differential.table import ChangedFiles
 from lockgate.core.differential.test_files import (
+    MIXED_FILES,
     SCRIPT_TESTS,
     SCRIPTS,
     Runner,
@@ -32,137 +33,15 @@ from lockgate.core.model.results import NOT_STARTED, Outcome, ReportRead, Unread
 from lockgate.core.text.steering import matching
 
 # A test file that cannot be loaded must not keep the others from being run.
-ENVIRONMENT = {Runner.PYTEST: (("PYTEST_ADDOPTS", "--continue-on-collection-errors"),)}
+LOADED = "--continue-on-collection-errors"
+REPORTED = "--junitxml=$OUT/pytest.xml"
+_FROM_SOURCE = ("PYTHONDONTWRITEBYTECODE", "1")
 _ENDINGS = {
     Runner.PYTEST: (".py",),
     Runner.UNITTEST: (".py",),
     Runner.GO: ("_test.go",),
 }
 _SCRIPTED = frozenset({Runner.JEST, Runner.VITEST, Runner.NODE})
-
-
-# Tests of our own that are laid into a run.
-
-
-class CanaryFile(Struct, frozen=True):
-    path: str
-    text: str
-    canaries: Canaries
-
-
-class Habit(Struct, frozen=True):
-    """How a runner's test files look, and their tests that must fail and that must pass."""
-
-    file: str
-    head: str
-    test: str
-    must_fail: tuple[str, ...]
-    must_pass: str
-
-
-_FUNCTION = "\n\ndef test_NAME():\n    BODY\n"
-_METHOD = "\n    def test_NAME(self):\n        BODY\n"
-_SCRIPT = '\nTEST("NAME", () => {\n  BODY\n});\n'
-_GO = "\nfunc TestNAME(t *testing.T) {\n\tBODY\n}\n"
-_CASES = (
-    "self.assertEqual(sum([1, 2]), 4)",
-    "self.assertTrue(sum([]))",
-    "self.assertIn(3, [1, 2])",
-    "self.assertIsNone(3)",
-    "self.fail('3')",
-    "raise ValueError('3')",
-)
-_EXPECTS = (
-    ("expect([1, 2].length).toBe(3);", "expect([1]).toEqual([2]);", 'JSON.parse("{");'),
-    "expect([1, 2].length).toBe(2);",
-)
-_REQUIRED = 'const aWORD = require("node:assert");\nconst tWORD = require("node:test");\n'
-_METHODS = "\n\nclass TestWORD(unittest.TestCase):"
-
-_HABITS = {
-    Runner.PYTEST: Habit(
-        "test_WORD.py",
-        "import pytest\n",
-        _FUNCTION,
-        (
-            "assert sum([1, 2]) == 4",
-            "raise ValueError('3')",
-            "pytest.fail('3')",
-            "assert 1.5 == pytest.approx(sum([1, 2]))",
-            "pytest.raises(ValueError, int, '3')",
-        ),
-        "assert sum([1, 2]) == 3",
-    ),
-    Runner.UNITTEST: Habit(
-        "test_WORD.py",
-        f"import unittest\n{_METHODS}",
-        _METHOD,
-        _CASES,
-        "self.assertEqual(sum([1, 2]), 3)",
-    ),
-    Runner.JEST: Habit("WORD.test.js", "", _SCRIPT.replace("TEST", "test"), *_EXPECTS),
-    Runner.VITEST: Habit(
-        "WORD.test.js",
-        'import { expect as eWORD, test as tWORD } from "vitest";\n',
-        _SCRIPT.replace("TEST", "tWORD"),
-        (tuple(it.replace("expect", "eWORD") for it in _EXPECTS[0])),
-        _EXPECTS[1].replace("expect", "eWORD"),
-    ),
-    Runner.NODE: Habit(
-        "WORD.test.mjs",
-        'import aWORD from "node:assert";\nimport { test as tWORD } from "node:test";\n',
-        _SCRIPT.replace("TEST", "tWORD"),
-        ("aWORD.equal(2, 3);", "aWORD.deepStrictEqual([1], [2]);", 'JSON.parse("{");'),
-        "aWORD.equal([1, 2].length, 2);",
-    ),
-    Runner.GO: Habit(
-        "WORD_test.go",
-        'package PACKAGE\n\nimport "testing"\n',
-        _GO,
-        ('t.Errorf("%d", len("ab"))', 't.Fatal("2")'),
-        't.Log("2")',
-    ),
-}
-
-
-def canary_file(runner: Runner, directory: str, nonce: str, package: str = "main") -> CanaryFile:
-    """`nonce` is random letters and digits, so that no change can know the names."""
-    habit = _HABITS[runner]
-    fails, good = _names(habit, "q", nonce), f"Xk{nonce}x"
-    text = habit.head + _tests(habit, (*fails, good))
-    canaries = Canaries(fails, (good,))
-    if runner is Runner.PYTEST:
-        cases = _HABITS[Runner.UNITTEST]
-        more, well = _names(cases, "z", nonce), f"Xm{nonce}x"
-        text = f"import unittest\n\n{text}{_METHODS}{_tests(cases, (*more, well))}"
-        canaries = Canaries((*fails, *more), (good, well))
-    name = _filled(habit.file, nonce, package)
-    path = f"{directory}/{name}" if directory else name
-    return CanaryFile(path, _filled(text, nonce, package), canaries)
-
-
-def with_canaries(runner: Runner, path: str, text: str, nonce: str) -> CanaryFile:
-    """A script's own test file with canaries behind it, for each file is a world of its own."""
-    habit = _HABITS[runner]
-    required = runner is Runner.NODE and "require(" in text and "import " not in text
-    head = _REQUIRED if required else habit.head
-    fails, good = _names(habit, "q", nonce), f"Xk{nonce}x"
-    added = _filled(head + _tests(habit, (*fails, good)), nonce, "")
-    return CanaryFile(path, f"{text}\n{added}", Canaries(fails, (good,)))
-
-
-def _names(habit: Habit, letter: str, nonce: str) -> tuple[str, ...]:
-    return tuple(f"X{number}{letter}{nonce}x" for number in range(len(habit.must_fail)))
-
-
-def _filled(text: str, nonce: str, package: str) -> str:
-    return text.replace("WORD", f"x{nonce}").replace("PACKAGE", package)
-
-
-def _tests(habit: Habit, names: tuple[str, ...]) -> str:
-    bodies = (*habit.must_fail, habit.must_pass)
-    pairs = zip(names, bodies, strict=True)
-    return "".join(habit.test.replace("NAME", name).replace("BODY", it) for name, it in pairs)
 
 
 # What one try of the test command comes to, as one of the runs that are compared.
@@ -202,6 +81,25 @@ def run_of(
     )
 
 
+def watched(read: ReportRead | Unreadable, word: str) -> ReportRead | Unreadable:
+    """The report without what was noted about files, under a word of ours."""
+    if isinstance(read, Unreadable) or read.tests is None:
+        return read
+    kept = tuple(it for it in read.tests if not it.id.startswith(f"{word}::"))
+    return replace(read, tests=kept)
+
+
+def opened(read: ReportRead | Unreadable, word: str) -> tuple[str, ...]:
+    """The files that were noted."""
+    tests = read.tests or () if isinstance(read, ReportRead) else ()
+    start = f"{word}::"
+    return tuple(it.id.removeprefix(start) for it in tests if it.id.startswith(start))
+
+
+def opened_in(run: AnyRun) -> tuple[str, ...]:
+    return run.opened if isinstance(run, Run) else ()
+
+
 def canaries_in(files: Iterable[CanaryFile]) -> Canaries | None:
     """All that were planted in one tree."""
     every = tuple(files)
@@ -222,6 +120,7 @@ class Sides(Struct, frozen=True, kw_only=True):
     base: Mapping[str, str]
     candidate: Mapping[str, str]
     harness: frozenset[str] = frozenset()  # mixed files whose part about tests was changed
+    expected: frozenset[str] = frozenset()  # files beside the tests that base's tests open
 
 
 class TestRules(Struct, frozen=True, kw_only=True):
@@ -272,8 +171,18 @@ def plan(sides: Sides, rules: TestRules, nonce: str, package: str = "main") -> P
         nonce=nonce,
         canary=canary,
         appended=_appended(tests, runner),
-        environment=ENVIRONMENT.get(runner, ()) if runner else (),
+        environment=environment_of(runner, rules.command),
     )
+
+
+def environment_of(runner: Runner | None, command: str) -> tuple[tuple[str, str], ...]:
+    """Variables of every run; `$OUT` in them is the shell's. A report that is asked for stays."""
+    if runner is Runner.UNITTEST:
+        return (_FROM_SOURCE,)
+    if runner is not Runner.PYTEST:
+        return ()
+    report = "" if "--junit" in command else f" {REPORTED}"
+    return (("PYTEST_ADDOPTS", f"{LOADED}{report}"), _FROM_SOURCE)
 
 
 def tests_of(sides: Sides, rules: TestRules) -> tuple[str, ...]:
@@ -309,7 +218,20 @@ def _deciding(sides: Sides, rules: TestRules) -> frozenset[str]:
     """Tests, what belongs to them, and what decides how they are run."""
     paths = (*sides.base, *sides.candidate)
     tests = frozenset(files_of_tests(paths, rules.patterns))
-    return tests | frozenset(harness_files(paths, rules.command)) | sides.harness
+    return tests | frozenset(harness_files(paths, rules.command)) | sides.harness | sides.expected
+
+
+def expecting(sides: Sides, changed: ChangedFiles, opened: Iterable[str]) -> ChangedFiles | None:
+    """The change, where it edits files that base's tests open; None where it edits none."""
+    found = frozenset(opened) & frozenset(changed.code) & frozenset(sides.base)
+    edited = found - frozenset(matching(found, MIXED_FILES))
+    if not edited:
+        return None
+    return replace(
+        changed,
+        code=tuple(it for it in changed.code if it not in edited),
+        tests=(*changed.tests, *sorted(edited)),
+    )
 
 
 def _protected(sides: Sides, rules: TestRules) -> frozenset[str]:

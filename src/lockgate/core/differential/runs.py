@@ -27,6 +27,7 @@ class Run(Struct, frozen=True, kw_only=True):
     complete: bool = True
     canaries: Canaries | None = None  # those that were laid into this tree
     overtime: str = ""  # how long it had, where our own time-out ended it
+    opened: tuple[str, ...] = ()  # files that base's own tests opened, as far as they were watched
 
 
 class NotRun(Struct, frozen=True):

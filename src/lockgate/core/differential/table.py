@@ -29,6 +29,7 @@ class SourceTest(Struct, frozen=True, kw_only=True):
     names: tuple[str, ...]  # what it stands in, then its own name
     body: str
     checks: int = 1  # how many things it asserts
+    asserts: tuple[str, ...] = ()  # those as text, where they can be told from the rest
     flexible: bool = False  # its own name goes on with what only a run knows
 
     @property
@@ -232,12 +233,21 @@ class Row(Struct, frozen=True, kw_only=True):
     after: SourceTest | None = None
 
 
+class Weight(StrEnum):
+    """What follows from a change to the way tests are run, though every test passes."""
+
+    NOTED = "noted"
+    ASKED = "asked"
+    REFUSED = "refused"
+
+
 class HarnessChange(Struct, frozen=True):
     """One thing that a change did to the way tests are run, in words."""
 
     file: str
     what: str
     line: int | None = None
+    weight: Weight = Weight.NOTED
 
 
 class ChangedFiles(Struct, frozen=True, kw_only=True):

@@ -18,11 +18,15 @@ class Runner(StrEnum):
 
 
 SCRIPTS = ("js", "ts", "jsx", "tsx", "mjs", "cjs", "mts", "cts")
-SCRIPT_TESTS = tuple(f"**/*.{kind}.{it}" for kind in ("test", "spec") for it in SCRIPTS)
+SCRIPT_TESTS = tuple(
+    f"**/{name}.{it}"
+    for name in ("*.test", "*.spec", "*-test", "*_test", "test-*", "test")
+    for it in SCRIPTS
+)
 
 # What `[tests] paths` means when it is empty.
 TEST_FILES = (
-    "test/**",
+    "**/test/**",
     "**/tests/**",
     "**/test_*.py",
     "**/*_test.py",
@@ -40,7 +44,14 @@ PROGRAMS = tuple(
     for place in ("", "bin/")
     for name in ("pytest", "go", "node", "npm", "npx", "jest", "vitest", "python", "python3")
 )
+# What Python or a test runner takes in place of source, or loads by itself; in any case of letters.
+COMPILED = ("**/*.pyc", "**/*.pyo", "**/__pycache__/**", "**/.pytest_cache/**")
+EXTENSIONS = ("**/*.so", "**/*.pyd")
+STARTED = ("**/sitecustomize.py", "**/usercustomize.py", "**/*.pth")
+METADATA = ("**/*.egg-info/**", "**/*.egg-info", "**/*.dist-info/**", "**/*.egg/**", "**/*.egg")
 INSTALLED = (".venv/**", "venv/**", "node_modules/**")
+
+STRUCTURAL = (*COMPILED, *EXTENSIONS, *STARTED, *METADATA)
 
 # Files that act on a test run by being there.
 HARNESS_FILES = (
@@ -51,11 +62,6 @@ HARNESS_FILES = (
     "**/.pytest.toml",
     "**/.coveragerc",
     "**/noxfile.py",
-    "**/sitecustomize.py",
-    "**/usercustomize.py",
-    "**/*.pth",
-    "**/*.egg-info/**",
-    "**/*.dist-info/**",
     "**/jest.config.*",
     "**/jest.setup.*",
     "**/vitest.config.*",
@@ -103,7 +109,12 @@ def harness_files(paths: Iterable[str], command: str = "") -> tuple[str, ...]:
     """Those that decide how tests are run, and those that the command itself names."""
     every = tuple(paths)
     acting = _words(command) | frozenset(matching(every, HARNESS_FILES))
-    return tuple(path for path in every if path in acting)
+    return tuple(path for path in every if path in acting or is_like(path, STRUCTURAL))
+
+
+def is_like(path: str, patterns: Sequence[str]) -> bool:
+    """Whether a path is one of these, in capitals or not."""
+    return bool(matching((path.lower(),), patterns))
 
 
 def runner_of(command: str, tests: Iterable[str] = ()) -> Runner | None:

@@ -20,6 +20,7 @@ from lockgate.core.differential.table import (
     Row,
     SourceTest,
     Tests,
+    Weight,
     rows,
     weakened,
 )
@@ -45,6 +46,9 @@ _ABSENT = {
     Outcome.XFAILED: "is expected to fail now",
     Outcome.XPASSED: "is expected to fail now",
 }
+
+
+_LOADED = "The change brings files that Python or the test runner loads by itself."
 
 
 class Kept(Struct, frozen=True):
@@ -98,7 +102,8 @@ def judge(runs: Runs, base: Tests, candidate: Tests, changed: ChangedFiles) -> V
     if why:
         return Unjudged(why)
     questions = tuple(row for row in table if row.kind in ASKS)
-    return Asked(table, notes, _prompt(questions, changed)) if questions else Kept(table, notes)
+    asks = questions or any(it.weight is Weight.ASKED for it in changed.harness)
+    return Asked(table, notes, _prompt(questions, changed)) if asks else Kept(table, notes)
 
 
 def after_a_loss(verdict: Verdict, attempt: int) -> Verdict:
@@ -158,12 +163,13 @@ def _harness(table: Sequence[Row], changed: ChangedFiles) -> Iterator[Finding]:
         row.kind in {Kind.REGRESSION, Kind.HIDDEN} and row.on_change is not row.of_base
         for row in table
     )
-    priority = Priority.P1_MAJOR if acted else Priority.P3_SUGGESTION
     for it in changed.harness:
+        refused = it.weight is Weight.REFUSED
         yield Finding(
-            priority,
+            Priority.P1_MAJOR if acted or refused else Priority.P3_SUGGESTION,
             f"the change alters how tests are run: {it.what}",
             Location(it.file, it.line),
+            "take it out of the change: tests are run from source" if refused else None,
         )
 
 
@@ -191,7 +197,8 @@ def _proven(outcomes: Seen) -> bool:
 
 
 def _prompt(questions: Sequence[Row], changed: ChangedFiles) -> str:
-    head = f"{len(questions)} tests that pass on base are not kept as they were. Is that wanted?"
+    kept = f"{len(questions)} tests that pass on base are not kept as they were. Is that wanted?"
+    head = kept if questions else f"{_LOADED} Is that wanted?"
     lines = [_question(row, changed) for row in questions[:SHOWN]]
     more = [f"… and {len(questions) - SHOWN} more"] if len(questions) > SHOWN else []
     harness = [f"how tests are run: {it.file}: {it.what}" for it in changed.harness[:SHOWN]]

@@ -115,7 +115,7 @@ class Package(Struct, frozen=True, kw_only=True):
     inputs: tuple[str, ...] = ()
     test: Seen | None = None
     typecheck: Seen | None = None
-    test_paths: tuple[str, ...] = ()
+    recipe: str = ""  # what the test command runs, where it is a rule's name
     red: tuple[str, ...] = ()  # tests that fail on base, by their ids, and are left out
     needs: tuple[str, ...] = ()  # other packages' directories
     others: tuple[Seen, ...] = ()  # commands that may be meant instead
@@ -145,11 +145,14 @@ class Plan(Struct, frozen=True):
 _NAMES_TESTS = re.compile(
     r"--junit-?xml\b|\bgo test\b.* -json\b|--junitfile\b|--test-reporter[= ]junit\b"
     r"|\bjest-junit\b|--reporter[= ]junit\b"
+    r"|\bpytest\b|\bpy\.test\b|\bunittest\b|\bxmlrunner\b"  # these are made to report by us
 )
 
 
-def names_tests(command: str) -> bool:
-    return bool(_NAMES_TESTS.search(command))
+def names_tests(command: str, recipe: str = "") -> bool:
+    """`recipe` is what a rule's name runs; one that sets Python's path would not load ours."""
+    hidden = "unittest" in recipe and "PYTHONPATH" in recipe
+    return not hidden and bool(_NAMES_TESTS.search(f"{command}\n{recipe}"))
 
 
 def gate_name(kind: str, package: Package) -> str:

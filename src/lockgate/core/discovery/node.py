@@ -9,7 +9,6 @@ from msgspec import Struct
 from lockgate.core.discovery.found import Package, Seen, Tree, quote, strings, table
 from lockgate.core.discovery.shell import Call, calls_in
 
-TEST_PATHS = ("**/*.test.*", "**/*.spec.*", "**/__tests__/**", "test/**", "tests/**")
 NODE_REPORT = (
     "--test-reporter=junit --test-reporter-destination=$OUT/junit.xml"
     " --test-reporter=spec --test-reporter-destination=stdout"
@@ -59,7 +58,6 @@ def node(tree: Tree, top: Tree | None = None) -> Package | None:
         inputs=(*locks(tree), "package.json"),
         test=test,
         typecheck=_types(tree, package, manager),
-        test_paths=TEST_PATHS,
     )
 
 

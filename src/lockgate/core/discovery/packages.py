@@ -100,7 +100,6 @@ def at(tree: Tree, folder: str) -> Package:
         typecheck=types,
         others=others,
         inputs=tuple(f"{start}{it}" for it in best.inputs),
-        test_paths=tuple(f"{start}{it}" for it in best.test_paths),
     )
 
 
@@ -229,7 +228,6 @@ def go(tree: Tree) -> Package | None:
         inputs=tree.has("go.mod", "go.sum"),
         test=Seen(f"{cached}go test -json ./...", "go.mod") if tree.like("**/*_test.go") else None,
         typecheck=Seen(f"{cached}go vet ./...", "go vet in CI") if vets else None,
-        test_paths=("**/*_test.go", "**/testdata/**"),
     )
 
 
@@ -249,7 +247,6 @@ def rust(tree: Tree) -> Package | None:
         inputs=tree.has("Cargo.toml", "Cargo.lock"),
         test=Seen(f"{before}cargo test{every}{offline}", "Cargo.toml"),
         typecheck=Seen(check, checks[0].by) if checks else None,
-        test_paths=("tests/**", "**/tests/**"),
     )
 
 
@@ -277,8 +274,17 @@ def make(tree: Tree) -> Package | None:
                     language=program,
                     test=Seen(f"{program} {test}", file) if test else None,
                     typecheck=Seen(f"{program} {types}", file) if types else None,
+                    recipe=_recipe(tree.text(file), test),
                 )
     return None
+
+
+def _recipe(text: str, rule: str) -> str:
+    """The indented lines below a rule."""
+    found = re.search(
+        rf"^{re.escape(rule)}\b[^\n=]*:(?!=)[^\n]*\n((?:[ \t]+[^\n]*\n?)+)", text, re.MULTILINE
+    )
+    return found[1] if rule and found else ""
 
 
 def _rules(text: str) -> frozenset[str]:

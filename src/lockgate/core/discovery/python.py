@@ -83,18 +83,12 @@ def python(tree: Tree) -> Package | None:
         inputs=tuple(_inputs(tree, needed)),
         test=runner and Seen(f"{VENV} {runner[1]}", runner[2]),
         typecheck=types and Seen(f"{VENV} {types[1]}", types[2]),
-        test_paths=_test_paths(tree),
     )
 
 
 def test_files(tree: Tree) -> tuple[str, ...]:
     found = tree.like(*TESTS)
     return tuple(it for it in found if re.search(r"(?:^|/)(?:test|tests)[^/]*\.py$|_test\.py$", it))
-
-
-def _test_paths(tree: Tree) -> tuple[str, ...]:
-    folders = [it for it in ("tests", "test") if tree.folder(it)]
-    return tuple(f"{it}/**" for it in folders) or ("**/test_*.py", "**/*_test.py")
 
 
 # --- the runner ---------------------------------------------------------------------------------

@@ -98,7 +98,7 @@ def gate_broken(seen: Evidence, why: str) -> Decision:
 
 
 def dropped_from_train(seen: Evidence, feedback: GateFeedback) -> Decision:
-    """The queue sends the change back: one failed attempt, iterations and rounds start anew."""
+    """The queue sends the change back: one failed attempt, iterations and rounds start again."""
     there = Arrival(S.WORKING, feedback.summary, Cause.DROPPED_FROM_TRAIN, feedback)
     return charge(seen, seen.task, there, lambda charged: arrive(seen, charged, there))
 
@@ -218,7 +218,7 @@ def _suggested_action(findings: Sequence[Finding]) -> str:
     return "Address the findings, then hand off again."
 
 
-# Reviewers are wanted, once: those of the next reviews, and whoever has to come again.
+# Request reviewer sessions once: for the next reviews, and again for those that gave no verdict.
 
 
 def reviews_reached(seen: Evidence) -> Decision:
@@ -247,7 +247,7 @@ def wanted(seen: Evidence, seats: Iterable[Seat]) -> Decision:
 
 
 def asked_for_again(seen: Evidence, names: Iterable[str]) -> Decision:
-    """Other sessions for these seats; whoever has spoken is not asked twice."""
+    """New sessions for these reviewer slots; one that gave its verdict is not asked twice."""
     generation = seen.task.rev + 1
     seats = asked_again(seen.task.seats, names, generation)
     wanted = tuple(seat for seat in seats if seat.generation == generation)
@@ -270,6 +270,8 @@ def judged(seen: Evidence, results: Sequence[SingleGateResult], since: int) -> D
     waiting = {result.gate for result in results if isinstance(result, Waiting)}
     if not waiting.isdisjoint(seen.task.passed):
         return over(seen, "a human has answered meanwhile")
+    if waiting == {seen.task.waiting} and len(results) == 1:  # repeated after a crash
+        return over(seen, f"a human was asked before, by gate {seen.task.waiting}")
     return concluded(seen, results)
 
 
@@ -319,7 +321,7 @@ def _following(seen: Evidence, results: Sequence[SingleGateResult], *, review: b
 
 
 def _asks(seen: Evidence, gate: str, prompt: str) -> Decision:
-    """Whoever was asked already is not asked again: an evaluation may be repeated."""
+    """A reviewer that was asked already is not asked again: an evaluation may be repeated."""
     if seen.task.waiting == gate:
         return stay(seen, seen.task)
     asked = replace(seen.task, waiting=gate, asked=prompt)
@@ -330,7 +332,7 @@ def _asks(seen: Evidence, gate: str, prompt: str) -> Decision:
 def goes_on(seen: Evidence, *, looked: bool = False) -> Decision:
     """On to the first gate that has not passed; where none is left, the evaluation has passed.
 
-    Whoever ran the gates before has `looked` whether a review that has a `when` applies.
+    `looked`: the earlier run of the gates found whether a review that has a `when` applies.
     """
     left = [gate for gate in gates_of(seen) if gate.name not in seen.task.passed]
     if not left:

@@ -26,17 +26,18 @@ TRAIN = "merge train"
 QUEUE = "merge queue"  # what a yes to landing is given to; no gate can have this name
 
 
-def approved(seen: Evidence, patch: str = "") -> Decision | Declined:
+def approved(seen: Evidence, patch: str = "", comment: str = "") -> Decision | Declined:
     """For the change that was shown; another one has to be looked at again."""
     if not seen.task.patch.startswith(patch):
         why = "the change was updated after it was shown"
         return Declined(why, f"look again: lockgate diff {seen.task.id}")
-    declined = _not_queued(seen)
+    declined = _not_queued(seen) or too_long(comment)
     if declined:
         return declined
-    yes = Approval(QUEUE, seen.task.patch, by=seen.by, how=seen.how)
+    yes = Approval(QUEUE, seen.task.patch, comment, seen.by, seen.how)
     kept = replace(seen.task, to_land=True, held="", approvals=(*_gates_yes(seen.task), yes))
-    return also(stay(seen, kept), LandingApproved(waited(seen.task, seen.now)))
+    decision = also(stay(seen, kept), LandingApproved(waited(seen.task, seen.now)))
+    return also(decision, HumanCommented(comment)) if comment.strip() else decision
 
 
 def answered_yes(
@@ -50,10 +51,7 @@ def answered_yes(
         return _answered(seen.task, shown)
     if seen.task.status is not S.REVIEWING:
         return gate_approved(seen, comment, patch)
-    decision = too_long(comment) or approved(seen, patch)
-    if isinstance(decision, Declined) or not comment.strip():
-        return decision
-    return also(decision, HumanCommented(comment))
+    return approved(seen, patch, comment)
 
 
 def _answered(task: Task, gate: str) -> Declined:

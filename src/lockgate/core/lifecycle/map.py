@@ -29,7 +29,7 @@ from lockgate.core.model.task import REVIEWS, Actor, GateKind, GateRef, Role, St
 from lockgate.core.text.steering import asked_of
 from lockgate.core.text.task_file import VERDICT_RULE, Verdict
 
-# Needs: what an arrow asks of the evidence, answered in words for whoever asked.
+# Needs: what an arrow asks of the evidence, answered in words for the caller.
 
 
 class Missing(Struct, frozen=True):

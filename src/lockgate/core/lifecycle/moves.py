@@ -141,7 +141,7 @@ def _failed(seen: Evidence) -> Decision:
 
 
 def _alone(seen: Evidence, decision: Decision) -> Decision:
-    """A human has spoken for the reviewers: whoever still sits is sent home."""
+    """A human's verdict replaces the reviewers': end the sessions that are still running."""
     if all(seat.said for seat in seen.task.seats):
         return decision
     end = EndSessions(seen.task.rev, Role.REVIEWER)

@@ -179,7 +179,7 @@ def asked_to_hand_in(seen: Evidence, said: str) -> Decision | Declined:
 
 
 def respawned(seen: Evidence, *, alive: bool, directive: str = "") -> Decision | Declined:
-    """A human asks for the agent anew (S2's Enter), in the same workspace."""
+    """A human restarts the agent (Enter on the board) in the same workspace."""
     task = seen.task
     if alive:
         return Declined("its agent is alive", f"watch it: lockgate task peek {task.id}")

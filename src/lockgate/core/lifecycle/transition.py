@@ -231,24 +231,24 @@ def _pause(seen: Evidence, task: Task, there: Arrival) -> Decision:
 
 
 def _counted(seen: Evidence, task: Task, target: Status) -> Task:
-    """Which counters a move starts anew."""
+    """Which counters a move resets."""
     match task.status, target:
         case S.PENDING, S.WORKING | S.CLARIFICATION:
             return replace(task, pinned=rules_for(seen, seen.rules), iteration=1, history=())
         case S.STUCK, S.WORKING:
-            anew = replace(task, iteration=1, review_round=0, history=(), steps_passed=())
-            return _refunded(anew) if seen.actor is Actor.HUMAN else anew
+            reset = replace(task, iteration=1, review_round=0, history=(), steps_passed=())
+            return _refunded(reset) if seen.actor is Actor.HUMAN else reset
         case S.REVIEWING, S.WORKING:
-            anew = replace(task, iteration=1, review_round=0, history=())
+            reset = replace(task, iteration=1, review_round=0, history=())
             judged = replace(task.reverts, unjudged="") if task.reverts else None
-            return replace(anew, to_land=False, held="", reverts=judged)
+            return replace(reset, to_land=False, held="", reverts=judged)
         case S.STUCK, S.AGENT_REVIEW:
             return _reviewed(seen, replace(task, iteration=1, review_round=0, history=()))
         case S.WORKING, S.AGENT_REVIEW:
             return _reviewed(seen, task)
         case S.PAUSED_FOR_INTERVENTION, S.PENDING:
-            anew = replace(task, failed_attempts=0, iteration=0, review_round=0, auto_start=True)
-            return _refunded(replace(anew, steps_passed=()))
+            reset = replace(task, failed_attempts=0, iteration=0, review_round=0, auto_start=True)
+            return _refunded(replace(reset, steps_passed=()))
         case _, S.DONE:
             return replace(task, failed_attempts=0)
         case _:
@@ -266,7 +266,7 @@ def _reviewed(seen: Evidence, task: Task) -> Task:
 
 
 def _refunded(task: Task) -> Task:
-    """A human who sends a stuck task on gives it its budget anew."""
+    """A human who sends a stuck task on gives it its whole budget again."""
     return replace(task, usd=0.0, tokens=0, seconds=0.0, taken_over=False, taken_at=0.0)
 
 

@@ -54,7 +54,9 @@ class Job(Struct, frozen=True, kw_only=True):
     task: str
     session: str
     environ: Mapping[str, str] = field(default_factory=dict[str, str])  # credentials, as given
-    native: str = ""  # the id by which the agent's own program resumes; empty begins anew
+    native: str = (
+        ""  # the id by which the agent's own program resumes; empty starts a new conversation
+    )
     interactive: bool = False
     stop_command: tuple[str, ...] = ()  # what a Stop hook runs; empty where there is no hook
     mcp_command: tuple[str, ...] = ()  # the server of Lockgate's tools; empty where there is none
@@ -68,7 +70,9 @@ class Launch(Struct, frozen=True, kw_only=True):
     argv: tuple[str, ...]
     env: Mapping[str, str] = field(default_factory=dict[str, str])
     stdin: str | None = None
-    files: Mapping[str, str] = field(default_factory=dict[str, str])  # in its HOME, written anew
+    files: Mapping[str, str] = field(
+        default_factory=dict[str, str]
+    )  # in its HOME, rewritten at each start
     kept: Mapping[str, str] = field(default_factory=dict[str, str])  # in its HOME, unless there
     programs: Mapping[str, str] = field(default_factory=dict[str, str])  # as `files`, to be run
     native: str = ""  # the id its program was told to go by, where its output will not say one

@@ -11,6 +11,7 @@ from lockgate.core.model.landings import (
     LandingApproved,
     LandingEvent,
     LandingHeld,
+    PullRequestChanged,
     RevertMade,
 )
 from lockgate.core.model.task import Actor, Cause, Checkpoint, Role, Status, TaskId
@@ -452,6 +453,7 @@ TYPES: dict[type[Event], str] = {
     ChangeLanded: "change.landed",
     LandedUnjudged: "landing.unjudged",
     RevertMade: "revert.made",
+    PullRequestChanged: "pull.changed",
 }
 
 # Python's words on the left, the sources' on the right.

@@ -45,4 +45,13 @@ class RevertMade(Struct, frozen=True):
     commit: str
 
 
-LandingEvent = LandingApproved | LandingHeld | ChangeLanded | LandedUnjudged | RevertMade
+class PullRequestChanged(Struct, frozen=True):
+    """Something happened to the pull request of the task: it was opened, pushed, merged."""
+
+    number: int
+    what: str
+
+
+LandingEvent = (
+    LandingApproved | LandingHeld | ChangeLanded | LandedUnjudged | RevertMade | PullRequestChanged
+)

@@ -27,6 +27,7 @@ BASE_DELAY_MS = 500
 BACKOFF_MULTIPLIER = 2.0
 FRESH_AFTER_FAILURES = 2
 LARGE_FILES, LARGE_BYTES = 200, 1_000_000  # a change of more is said to be large
+STRENGTH_SECONDS = 60  # in which changed tests are tried on planted faults
 SAME_FAILURES = 3  # of a lane of the loop, in the same way, before a human is told
 ANY_FAILURES = 8  # of a lane in a row, in whatever ways, before a human is told
 FIRST_WAIT, LONGEST_WAIT = 5.0, 300.0  # seconds before a lane that failed is tried again

@@ -1,10 +1,12 @@
 """People: their names, what each may do, how one is known, and what one drafts."""
 
 import re
+from collections.abc import Iterable
 from enum import StrEnum
 
 from msgspec import Struct
 
+from lockgate.core.model.findings import Priority
 from lockgate.core.model.task import TaskId
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}")
@@ -50,6 +52,16 @@ class Draft(Struct, frozen=True, kw_only=True):
     text: str
     priority: str = "P1"
     time: float = 0.0
+
+
+def is_note(draft: Draft) -> bool:
+    """Whether it asks for nothing: a yes keeps it, and it holds up no change."""
+    return draft.priority == Priority.P3_SUGGESTION
+
+
+def noted(drafts: Iterable[Draft]) -> str:
+    """What a yes says besides: the notes among the drafts, each with its place."""
+    return "; ".join(f"{it.file}:{it.line}: {it.text}" for it in drafts if is_note(it))
 
 
 _ORDER = {right: place for place, right in enumerate(Right)}

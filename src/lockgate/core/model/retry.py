@@ -149,7 +149,7 @@ class Streak(Struct, frozen=True):
 
 
 class EntropyDetector:
-    """Remembers each command's streak; built anew from the streaks that were kept."""
+    """Remembers each command's streak; rebuilt from the streaks that were stored."""
 
     def __init__(
         self, streaks: Mapping[Command, Streak] | None = None, *, workspaces: Sequence[str] = ()

@@ -1,7 +1,7 @@
 """What is told to whom, and when: once each, after it has settled, not in quiet hours.
 
-The ledger remembers who was told what. A plan is made of it and of what needs a human now; whoever
-carries it out writes each step down, so that after a crash the next plan goes on from there.
+The ledger remembers who was told what. A plan is made of it and of what needs a human now. Each
+step is written down as it is carried out, so that after a crash the next plan goes on from there.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

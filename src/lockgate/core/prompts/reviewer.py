@@ -64,7 +64,7 @@ Several reviewers have read one change, each in one dimension. You join what the
 
 _SAME = """\
 Findings that describe one and the same problem become one group: name their numbers, and word the
-problem once, so that whoever mends it needs nothing else. Two problems in one place are two; one
+problem once, so that it can be fixed from these words alone. Two problems in one place are two; one
 mistake made in five places is one. A finding that is like no other stays out of the groups.
 You do not judge: the worst priority of a group stays, a P0 keeps its own words, and nothing is
 dropped, least of all because you think it wrong.

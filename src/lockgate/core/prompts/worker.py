@@ -278,7 +278,7 @@ The agent before you stopped without handing in. Its last words, which are not i
 
 
 def _steps(task: Task, limits: Limits) -> str:
-    """What is left of the task's steps, for whoever may run them."""
+    """What is left of the task's steps, for an agent that may run them."""
     left = steps_left(task)
     if not left or task.status not in {Status.WORKING, Status.CLARIFICATION}:
         return ""

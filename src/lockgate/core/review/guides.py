@@ -69,7 +69,7 @@ change neither uses nor worsens.""",
 Whether this is the simplest design that does the job and fits the code it joins: responsibilities
 in the right place, a thing said once, types that make wrong states impossible to write, names that
 tell the truth, interfaces that ask for no more than they need. Ask what could be deleted, and
-whether the repository already has what was written anew.""",
+whether the repository already has what was written again.""",
         p0="a design that has to be undone before anything can be built on it.",
         p1="a second way of doing what the code does already, a bypassed layer, a name that lies.",
         p2="more parts than the job needs, a rule written in two places.",

@@ -325,7 +325,9 @@ class _Reader:
         kind = hit.lastgroup
         if kind is None:
             at = self._look_up_to(at, hit.start() + 1)
-            while self.text.startswith(">", at):  # else the search would try each line's quote anew
+            while self.text.startswith(
+                ">", at
+            ):  # else the search would try each line's quote again
                 at = self._look(at)
             return at
         blocks.leave_all()

@@ -3,8 +3,10 @@
 from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from lockgate.core.config.settings import MergeMode, Settings
+from lockgate.core.forge.model import Pull, is_offered, waits_for
 from lockgate.core.model.findings import Finding, by_priority
 from lockgate.core.model.gates import CommandGate, Where
 from lockgate.core.model.results import Broken, Failed, Passed, SingleGateResult, Waiting
@@ -23,6 +25,12 @@ class Waits(Struct, frozen=True):
     task: Task
     unlanded: tuple[TaskId, ...] = ()
     entered: int = 0
+    pull: Pull | None = None
+
+
+def pull_entries(waiting: Iterable[Waits], tip: Commit) -> tuple[Entry, ...]:
+    """Where changes land by pull requests: what waits there is held, and blocks nobody."""
+    return tuple(_pull_entry(it, tip) for it in waiting)
 
 
 def entries(waiting: Iterable[Waits], mode: MergeMode) -> tuple[Entry, ...]:
@@ -76,6 +84,22 @@ def _entry(it: Waits, mode: MergeMode) -> Entry:
         depends_on=it.unlanded,
         held="" if may_land(task, mode) else why,
         unjudged=bool(task.reverts and task.reverts.unjudged),
+    )
+
+
+def _pull_entry(it: Waits, tip: Commit) -> Entry:
+    task, pull = it.task, it.pull
+    entry = _entry(it, MergeMode.AUTO)
+    if task.held or pull is None:
+        return entry
+    if not is_offered(pull, task.candidate):
+        return replace(entry, held=entry.held or (waits_for(pull) if pull.intent else ""))
+    return replace(
+        entry,
+        held=waits_for(pull),
+        offered=Commit(pull.pushed),
+        behind=pull.strict and pull.base != tip,
+        queued=pull.queue,
     )
 
 

@@ -46,6 +46,9 @@ class Entry(Struct, frozen=True, kw_only=True):
     depends_on: tuple[TaskId, ...] = ()  # of these, the tasks whose changes have not landed
     held: str = ""  # why a human must say yes first
     unjudged: bool = False  # a revert that a human has land at once, if the target is red
+    offered: Commit | None = None  # the head of its pull request, which shows this very change
+    behind: bool = False  # that head must contain the tip first, and does not
+    queued: bool = False  # the forge's own queue tests it: no second test here
 
 
 class Built(Struct, frozen=True):
@@ -102,6 +105,7 @@ class Queue(Struct, frozen=True, kw_only=True):
     window: int = 4
     batch: int = 1
     blocked: str = ""
+    pulls: bool = False  # changes land by pull requests
 
 
 class CancelTest(Struct, frozen=True):
@@ -133,6 +137,14 @@ class Land(Struct, frozen=True):
     tasks: tuple[TaskId, ...]
 
 
+class Offer(Struct, frozen=True):
+    """Show the change, which passed on the tip, as a pull request; or bring that up to date."""
+
+    task: TaskId
+    built: Built
+    base: Commit
+
+
 class Build(Struct, frozen=True):
     """Merge the changes onto the commit, and keep what comes of it as a candidate."""
 
@@ -160,13 +172,13 @@ class HoldKind(StrEnum):
 
 
 class Hold(Struct, frozen=True):
-    """Nothing to do but to say so; it is planned anew for as long as it is so."""
+    """Nothing to do but to say so; it is planned again for as long as it is so."""
 
     why: str
     kind: HoldKind = HoldKind.CHECKOUT
 
 
-Step = CancelTest | Drop | SetAside | Land | Build | CheckTip | StartTest | Hold
+Step = CancelTest | Drop | SetAside | Land | Offer | Build | CheckTip | StartTest | Hold
 
 
 class Standing(StrEnum):

@@ -3,12 +3,12 @@
 `plan` is asked again after every step and every answer, and keeps nothing in between; the facts it
 needs stand in `model`. Its rules:
 
-- Order: by level, then age. Whoever is being tested keeps the place; the urgent go in front of
+- Order: by level, then age. A change under test keeps its place; the urgent go in front of
   those who wait.
 - Land only the first candidate, built on exactly the present tip and with a green tree of its own.
 - A failure or a conflict is held against a change only where it was met on the tip itself, and a
   failure only when the tip is green. Until then the change stands aside, nobody is charged, and
-  whatever is behind it is built anew without it. If what was in front goes, it is tried again, on
+  whatever is behind it is built again without it. If what was in front goes, it is tried again, on
   a siding: nothing is built on it before it has passed.
 - A tip that was never tested is tested before anyone is blamed for what failed on it. A red tip
   holds the queue: what failed on it waits. A change that passes on it has mended it, and lands.

@@ -78,6 +78,15 @@ def entries(command: str, read: Read) -> tuple[Entry, ...]:
     return tuple(walk.found.values())
 
 
+def commands_behind(command: str, read: Read) -> tuple[str, ...]:
+    """The recipes, sections and shell scripts that a command comes to."""
+    return tuple(
+        it.text
+        for it in entries(command, read)
+        if it.kind in {Kind.TARGET, Kind.SECTION} or it.path.endswith((".sh", ".bash"))
+    )
+
+
 Places = tuple[str, ...]  # directories that a word may be meant from; the first is the likeliest
 
 

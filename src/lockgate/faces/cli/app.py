@@ -135,7 +135,7 @@ def run(argv: list[str], to: "Terminal | None" = None) -> int:
     as_json = "--json" in argv
     try:
         code = root.main(argv, prog_name="lockgate", standalone_mode=False, obj=to)
-    except SystemExit:  # click's way out where whoever read our output has gone
+    except SystemExit:  # click's way out where the reader of our output has gone
         return 0
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - the last resort: told as our bug
         return _failed(error, to, as_json=as_json)

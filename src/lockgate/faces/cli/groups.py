@@ -135,6 +135,19 @@ def notify(*, as_json: bool) -> None:
     """Choose who is told of what needs a human, and how."""
 
 
+# `lockgate db`: where the database is.
+
+
+DB = {"migrate-to": "lockgate.faces.cli.operate.upkeep:migrate_to"}
+DB_SAYS = {"migrate-to": "Move all that the database holds to URL, and use that from now on."}
+
+
+@click.group(cls=lazy_group(DB, DB_SAYS))
+@json_option
+def db(*, as_json: bool) -> None:
+    """Move this home to another database, checked row by row."""
+
+
 # `lockgate people`: who may do what.
 
 
@@ -155,3 +168,48 @@ PEOPLE_SAYS = {
 @json_option
 def people(*, as_json: bool) -> None:
     """List and name the people of this home, with what each may do."""
+
+
+# `lockgate forge`, `pr` and `issue`.
+
+
+FORGES = "lockgate.faces.cli.operate.forge"
+FORGE = {it: f"{FORGES}:{it}" for it in ("check", "sync", "listen")}
+FORGE_SAYS = {
+    "check": "Show what the login may do at the forge, and what is missing.",
+    "sync": "Look at the pull requests and issues of this project now.",
+    "listen": "Take GitHub's webhooks on loopback, each as a reason to look.",
+}
+PR = {
+    "show": f"{FORGES}:show_pull",
+    "adopt": f"{FORGES}:adopt",
+    "restore": f"{FORGES}:restore",
+}
+PR_SAYS = {
+    "show": "Show the pull request of a task: CI, reviews, and what it waits for.",
+    "adopt": "Take what somebody pushed over Lockgate's commits; gates judge it next.",
+    "restore": "Put Lockgate's own commit back where somebody rewrote the branch.",
+}
+ISSUE = {"list": f"{FORGES}:list_issues", "take": f"{FORGES}:take"}
+ISSUE_SAYS = {
+    "list": "Show the issues that have the label, and what becomes of each.",
+    "take": "Make tasks of the labelled issues now.",
+}
+
+
+@click.group(cls=lazy_group(FORGE, FORGE_SAYS))
+@json_option
+def forge(*, as_json: bool) -> None:
+    """Check the login at the forge, look at it now, take its webhooks."""
+
+
+@click.group(cls=lazy_group(PR, PR_SAYS))
+@json_option
+def pr(*, as_json: bool) -> None:
+    """Show the pull request of a task; say what to do where people pushed over it."""
+
+
+@click.group(cls=lazy_group(ISSUE, ISSUE_SAYS))
+@json_option
+def issue(*, as_json: bool) -> None:
+    """Show the issues that become tasks."""

@@ -112,7 +112,7 @@ def afterwards() -> Generator[ExitStack]:
 
 
 def known_configuration() -> "BaseConfiguration | None":
-    """What whoever runs this command for another has read already."""
+    """The standard input that a process which runs this command for another has read already."""
     it = terminal()
     return it.app.configuration if it else None
 
@@ -251,7 +251,7 @@ def interruptible(does: Callable[[Callable[[], bool]], T]) -> T:
 
 @contextmanager
 def _raising() -> Generator[None]:
-    """Whoever ends us ends us as Ctrl-C does; another thread than the first hears no signals."""
+    """A signal to end works as Ctrl-C does; only the first thread receives signals."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -151,7 +151,7 @@ def _terminal(it: App, benches: Benches, asked: Call, afterwards: ExitStack) -> 
 
 
 def _ended(it: App, to: output.Terminal, asked: Call) -> int:
-    """The exit code of the command, which is whoever's its token makes it."""
+    """The exit code of the command, run in the role that its token gives."""
     from lockgate.faces.cli.app import run
 
     try:

@@ -123,8 +123,15 @@ def _ignore_signals() -> None:
 def show_board(app: App, root: Path) -> None:
     """Nobody answers for you here: what a gate asks waits on the board."""
     must_open()
-    from lockgate.faces.tui.app import open_board
+    from lockgate.faces.tui.app import Opening, open_board
 
+    with at_work(app, root):
+        open_board(app, root, Opening(tuple(SAYS.items())))
+
+
+@contextmanager
+def at_work(app: App, root: Path) -> Generator[None]:
+    """The demo's tasks, and an orchestrator in this process that works on them."""
     project = app.projects.here(root)
     for branch, summary in TASKS.items():
         priority = 4 if branch == LAST else 3
@@ -142,7 +149,7 @@ def show_board(app: App, root: Path) -> None:
         thread = threading.Thread(target=_turning, args=(loop, over), daemon=True)
         thread.start()
         try:
-            open_board(app, root, tuple(SAYS.items()))
+            yield
         finally:
             over.set()
             thread.join()

@@ -41,11 +41,11 @@ from lockgate.faces.tui.window import Row
 T = TypeVar("T")
 Work = Callable[[], Coroutine[None, None, None]]
 READERS = 4
-AGAIN = 5.0  # seconds after which a feed that was refused is asked for again
+AGAIN = 5.0  # seconds after which what was refused, a feed or a page, is asked for again
 PATIENCE = 2.0  # seconds that the feed has to end with us
 PAINTS = 0.05  # seconds between two paints while news comes
 AGES = 10  # ticks between two paints of the ages
-FIGURES = 20  # ticks between two reads of what the day has cost, and of what needs a human
+HOUR = 3600  # ticks after which the day may be another one, and cost less
 LEAST = (60, 16)  # below this there is only the inbox
 FACES: Mapping[str, Callable[[Kit], Face]] = {
     "board": BoardFace,
@@ -62,13 +62,11 @@ class Acting(Struct, frozen=True):
     hand: Hand
 
     async def perform(self, action: str, rows: tuple[Row, ...]) -> None:
-        """What could not be done is said on the screen; nothing of it ends the board."""
+        """What could not be done is said on the screen."""
         try:
             await self._perform(action, rows)
         except LockgateError as error:
             self.hand.say(f"{error.what}: {error.why}; {error.fix}", "bad")
-        except Exception as error:  # noqa: BLE001 - our bug must not take the board away
-            self.hand.say(f"this is a bug in Lockgate: {action}: {error!r}", "bad")
 
     async def _perform(self, action: str, rows: tuple[Row, ...]) -> None:
         reviews = OnReviews(self.hand) if isinstance(self.hand.app.screen, ReviewFace) else None
@@ -96,12 +94,15 @@ class BoardApp(App[None]):
     ENABLE_COMMAND_PALETTE = False
     BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+q", "quit", priority=True, show=False)]
 
-    def __init__(self, desk: Kit, commands: Sequence[tuple[str, str]] = ()) -> None:
+    def __init__(
+        self, desk: Kit, commands: Sequence[tuple[str, str]] = (), parent: int | None = None
+    ) -> None:
         super().__init__(ansi_color=True if desk.look.colours == "plain" else None)
         for theme in THEMES.values():
             self.register_theme(theme)
         self.theme = desk.look.theme.name
         self.desk = desk
+        self._waiter = parent
         self._pool = ThreadPoolExecutor(READERS, thread_name_prefix="board")
         self._hand = Hand(self, desk, self._pool, self.reload, commands)
         self._heard: deque[Facts] = deque()
@@ -122,13 +123,19 @@ class BoardApp(App[None]):
     def on_mount(self) -> None:
         self.switch_mode("inbox" if self._is_small() else "board")
         self.reload()
-        self._read_figures()
         self.set_interval(1.0, self._tick)
         for number in (signal.SIGTERM, signal.SIGHUP):
             self._on_signal(number)
+        if self._waiter is not None:
+            asyncio.get_running_loop().add_reader(self._waiter, self._leave_alone)
+
+    def _leave_alone(self) -> None:
+        """Who waited for us is gone, and the terminal is another's: we may still put it right."""
+        signal.signal(signal.SIGTTOU, signal.SIG_IGN)
+        self.exit()
 
     def _on_signal(self, number: signal.Signals) -> None:
-        """Whoever ends us gets the terminal back as it was."""
+        """Restore the terminal when a signal ends the board."""
         if threading.current_thread() is threading.main_thread():
             asyncio.get_running_loop().add_signal_handler(number, self.exit)
 
@@ -144,7 +151,15 @@ class BoardApp(App[None]):
 
     def _begin(self, work: Work, group: str, *, exclusive: bool = False) -> None:
         """Beside what goes on; where it is exclusive, in place of the one before it."""
-        _: Worker[None] = self.run_worker(work, group=group, exclusive=exclusive)
+        guarded = partial(self._guarded, work, group)
+        _: Worker[None] = self.run_worker(guarded, group=group, exclusive=exclusive)
+
+    async def _guarded(self, work: Work, what: str) -> None:
+        """A bug of ours is told, and takes nobody's board away."""
+        try:
+            await work()
+        except Exception as error:  # noqa: BLE001 - as above
+            self._say(f"this is a bug in Lockgate: {what}: {error!r}", "bad")
 
     async def _read(self, work: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._pool, work)
@@ -155,14 +170,15 @@ class BoardApp(App[None]):
 
     async def _load(self) -> None:
         state = self.desk.state
-        state.heard.clear()
-        state.reading = True
+        state.begin_reading()
         try:
             board = await self._read(lambda: self.desk.source.board(state))
             inbox = await self._read(self.desk.source.inbox)
             projects = await self._read(self.desk.source.projects)
         except LockgateError as error:
+            state.reading = False
             self._say(f"{error.what}: {error.why}; {error.fix}", "bad")
+            self.set_timer(AGAIN, self.reload)
             return
         state.names = {it.id: it.name for it in projects}
         state.load(board, inbox)
@@ -173,6 +189,7 @@ class BoardApp(App[None]):
             events = await self._read(lambda: self.desk.source.recent(board.seq))
             state.events.extend(events)
             self._hear_from(self.desk.source.follow(board.seq))
+            self._read_figures()
 
     async def _more(self, *, before: bool) -> None:
         """The next page, or the one before, while the cursor comes near."""
@@ -196,7 +213,6 @@ class BoardApp(App[None]):
         try:
             state.agents = len(await self._read(self.desk.source.at_work))
             state.today = await self._read(lambda: self.desk.source.spent_today(state.project))
-            state.check(await self._read(self.desk.source.inbox))
         except LockgateError as error:
             self._say(f"{error.what}: {error.why}", "bad")
         self._paint(Changed(link=True))
@@ -258,6 +274,8 @@ class BoardApp(App[None]):
             if changed.rows or changed.events or changed.train:
                 screen.news(changed.tasks)
             screen.refresh_bars()
+            if changed.train and isinstance(screen, TrainFace):
+                self._begin(self._read_view, "view", exclusive=True)
             if isinstance(screen, ReviewFace) and screen.task_id in changed.tasks:
                 refresh = partial(OnReviews(self._hand).refresh, screen.task_id)
                 self._begin(refresh, "review")
@@ -270,7 +288,7 @@ class BoardApp(App[None]):
             screen.refresh_bars()
             if self._ticks % AGES == 0:
                 screen.news(set())
-        if self._ticks % FIGURES == 0:
+        if self._ticks % HOUR == 0:
             self._read_figures()
 
     # --- keys -----------------------------------------------------------------------------------
@@ -296,7 +314,7 @@ class BoardApp(App[None]):
                 self._go(view)
             case action:
                 doing = partial(Acting(self._hand).perform, action, event.rows)
-                self._begin(doing, "act")
+                self._begin(doing, action)
 
     async def _page(self, event: Asked) -> None:
         screen = self.screen
@@ -310,7 +328,9 @@ class BoardApp(App[None]):
         screen, project = self.screen, self.desk.state.project
         try:
             if isinstance(screen, TrainFace):
-                screen.show_trains(await self._read(lambda: self.desk.source.trains(project)))
+                told = dict(self.desk.state.trains)
+                found = await self._read(lambda: self.desk.source.trains(project, told))
+                screen.show_trains(found)
             elif isinstance(screen, StatsFace):
                 days = screen.days
                 screen.show_stats(await self._read(lambda: self.desk.source.stats(days, project)))
@@ -371,14 +391,16 @@ def make_desk(
     return Kit(source, deeds, keys_of(it.home), look, state, time.time)
 
 
-def open_board(
-    it: Services,
-    where: Path,
-    commands: Sequence[tuple[str, str]] = (),
-    *,
-    everywhere: bool = False,
-    read_only: bool = False,
-) -> None:
+class Opening(Struct, frozen=True):
+    """How it is opened; at the end of what `parent` reads the process is gone that waits for us."""
+
+    commands: Sequence[tuple[str, str]] = ()
+    everywhere: bool = False
+    read_only: bool = False
+    parent: int | None = None
+
+
+def open_board(it: Services, where: Path, how: Opening) -> None:
     look = look_of(chosen=theme_of(it.home))
-    desk = make_desk(it, where, look, everywhere=everywhere, read_only=read_only)
-    BoardApp(desk, commands).run()
+    desk = make_desk(it, where, look, everywhere=how.everywhere, read_only=how.read_only)
+    BoardApp(desk, how.commands, how.parent).run()

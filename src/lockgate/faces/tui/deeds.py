@@ -13,14 +13,32 @@ from lockgate.bootstrap import App
 from lockgate.core.lifecycle.moves import Move
 from lockgate.core.lifecycle.needs import SENT_BACK, UNSTUCK
 from lockgate.core.model.findings import Finding, Location, Priority
+from lockgate.core.model.people import Draft, is_note, noted
 from lockgate.core.model.task import Session, Status, Task, TaskId
 from lockgate.errors import Refused, Unavailable
-from lockgate.faces.tui.diff import Note
+from lockgate.faces.tui.diff import DiffLine, Note
 from lockgate.faces.words import task as words
 from lockgate.services.task.tasks import NewTask
 
 PATIENCE = 60.0
 PAUSE = 0.1
+QUOTE = 500  # characters of a line that a comment quotes
+PRIORITIES = {"!": Priority.P0_CRITICAL, "~": Priority.P3_SUGGESTION}
+
+
+class Place(Struct, frozen=True):
+    """A line of a change that is shown, as a comment is bound to it."""
+
+    task: TaskId
+    patch: str
+    file: str
+    line: DiffLine
+
+
+def as_written(note: Note) -> str:
+    """A comment as its author wrote it, with the mark of its priority."""
+    marks = {priority: mark for mark, priority in PRIORITIES.items()}
+    return f"{marks.get(Priority(note.priority), '')}{note.text}"
 
 
 class Deeds(Struct, frozen=True):
@@ -34,10 +52,20 @@ class Deeds(Struct, frozen=True):
 
     def approve(self, id: TaskId, patch: str, gate: str) -> str:
         """Yes to the gate that was shown, or to the landing where that is empty; to no other."""
-        return self._did(id, lambda it: it.queue.say_yes(id, "", patch, it.caller, gate))
+        return self._yes(id, lambda it, said: it.queue.say_yes(id, said, patch, it.caller, gate))
 
     def land(self, id: TaskId, patch: str) -> str:
-        return self._did(id, lambda it: it.queue.approve(id, patch, it.caller))
+        return self._yes(id, lambda it, said: it.queue.approve(id, patch, it.caller, said))
+
+    def _yes(self, id: TaskId, deed: Callable[[App, str], Task]) -> str:
+        """The person's notes on the change are kept with the yes; other comments stay drafts."""
+        drafts = self.app.desk.drafts(id, self.app.caller)
+        told = self._did(id, lambda it: deed(it, noted(drafts)))
+        notes = tuple(it.id for it in drafts if is_note(it))
+        if notes:
+            self.app.desk.discard(id, notes, self.app.caller)
+        left = len(drafts) - len(notes)
+        return f"{told}; {words.counted(left, 'comment')} not sent" if left else told
 
     def reject(self, id: TaskId, patch: str, message: str, notes: Sequence[Note] = ()) -> str:
         findings = [_finding(it) for it in notes]
@@ -59,6 +87,35 @@ class Deeds(Struct, frozen=True):
             return self._did(id, lambda it: it.runner.resume(id, directive, it.caller))
         status = Status(UNSTUCK.get(task.cause, SENT_BACK)[1].split()[0])
         return self._move(id, Move(status, directive=directive))
+
+    # --- what a person keeps for later -------------------------------------------------------
+
+    def keep_draft(self, at: Place, text: str, old: Note | None) -> None:
+        """A new comment, or another text for one that is there."""
+        self._must_act("the comment was not saved")
+        mark = text[:1] if text[:1] in PRIORITIES else ""
+        draft = Draft(
+            id=old.draft if old else "",
+            task=at.task,
+            patch=at.patch,
+            file=at.file,
+            side=at.line.side,
+            line=at.line.number,
+            quote=at.line.text[:QUOTE],
+            text=text.removeprefix(mark).strip(),
+            priority=PRIORITIES.get(mark, Priority.P1_MAJOR),
+        )
+        self.app.desk.save(draft, self.app.caller)
+
+    def forget_drafts(self, id: TaskId, drafts: Sequence[Note]) -> None:
+        self._must_act("no comment was discarded")
+        if drafts:  # none would be all of them
+            self.app.desk.discard(id, tuple(it.draft for it in drafts), self.app.caller)
+
+    def snooze(self, needs: Sequence[str], seconds: float) -> None:
+        self._must_act("no need was dimmed")
+        for key in needs:
+            self.app.desk.snooze(key, seconds, self.app.caller)
 
     # --- moves ----------------------------------------------------------------------------------
 

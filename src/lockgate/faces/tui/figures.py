@@ -1,6 +1,7 @@
 """Lines of the merge queue and of the statistics: bars, tables, small curves."""
 
 from collections.abc import Iterator, Sequence
+from datetime import date, datetime
 
 from lockgate.core.model.task import Status, TaskId
 from lockgate.faces.tui.look import BLANK, Line, cell, cut, one, shown, wide
@@ -37,15 +38,16 @@ def curve(values: Sequence[float]) -> str:
 
 
 def train_lines(
-    board: TrainBoard, name: str, width: int, now: float
+    board: TrainBoard, name: str, width: int, now: float, yes: str
 ) -> Iterator[tuple[Line, TaskId | None]]:
-    """Each line, and the task that it is about."""
+    """Each line, and the task that it is about; `yes` is the key that lets a change land."""
     usual = f"median {clock(board.median_seconds)}" if board.median_seconds else "no test yet"
     mode = f"{board.mode} landing, window {board.window}"
+    today = sum(_day(it.time) == _day(now) for it in board.landed)
     title: Line = (
         (f" {one(name)}: {shown(board.target)} ", "head"),
         (board.tip[:SHORT], "plain"),
-        (f"  {mode}  {usual}", "dim"),
+        (f"  {mode}  landed today {today}  {usual}", "dim"),
     )
     yield title, None
     for why in board.holds:
@@ -53,7 +55,10 @@ def train_lines(
     if not board.cars:
         yield ((" nothing waits to land", "dim"),), None
     for car in board.cars:
-        yield from ((line, car.task) for line in car_lines(car, board, width, now))
+        yield car_line(car, board, width, now), car.task
+        command = f"it waits for: lockgate approve {car.task}"
+        why = one(car.why).replace(command, f"it waits for your yes: {yes}") or one(car.summary)
+        yield ((cut(f"      {why}", width), "dim"),), car.task
     if board.landed:
         yield BLANK, None
         yield ((" landed", "dim"),), None
@@ -64,8 +69,13 @@ def train_lines(
         yield ((cut(text, width), "dim"),), (it.tasks[0] if it.tasks else None)
 
 
-def car_lines(car: Car, board: TrainBoard, width: int, now: float) -> Iterator[Line]:
-    """Who and where, how far its tests are; below it why it is there."""
+def _day(time: float) -> date:
+    """Of people here."""
+    return datetime.fromtimestamp(time).astimezone().date()
+
+
+def car_line(car: Car, board: TrainBoard, width: int, now: float) -> Line:
+    """Who and where, and how far its tests are."""
     style = CAR_STYLES.get(car.standing, "plain")
     name = cell(car.task, min(28, max(12, width // 4)))
     spans: list[tuple[str, str]] = [
@@ -82,8 +92,7 @@ def car_lines(car: Car, board: TrainBoard, width: int, now: float) -> Iterator[L
         spans.append((f"{clock(spent)}/{clock(usual)}" if usual else clock(spent), "plain"))
     if car.eta is not None and car.standing != "landing":
         spans.append((f"  lands in ~{clock(car.eta - now)}", "dim"))
-    yield tuple(spans)
-    yield ((cut(f"      {one(car.why) or one(car.summary)}", width), "dim"),)
+    return tuple(spans)
 
 
 CAR_STYLES = {

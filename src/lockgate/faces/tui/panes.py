@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import overload
 
 from rich.segment import Segment
+from rich.style import Style
 from textual.events import Click
 from textual.geometry import Region, Size
 from textual.message import Message
@@ -12,6 +13,9 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from lockgate.faces.tui.look import BLANK, Line, Lines, Look
+
+KEPT = 500  # lines as they are drawn, which Textual then need not take apart again
+Painted = tuple[Line, str, int]  # a line, what lies below it, and how wide it is
 
 
 class Made(Sequence[Line]):
@@ -39,6 +43,12 @@ def strip_of(line: Line, look: Look, over: str = "") -> Strip:
     return Strip(Segment(look.text(text), base + look.style(name)) for text, name in line if text)
 
 
+def drawn(line: Line, look: Look, over: str, below: Style, width: int) -> Strip:
+    """A line as wide as its widget. `below` is the widget's own style."""
+    strip = strip_of(line, look, over).apply_style(below)
+    return strip.crop_extend(0, width, below + look.style(over))
+
+
 class Bar(Widget):
     """A row, or a few: the head, a notice, the keys. It is as high as what it shows."""
 
@@ -61,10 +71,8 @@ class Bar(Widget):
             self.refresh()
 
     def render_line(self, y: int) -> Strip:
-        base = self.rich_style + self.look.style(self._lit)
         line = self._rows[y] if y < len(self._rows) else BLANK
-        strip = strip_of(line, self.look, self._lit).apply_style(self.rich_style)
-        return strip.crop_extend(0, self.size.width, base)
+        return drawn(line, self.look, self._lit, self.rich_style, self.size.width)
 
 
 class Pane(ScrollView, can_focus=True):
@@ -91,6 +99,10 @@ class Pane(ScrollView, can_focus=True):
         self.follows = False  # stay at the end as lines come
         self._draws: Callable[[int], Lines] | None = None
         self._lines: Lines = ()
+        self._made: dict[int, Line] = {}  # of these, those that were looked at
+        self._painted: dict[int, Painted] = {}  # by its place on the screen
+        self._strips: dict[Painted, Strip] = {}
+        self._below: Style | None = None
         self._cursor: int | None = 0 if cursor else None
         if not look.utf8:
             self.styles.scrollbar_size_vertical = 0  # it is drawn with blocks
@@ -110,24 +122,45 @@ class Pane(ScrollView, can_focus=True):
         if self._draws is None or not self.size.width:
             return
         self._lines = self._draws(self.scrollable_content_region.width or self.size.width)
-        self.virtual_size = Size(self.size.width, len(self._lines))
+        self._made.clear()
+        # Another height lays the whole screen out again: where nothing scrolls it stays the same.
+        self.virtual_size = Size(self.size.width, max(len(self._lines), self.size.height))
         if self._cursor is not None:
             self._cursor = max(0, min(self._cursor, len(self._lines) - 1))
         if self.follows:
             self.scroll_to(y=len(self._lines), animate=False, immediate=True)
-        self.refresh()
+        self._repaint()
+
+    def _repaint(self) -> None:
+        """Only those lines that are others than the screen has."""
+        top = self.scroll_offset.y
+        for y in range(self.size.height):
+            if self._painted.get(y) != self._wanted(top + y):
+                self.refresh_line(top + y)
+
+    def _wanted(self, at: int) -> Painted:
+        if at not in self._made:
+            self._made[at] = self._lines[at] if at < len(self._lines) else BLANK
+        return self._made[at], self._over(at), self.size.width
 
     def on_resize(self) -> None:
         self.redraw()
 
+    def notify_style_update(self) -> None:
+        self._below = None
+        self._strips.clear()
+        super().notify_style_update()
+
     def render_line(self, y: int) -> Strip:
-        at, width = y + self.scroll_offset.y, self.size.width
-        if at >= len(self._lines):
-            return Strip.blank(width, self.rich_style)
-        over = self._over(at)
-        base = self.rich_style + self.look.style(over)
-        strip = strip_of(self._lines[at], self.look, over).apply_style(self.rich_style)
-        return strip.crop_extend(0, width, base)
+        wanted = self._painted[y] = self._wanted(y + self.scroll_offset.y)
+        strip = self._strips.get(wanted)
+        if strip is None:
+            if len(self._strips) > KEPT:
+                self._strips.clear()
+            self._below = self._below or self.rich_style
+            line, over, width = wanted
+            strip = self._strips[wanted] = drawn(line, self.look, over, self._below, width)
+        return strip
 
     def _over(self, at: int) -> str:
         if at != self._cursor:
@@ -148,7 +181,7 @@ class Pane(ScrollView, can_focus=True):
         to = max(0, min(to, len(self._lines) - 1))
         if to != self._cursor:
             self._cursor = to
-            self.refresh()
+            self._repaint()
             self.post_message(self.Moved(self, to))
         self.reveal(to)
 
@@ -156,7 +189,7 @@ class Pane(ScrollView, can_focus=True):
         """As `go`, but nobody moved it: what it points at has moved."""
         self._cursor = at
         self.reveal(at)
-        self.refresh()
+        self._repaint()
 
     def reveal(self, at: int) -> None:
         region = Region(0, at, max(1, self.size.width), 1)
@@ -186,7 +219,7 @@ class Pane(ScrollView, can_focus=True):
                 self.post_message(self.Moved(self, at, opened=True))
 
     def on_focus(self) -> None:
-        self.refresh()
+        self._repaint()
 
     def on_blur(self) -> None:
-        self.refresh()
+        self._repaint()

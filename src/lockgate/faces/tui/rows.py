@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from lockgate.core.lifecycle.needs import NeedKind
 from lockgate.core.model.task import Status
-from lockgate.faces.tui.look import Line, cell, cut, one, wide
+from lockgate.faces.tui.look import Line, cell, cut, one, wide, wrapped
 from lockgate.faces.tui.window import ENDED, Row
 from lockgate.faces.words.board import age
 from lockgate.faces.words.task import MARKS, WORDS
@@ -18,6 +18,7 @@ ANSWERED_BY_YES = frozenset({NeedKind.APPROVE, NeedKind.LAND, NeedKind.HELD})
 DIRECTED = frozenset({NeedKind.STUCK, NeedKind.PAUSED, NeedKind.BUDGET, NeedKind.LOGIN})
 STATUS_WIDE, CHANGES_WIDE, COST_WIDE, AGE_WIDE, MOST_GATES = 14, 13, 6, 4, 8
 LEAST_NAME = 18
+ASKS = 2  # lines of what is asked
 LEAST_SUMMARY = 16
 MANY = 10_000  # lines from which they are counted in thousands
 
@@ -146,18 +147,19 @@ def status_word(row: Row) -> str:
         position, standing = row.place
         return f"#{position} {standing}" if row.need is None else WORDS[row.status]
     if row.status is Status.AGENT_REVIEW and row.need is not None:
-        return "needs you"
+        return next((f"{one(it.gate)}?" for it in row.gates if it.state == "waiting"), "needs you")
     if row.status is Status.WORKING and row.iteration > 1 and row.max_iterations:
         return f"{WORDS[row.status]} {row.iteration}/{row.max_iterations}"
     return WORDS[row.status]
 
 
-def ask_line(row: Row, width: int) -> Line:
-    """What the row asks of you, or what it is."""
+def ask_lines(row: Row, width: int) -> list[Line]:
+    """What the row asks of you, in two lines at most, or in one what it is."""
     if row.need is None:
         waits = f" (waits for {', '.join(row.waits_for)})" if row.waits_for else ""
-        return (("     ", "plain"), (cut(one(row.summary) + waits, width - 6), "dim"))
-    return (("     ", "plain"), (cut(one(row.need.ask), width - 6), "need"))
+        return [(("     ", "plain"), (cut(one(row.summary) + waits, width - 6), "dim"))]
+    lines = wrapped(one(row.need.ask), max(8, width - 1), "need", "     ")
+    return lines[:ASKS]
 
 
 # What can be done with a row: the service decides, but a key that cannot work is not offered.

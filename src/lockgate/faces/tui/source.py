@@ -1,7 +1,7 @@
 """What the screens read, each by one call of a service; all of it in threads of their own."""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
@@ -10,36 +10,30 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lockgate.bootstrap import App
-from lockgate.bootstrap.orchestrator import wake_orchestrator
-from lockgate.bootstrap.outside import day_of
 from lockgate.core.lifecycle.needs import asks
 from lockgate.core.model.facts import StoredEvent
-from lockgate.core.model.findings import Finding, Priority
+from lockgate.core.model.findings import Finding
 from lockgate.core.model.people import Draft
 from lockgate.core.model.task import Approval, ProjectId, Session, SessionId, Task, TaskId
 from lockgate.errors import LockgateError, NoSuchTask
 from lockgate.faces import feed_client
-from lockgate.faces.tui.diff import DiffFile, DiffLine, Note, Side, parsed
+from lockgate.faces.tui.diff import DiffFile, Note, Side, parsed
 from lockgate.faces.tui.state import FILTERS, State
 from lockgate.faces.tui.window import PAGE, Row, row_of
 from lockgate.faces.words import queue
 from lockgate.faces.words import task as words
-from lockgate.services.task.board import Board
 from lockgate.services.task.boards import ALL, Inbox
 from lockgate.services.task.page import Clashing, PageFile
+from lockgate.services.task.rows import Board
 from lockgate.services.task.statistics import Stats
 from lockgate.services.task.views import GateView, Why
 from lockgate.services.train.board import TrainBoard
 
-QUOTE = 500  # characters of a line that a comment quotes
 RECENT = 300  # events that the log begins with
 TIMELINE = 200  # events of a task that are shown
 OPEN = 4  # sessions that are shown at once
 LIVE_FIRST = 400  # lines of a session's output that are shown at first
 IDLE_SECONDS = 60.0  # after which an orchestrator that we started ends
-
-
-PRIORITIES = {"!": Priority.P0_CRITICAL, "~": Priority.P3_SUGGESTION}
 
 
 class Known(Struct, frozen=True):
@@ -79,15 +73,6 @@ class Shown(Struct, frozen=True, kw_only=True):
     general: tuple[Note, ...] = ()  # at none
 
 
-class Place(Struct, frozen=True):
-    """A line of a change that is shown, as a comment is bound to it."""
-
-    task: TaskId
-    patch: str
-    file: str
-    line: DiffLine
-
-
 class Reading(Struct, frozen=True):
     """`where` is the directory that the board was opened in."""
 
@@ -120,13 +105,18 @@ class Reading(Struct, frozen=True):
     def recent(self, seq: int) -> tuple[StoredEvent, ...]:
         return self.app.views.events(None, max(0, seq - RECENT), RECENT)
 
-    def trains(self, project: ProjectId | None) -> list[TrainBoard]:
-        """Of one project, or of all; what cannot be read of one does not hide the others."""
+    def trains(
+        self, project: ProjectId | None, told: Mapping[ProjectId, TrainBoard]
+    ) -> list[TrainBoard]:
+        """Of one project, or of all; what cannot be read of one does not hide the others.
+
+        What the orchestrator told is taken: only it knows which tests run.
+        """
         known = [it.id for it in self.app.projects.known() if project in {None, it.id}]
         found: list[TrainBoard] = []
         for id in known:
             with suppress(LockgateError):
-                found.append(self.app.train_boards.of(id))
+                found.append(told.get(id) or self.app.train_boards.of(id))
         return found
 
     def stats(self, days: int, project: ProjectId | None) -> Stats:
@@ -134,6 +124,8 @@ class Reading(Struct, frozen=True):
 
     def spent_today(self, project: ProjectId | None) -> float:
         """Since midnight, as people here have it."""
+        from lockgate.bootstrap.outside import day_of  # the first screen does without
+
         midnight = datetime.now().astimezone().replace(hour=0, minute=0, second=0, microsecond=0)
         ids = (it.id for it in self.app.projects.known() if project in {None, it.id})
         return sum(day_of(self.app, it, midnight.timestamp()).usd for it in ids)
@@ -206,32 +198,6 @@ class Reading(Struct, frozen=True):
         """The caller's own."""
         return tuple(_own(it) for it in self.app.desk.drafts(id, self.app.caller))
 
-    def keep_draft(self, at: Place, text: str, old: Note | None) -> None:
-        """A new comment, or another text for one that is there."""
-        mark = text[:1] if text[:1] in PRIORITIES else ""
-        draft = Draft(
-            id=old.draft if old else "",
-            task=at.task,
-            patch=at.patch,
-            person="",
-            file=at.file,
-            side=at.line.side,
-            line=at.line.number,
-            quote=at.line.text[:QUOTE],
-            text=text.removeprefix(mark).strip(),
-            priority=PRIORITIES.get(mark, Priority.P1_MAJOR),
-            time=0.0,
-        )
-        self.app.desk.save(draft, self.app.caller)
-
-    def forget_drafts(self, id: TaskId, drafts: Sequence[Note]) -> None:
-        if drafts:  # none would be all of them
-            self.app.desk.discard(id, tuple(it.draft for it in drafts), self.app.caller)
-
-    def snooze(self, needs: Sequence[str], seconds: float) -> None:
-        for key in needs:
-            self.app.desk.snooze(key, seconds, self.app.caller)
-
     # --- sessions -------------------------------------------------------------------------------
 
     def runs(self, ids: Sequence[TaskId]) -> tuple[Session, ...]:
@@ -255,11 +221,14 @@ class Reading(Struct, frozen=True):
 
     def follow(self, since: int | None, output: Sequence[SessionId] = ()) -> feed_client.Following:
         """Blocks between two items; `close` from another thread ends it."""
-        return feed_client.follow(str(self.app.home), since, output=output)
+        flags = () if output else ("--needs",)
+        return feed_client.follow(str(self.app.home), since, output=output, flags=flags)
 
     def wake(self) -> None:
         """Tell the orchestrator that there is news; where none runs, start one."""
         if "LOCKGATE_NO_ORCHESTRATOR" not in os.environ:
+            from lockgate.bootstrap.orchestrator import wake_orchestrator  # as above
+
             wake_orchestrator(self.app.home, IDLE_SECONDS)
 
 

@@ -1,11 +1,12 @@
 """What the board knows now: its rows, the needs, the last events, and how fresh all that is."""
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import cast
 
 import msgspec
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from lockgate import __version__
 from lockgate.core.lifecycle.needs import Need, order
@@ -13,12 +14,14 @@ from lockgate.core.model.facts import StoredEvent
 from lockgate.core.model.task import ProjectId, Status, TaskId
 from lockgate.faces.tui.window import ENDED, Row, Window, row_of
 from lockgate.faces.words.board import age
-from lockgate.services.task.board import Board
 from lockgate.services.task.boards import Inbox
+from lockgate.services.task.rows import Board
+from lockgate.services.train.board import TrainBoard
 
 Facts = Mapping[str, object]
 QUIET = 40.0  # seconds without a sign of life, which comes every 15, from which we say so
 REMEMBERED = 1_000  # events
+CREATED, MOVED, DELETED = "task.created", "status.changed", "task.deleted"
 FILTERS: Mapping[str, frozenset[Status]] = {
     "all": frozenset(Status),
     "active": frozenset(Status) - ENDED,
@@ -70,9 +73,11 @@ class State(Struct):
 
     window: Window = field(default_factory=Window)
     needs: dict[str, Need] = field(default_factory=dict[str, Need])
+    untasked: dict[str, Need] = field(default_factory=dict[str, Need])  # of projects and the loop
     events: deque[StoredEvent] = field(
         default_factory=lambda: deque[StoredEvent](maxlen=REMEMBERED)
     )
+    trains: dict[ProjectId, TrainBoard] = field(default_factory=dict[ProjectId, TrainBoard])
     link: Link = field(default_factory=Link)
     project: ProjectId | None = None
     name: str = ""  # of that project
@@ -82,28 +87,31 @@ class State(Struct):
     marked: set[TaskId] = field(default_factory=set[TaskId])
     selected: TaskId | None = None
     seq: int = 0
+    counted: int = 0  # the last event that the counts have
     agents: int = 0
     today: float = 0.0
     loaded: bool = False
     reading: bool = False  # a first page; what is heard meanwhile is newer than that
-    heard: dict[TaskId, Row] = field(default_factory=dict[TaskId, Row])
+    heard: dict[TaskId, Row | None] = field(default_factory=dict[TaskId, Row | None])
+
+    def begin_reading(self) -> None:
+        self.heard.clear()
+        self.reading = True
 
     def load(self, board: Board, inbox: Inbox) -> None:
         """A first page, and the needs of all projects; what the feed told meanwhile is newer."""
         self.reading = False
         self.window.load(board)
-        self.needs = {it.key: it for it in inbox.needs}
-        self.seq = max(self.seq, board.seq)
+        self._stand()
+        self.needs = {it.key: it for it in inbox.needs} | self.untasked
+        self.seq, self.counted = max(self.seq, board.seq), board.seq
         self.loaded = True
-        for row in tuple(self.heard.values()):
-            known = self.window.row(row.id)
-            if known is None or known.rev < row.rev:
+        for id, row in self.heard.items():
+            known = self.window.row(id)
+            if row is None:
+                self._gone(id, Changed())
+            elif known is None or known.rev < row.rev:
                 self._row(row, Changed())
-
-    def check(self, inbox: Inbox) -> None:
-        """All needs as they are now, unless the feed has told something newer meanwhile."""
-        if inbox.seq >= self.seq and not self.reading:
-            self.needs = {it.key: it for it in inbox.needs}
 
     def sorted_needs(self) -> list[Need]:
         return sorted(self.needs.values(), key=order)
@@ -136,29 +144,81 @@ class State(Struct):
         if "hello" in item:
             hello = cast("Facts", item["hello"])
             self.link.version, self.link.pid = str(hello["version"]), cast("int", hello["pid"])
+            self._untasked((), tuple(self.untasked), changed)  # what there is now comes next
+            self.trains.clear()
         elif "event" in item:
             self._event(item, changed)
         elif "live" in item:
-            changed.train = "train" in cast("Facts", item["live"])
+            self._live(cast("Facts", item["live"]), changed)
         elif "resync" in item:
             changed.resync = True
         return changed
 
+    def _live(self, live: Facts, changed: Changed) -> None:
+        if "train" in live:
+            train = msgspec.convert(live["train"], TrainBoard)
+            self.trains[train.project] = train
+            self._stand()
+            changed.train = changed.rows = True
+        if "needs" in live:
+            told = cast("Mapping[str, list[Facts]]", live["needs"])
+            came = tuple(msgspec.convert(it, Need) for it in told["came"])
+            self._untasked(came, tuple(str(it["key"]) for it in told["went"]), changed)
+
+    def _stand(self) -> None:
+        """Where each change stands in its queue: only the orchestrator knows which are tested."""
+        cars = {it.task: it for train in self.trains.values() for it in train.cars}
+        for at, row in enumerate(self.window.rows):
+            car = cars.get(row.id)
+            place = (car.position, car.standing) if car else row.place
+            if row.status is Status.REVIEWING and place != row.place:
+                self.window.rows[at] = replace(row, place=place)
+
+    def _untasked(self, came: Sequence[Need], went: Sequence[str], changed: Changed) -> None:
+        """Needs of projects and of the loop; those of tasks come with their rows."""
+        for key in went:
+            if self.untasked.pop(key, None) is not None:
+                self.needs.pop(key, None)
+                changed.rows = True
+        for need in came:
+            if need.task is None:
+                self.untasked[need.key] = self.needs[need.key] = need
+                changed.rows = True
+
     def _event(self, item: Facts, changed: Changed) -> None:
+        """The log may have it already; its row is newer than what was read with the log."""
         event = msgspec.convert(item["event"], StoredEvent, strict=False)
         self.seq = max(self.seq, event.seq)
         changed.events = True
-        if self.events and self.events[-1].seq >= event.seq:
-            return
-        self.events.append(event)
+        if not self.events or self.events[-1].seq < event.seq:
+            self.events.append(event)
         changed.tasks.add(event.task)
         changed.agents = event.type.startswith(("session.", "agent."))
         if item.get("row") is None:
             self._gone(event.task, changed)
+            changed.resync = event.type == DELETED  # nobody tells which count it was in
             return
-        self._row(row_of(cast("Facts", item["row"])), changed)
+        row = row_of(cast("Facts", item["row"]))
+        self._count(event, row)
+        self._row(row, changed)
+
+    def _count(self, event: StoredEvent, row: Row) -> None:
+        """How many tasks are in each status, of those that are shown."""
+        if event.seq <= self.counted or not self.here(row.project):
+            return
+        self.counted = event.seq
+        moved = {CREATED: (None, "PENDING"), MOVED: (event.data.get("from"), event.data.get("to"))}
+        left, came = moved.get(event.type, (None, None))
+        counts = dict(self.window.counts)
+        for name, by in ((left, -1), (came, 1)):
+            if isinstance(name, str):
+                status = Status[name]
+                counts[status] = counts.get(status, 0) + by
+        self.window.counts = counts
 
     def _gone(self, id: TaskId, changed: Changed) -> None:
+        if self.reading:
+            self.heard[id] = None
         if self.window.row(id) is not None:
             self.window.remove(id)
             self.marked.discard(id)

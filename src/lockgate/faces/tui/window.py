@@ -1,13 +1,14 @@
 """The list as a window of rows around the cursor: pages that come and go, rows that change."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 from msgspec import Struct, field
 
 from lockgate.core.lifecycle.needs import Need, order
 from lockgate.core.model.task import ProjectId, Status, TaskId
-from lockgate.services.task.board import Board, Cell, RowSize
+from lockgate.faces.tui.look import Line, Lines
+from lockgate.services.task.rows import Board, Cell, RowSize
 
 PAGE = 200
 KEPT = 5  # pages that are held at once
@@ -55,9 +56,9 @@ class Head(Struct, frozen=True):
 
 
 class Ask(Struct, frozen=True):
-    """The line below the row that is selected, where there is no room for a preview."""
+    """A line below the row that is selected, where there is no room for a preview."""
 
-    row: Row
+    line: Line
 
 
 class Gap(Struct, frozen=True):
@@ -173,8 +174,10 @@ class Window(Struct):
         return {**held, OVER: max(held[OVER], self.total(ENDED))}
 
 
-def items(window: Window, selected: TaskId | None, *, asks: bool) -> list[Item]:
-    """What stands below each other; `asks` puts the ask of the selected row under it."""
+def items(
+    window: Window, selected: TaskId | None, asks: Callable[[Row], Lines] = lambda _: ()
+) -> list[Item]:
+    """What stands below each other; under the selected row what it asks."""
     found: list[Item] = [Gap(n) for n in range(window.first)]
     last = -1 if not window.first else group_of(window.rows[0]) if window.rows else -1
     heads = window.heads()
@@ -184,8 +187,8 @@ def items(window: Window, selected: TaskId | None, *, asks: bool) -> list[Item]:
             found.append(Head(group, heads[group]))
             last = group
         found.append(row)
-        if asks and row.id == selected:
-            found.append(Ask(row))
+        if row.id == selected:
+            found += map(Ask, asks(row))
     if last < OVER and heads[OVER] and window.after is None:
         found.append(Head(OVER, heads[OVER]))
     return found

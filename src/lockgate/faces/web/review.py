@@ -13,7 +13,7 @@ from lockgate.core.model.people import Draft
 from lockgate.core.model.task import Status, Task
 from lockgate.faces.web.site import Site
 from lockgate.faces.words.changes import FileChange, Line
-from lockgate.services.task.board import BoardRow
+from lockgate.services.task.rows import BoardRow
 
 OPEN_LINES = 1_500  # lines that a page shows at once; more files are opened one by one
 PLACE = re.compile(r"(\d{1,6})([no])(\d{1,9})")  # file, side, line

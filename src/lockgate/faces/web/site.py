@@ -20,8 +20,8 @@ from lockgate.faces.web.live import Hub
 from lockgate.faces.web.look import rendered
 from lockgate.faces.words.changes import FileChange, files_of, in_reading_order
 from lockgate.ports import TaskFilter
-from lockgate.services.task.board import BoardRow
 from lockgate.services.task.measures import Counted
+from lockgate.services.task.rows import BoardRow
 from lockgate.services.train.board import TrainBoard
 
 FILTERS: Mapping[str, tuple[str, frozenset[Status]]] = {

@@ -21,7 +21,7 @@ from lockgate.faces.words.task import (
     one_line,
     word_of,
 )
-from lockgate.services.task.board import Board, BoardRow
+from lockgate.services.task.rows import Board, BoardRow
 from lockgate.services.task.views import Limited
 
 INDENT = "    "

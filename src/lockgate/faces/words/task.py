@@ -16,8 +16,8 @@ from lockgate.core.model.agents import digest_in
 from lockgate.core.model.facts import StoredEvent, json_facts
 from lockgate.core.model.task import Pinned, Status, Task
 from lockgate.core.text.steering import asked_of
-from lockgate.services.task.board import RowSize
 from lockgate.services.task.page import TaskPage
+from lockgate.services.task.rows import RowSize
 from lockgate.services.task.views import GateView, Why, may_ask
 
 # Control characters but newline and tab, bidirectional overrides, zero-width characters.
@@ -197,7 +197,7 @@ def yours_text(task: Task) -> str:
     return f"""\
 {task.id} is yours: {one_line(task.goal)}
 Its agent's own session opens in its workspace; the agent waits until you type something.
-  leave, and let it run:  Ctrl-b d
+  leave, and let it run:  Ctrl-q
   come back:              lockgate task attach {task.id}
   give it back:           lockgate handback {task.id} -m "what was done\""""
 
@@ -323,6 +323,7 @@ _STORIES = {
     "change.landed": "the target branch is now at {commit:.12}, the commit that was tested",
     "landing.unjudged": "landed as {commit:.12} unjudged: {why}",
     "revert.made": "reverts task {reverts}, which landed as {landed:.12}",
+    "pull.changed": "pull request #{number}: {what}",
     "step.passed": "step {nodeId} passed",
     "GATE_FAILED": "step {nodeId} failed ({reason}), {consecutiveFailures} in a row",
     "USER_ESCALATION": "{message}: this needs you; a fresh agent continues",

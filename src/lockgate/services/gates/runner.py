@@ -238,7 +238,7 @@ class GateRunner(Struct, frozen=True, kw_only=True):
     ) -> tuple[SingleGateResult, ...]:
         """Up to the next review, or to the first wave in which a gate did not pass.
 
-        It is tidied up at once, or by whoever gives `afterwards`.
+        It is tidied up at once, or by `afterwards` where the caller gives one.
         """
         place = it.place_in(self.home, "change")
         listed = tuple(waves(_next_gates(it, self._applies)))

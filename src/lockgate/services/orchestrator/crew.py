@@ -4,6 +4,7 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from threading import Event
+from typing import Protocol
 
 from msgspec import Struct, field
 
@@ -11,6 +12,7 @@ from lockgate.core.jobs import (
     CarryOut,
     Evaluate,
     Job,
+    SyncForge,
     TestTree,
     Tidy,
     TurnTrain,
@@ -22,11 +24,28 @@ from lockgate.core.lifecycle.decision import Decision, EvaluateGates, Evidence, 
 from lockgate.core.lifecycle.needs import Trouble
 from lockgate.core.model.task import Task, TaskId
 from lockgate.errors import LockgateError, TurnDeclined, Unavailable
-from lockgate.ports import Clock, Store
+from lockgate.ports import Clock, Project, Store
 from lockgate.ports.engine import CalledOff, Engine
 from lockgate.services.gates.judge import Judge
 from lockgate.services.orchestrator.effects import Hands, Housekeeper
 from lockgate.services.train.queue import MergeQueue
+
+
+class ForgeLane(Protocol):
+    """What the loop asks of the service of pull requests."""
+
+    def due(self) -> tuple[Project, ...]: ...
+    def sync(self, project: Project, engine: Engine) -> float: ...
+
+
+class NoForge(Struct, frozen=True):
+    """Where no project can have pull requests."""
+
+    def due(self) -> tuple[Project, ...]:
+        return ()
+
+    def sync(self, project: Project, engine: Engine) -> float:  # noqa: ARG002 - the port's
+        return 0.0
 
 
 class Crew(Struct, kw_only=True):
@@ -41,6 +60,7 @@ class Crew(Struct, kw_only=True):
     report: Callable[[str], None]
     troubles: dict[str, Trouble] = field(default_factory=dict[str, Trouble])  # by lane
     changed: deque[TaskId] = field(default_factory=deque[TaskId])  # whose sessions may be new
+    forge: ForgeLane = field(default_factory=NoForge)
 
     def do(self, job: Job, called_off: CalledOff) -> float:
         """In how many seconds to look at it again; 0 where it is done."""
@@ -48,9 +68,10 @@ class Crew(Struct, kw_only=True):
 
     def title(self, job: Job) -> str:
         """The lane's name for people."""
-        if isinstance(job, TurnTrain):
+        if isinstance(job, TurnTrain | SyncForge):
+            what = "train" if isinstance(job, TurnTrain) else "forge"
             with suppress(LockgateError):
-                return f"train of {self.store.project(job.project).name}"
+                return f"{what} of {self.store.project(job.project).name}"
         return lane_of(job)
 
     def attempt(self, lane: str, work: Callable[[], float], task: TaskId | None = None) -> float:
@@ -88,6 +109,8 @@ class Crew(Struct, kw_only=True):
                 return self.trains.turn(self.store.project(project), self.engine)
             case TestTree():
                 return self._test(job, called_off)
+            case SyncForge(project):
+                return self.forge.sync(self.store.project(project), self.engine)
             case Tidy():
                 return self._tidy()
 
@@ -130,7 +153,11 @@ class Crew(Struct, kw_only=True):
     def _tidy(self) -> float:
         for id in self.housekeeper.tidy():
             self.report(f"task {id}: its workspace was released to save space; its work is kept")
-        return 0.0
+        gone, size = self.housekeeper.clean()
+        if not gone:
+            return 0.0
+        self.report(f"housekeeping: {gone} things were too old, {size / 1e6:.1f} MB")
+        return NEXT_STEP
 
     def _recovered(self, task: TaskId | None) -> None:
         """The task needs no human any more, unless another of its lanes still fails."""
@@ -159,4 +186,5 @@ def _told(error: LockgateError) -> str:
     return f"{error} ({error.fix})"
 
 
+NEXT_STEP = 5.0  # seconds until more is cleaned
 EFFECTS = 100  # of one task, at most, that are still to do

@@ -33,6 +33,7 @@ from lockgate.core.lifecycle.records import (
     lost_its_dependency,
     publish_skipped,
 )
+from lockgate.core.lifecycle.retention import IDLE
 from lockgate.core.lifecycle.transition import session_id
 from lockgate.core.model.task import ProjectId, Role, Status, Task, TaskId
 from lockgate.errors import LockgateError
@@ -151,7 +152,6 @@ class Hands(Struct, frozen=True, kw_only=True):
 # Keeps the disk from running away: clones that nobody works in are released, their work kept.
 
 
-IDLE = frozenset({Status.STUCK, Status.PAUSED_FOR_INTERVENTION, Status.CLARIFICATION})
 SWEPT_AT_ONCE = 1000
 
 
@@ -162,8 +162,12 @@ class Housekeeper(Struct, frozen=True):
     workspaces: Workspaces
     pool_bytes: int
     set_ups_bytes: int
+    clean: Callable[[], tuple[int, int]] = lambda: (0, 0)
+    """A step: how many things went for their age, and how many bytes."""
+    rotate: Callable[[], object] = lambda: None  # begins another log where ours is too long
 
     def tidy(self) -> tuple[TaskId, ...]:
+        self.rotate()
         self.workspaces.keep_set_ups_within(self.set_ups_bytes)
         tasks = self.store.page(of_project(None, IDLE), None, SWEPT_AT_ONCE).tasks
         idle = [(self.store.project(it.project), it) for it in tasks if self._is_free(it)]

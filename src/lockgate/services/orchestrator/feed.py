@@ -1,7 +1,7 @@
 """The feed: what happens in a home, as lines of JSON for all who follow, each at their own pace.
 
 The store is read once for all of them. One thread looks and tells (it calls what `FeedSource`
-has); whoever lets a reader in or notes a change may do so from any thread.
+has); a reader may be let in and a change noted from any thread.
 """
 
 import json
@@ -125,7 +125,7 @@ class Feed(Struct, kw_only=True):
         return bool(self._readers)
 
     def follow(self, wanted: Wanted, line: Line) -> None:
-        """Whoever called gets all lines from here on; Refused where too many do already."""
+        """The caller gets all lines from here on; Refused where too many readers are connected."""
         for id in wanted.outputs:
             if self.store.session(id) is None:
                 raise _unknown(id)
@@ -220,6 +220,9 @@ class Feed(Struct, kw_only=True):
             reader.said.append(_line({"resync": head}))
         if self._told:
             reader.said.append(_line(_live("trouble", self._told)))
+        for train in tuple(self._trains.values()):
+            if reader.wanted.project in {None, train.get("project")}:
+                reader.said.append(_line(_live("train", train)))
 
     def _next(self, reader: Reader) -> tuple[bytes, ...] | None:
         """What comes next, if it is for this reader; None where there is no more now."""

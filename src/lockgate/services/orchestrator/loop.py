@@ -6,10 +6,10 @@ from threading import Event
 
 from msgspec import Struct, field
 
-from lockgate.core.jobs import CarryOut, Evaluate, Job, Tidy, TurnTrain, lane_of
+from lockgate.core.jobs import CarryOut, Evaluate, Job, SyncForge, Tidy, TurnTrain, lane_of
 from lockgate.core.lifecycle.decision import EvaluateGates
 from lockgate.core.lifecycle.needs import Trouble, failed
-from lockgate.core.model.task import Session, SessionId, TaskId
+from lockgate.core.model.task import SessionId, TaskId
 from lockgate.errors import LockgateError, Overtaken, Restored, SchemaIsNewer
 from lockgate.ports import Clock, Mark, PendingEffect, Sessions, Store, Watch
 from lockgate.ports.engine import Engine, State
@@ -75,14 +75,15 @@ class Loop(Struct, kw_only=True):
         now, turn = self.clock.elapsed(), self.store.pulse()
         checks = now - self._checked >= HEALTH_CHECK
         if checks:
-            self.look_after(self.store.sessions_alive())
+            self.look_after(self.store.ids_alive())
             self._checked = now
         self._look_again(now)
         if now - self._tidied >= TIDY_EVERY:
             self._tidied = now
             self.engine.put(Tidy())
         while self.crew.changed:
-            self.look_after(self.store.sessions(self.crew.changed.popleft()))
+            known = self.store.sessions(self.crew.changed.popleft())
+            self.look_after(it.id for it in known if it.ended is None)
         if checks or turn != self._turn or self.starter.is_due():
             self.starter.start_ready(self.crew.trouble)
         self._put_trains()
@@ -116,12 +117,9 @@ class Loop(Struct, kw_only=True):
         at_work = any(it.state is not State.RESTING or not self._fails(it.job) for it in lanes)
         return not (at_work or self._watched or self._ends or self.visited())
 
-    def look_after(self, sessions: Iterable[Session]) -> None:
-        """Watch those that live, and record the end of those that do not."""
-        for session in sessions:
-            id = session.id
-            if session.ended is not None:
-                continue
+    def look_after(self, ids: Iterable[SessionId]) -> None:
+        """Watch the sessions that live, and record the end of those that do not."""
+        for id in ids:
             if self.sessions.exit_of(id) is not None:
                 self._finish(id)
             elif id not in self._watched and self.sessions.started(id):
@@ -189,8 +187,9 @@ class Loop(Struct, kw_only=True):
     def _put_trains(self) -> None:
         """A train that failed waits for its time; else it is turned when something has changed."""
         resting = {it.name for it in self.engine.lanes() if it.state is State.RESTING}
-        for project in self.crew.trains.due():
-            job = TurnTrain(project.id)
+        jobs: list[Job] = [TurnTrain(it.id) for it in self.crew.trains.due()]
+        jobs += [SyncForge(it.id) for it in self.crew.forge.due()]
+        for job in jobs:
             if lane_of(job) not in resting or not self._fails(job):
                 self.engine.put(job)
 

@@ -32,8 +32,8 @@ from lockgate.errors import LockgateError
 from lockgate.ports import Clock, Configuration, Project, Store
 from lockgate.ports.notify import Address, Addresses, Letter, NoticeLog, Notifier
 from lockgate.services.agents.day_budget import DayBudget
-from lockgate.services.task.board import BoardRow
 from lockgate.services.task.boards import Boards
+from lockgate.services.task.rows import BoardRow
 
 AT_ONCE = 4  # targets that are told at the same time
 PAUSE = 1.0  # seconds between two looks, however much happens

@@ -9,8 +9,8 @@ from lockgate.core.lifecycle.needs import Need, order
 from lockgate.core.model.task import ProjectId, Task, TaskId
 from lockgate.errors import Refused
 from lockgate.ports import Cursor, TaskFilter
-from lockgate.services.task.board import Board, BoardRow, Source
 from lockgate.services.task.page import Pages, TaskPage
+from lockgate.services.task.rows import Board, BoardRow, Source
 
 PAGE = 50
 BoardFilter = TaskFilter  # faces know no port

@@ -1,4 +1,4 @@
-"""The wheel: load, decide, commit, act. Every change of status goes through here, whoever asks.
+"""The wheel: load, decide, commit, act. Every change of status goes through here.
 
 Effects are carried out once the decision is on disk, each safe to do twice. What has no hands yet
 stays in the outbox, for an orchestrator that has them.
@@ -110,7 +110,7 @@ class Coordinator(Struct, frozen=True):
         )
 
     def resume(self, id: TaskId, directive: str, caller: Caller) -> Task:
-        """Out of paused-for-intervention, with the count of failed attempts at nought."""
+        """Move out of paused-for-intervention and set the count of failed attempts to 0."""
         what = f"task {id} was not resumed"
         return self.turn(id, lambda seen: moves.resumed(seen, directive), caller, what)
 

@@ -1,6 +1,6 @@
 """Whether an agent has a login. Every command, the orchestrator and `doctor` ask here.
 
-Also which secrets the agents and gates of a task are given, for whoever must not keep them.
+Also which secrets the agents and gates of a task are given, so that they are never stored.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

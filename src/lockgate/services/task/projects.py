@@ -268,7 +268,7 @@ class Written(Struct, frozen=True):
 class BaseConfiguration(Struct, frozen=True):
     """`load` reads a text (None where base has no such file) or raises BadConfig.
 
-    Whoever looks asks for `settings`, whoever acts by them for what is `allowed`.
+    Commands that only look ask for `settings`; what acts on the settings asks for `allowed`.
     """
 
     repository: Repository

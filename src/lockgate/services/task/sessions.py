@@ -73,7 +73,7 @@ class Attendance(Struct, frozen=True):
     def session_started(
         self, id: TaskId, spawn: SpawnAgent, token: str, place: Place = NOWHERE
     ) -> Task:
-        """The session that the task waits for begins; whoever holds the token acts as its role."""
+        """Begin the session that the task waits for; the holder of the token acts in its role."""
         token_hash = hashed(token)
 
         def decide(seen: Evidence) -> Decision | Declined:

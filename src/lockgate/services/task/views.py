@@ -9,6 +9,7 @@ from lockgate.core.lifecycle.advice import Advice, Surroundings, advice
 from lockgate.core.lifecycle.decision import EvaluateGates, Evidence, PublishChange, SpawnAgent
 from lockgate.core.lifecycle.map import RULES, Rule, unmet
 from lockgate.core.lifecycle.needs import Need, NeedKind, Trouble, need_of
+from lockgate.core.lifecycle.records import ENDED
 from lockgate.core.model.facts import StoredEvent, as_facts
 from lockgate.core.model.task import (
     Actor,
@@ -124,7 +125,7 @@ class Views(Struct, frozen=True):
         return TaskView(
             task=task,
             trouble=self._trouble(task),
-            body=text.body if isinstance(text, Readable) else None,
+            body=text.body if isinstance(text, Readable) else self._kept(task),
             sessions=self.store.sessions(id),
             pending=self.store.pending_effects(id, PAGE),
             gates=self._gates(id),
@@ -200,13 +201,15 @@ class Views(Struct, frozen=True):
 
     def lands_by_itself(self, task: Task) -> bool:
         """As its target's configuration has it now, which is what the train goes by."""
+        from lockgate.core.config.settings import MergeMode, MergeTarget  # noqa: PLC0415 - as below
         from lockgate.core.train.entries import lands_alone  # noqa: PLC0415 - who only looks needs none
 
         try:
             settings = self.witness.configuration.settings_of(self.store.project(task.project))
         except LockgateError:
             return False
-        return lands_alone(task, settings.merge.mode)
+        by_forge = settings.merge.target is MergeTarget.PULL_REQUEST
+        return lands_alone(task, MergeMode.AUTO if by_forge else settings.merge.mode)
 
     def project_id(self, id: TaskId) -> ProjectId | None:
         """None where the task is gone."""
@@ -244,10 +247,14 @@ class Views(Struct, frozen=True):
             for gate, it in last.items()
         )
 
+    def _kept(self, task: Task) -> str | None:
+        """The files of a task that ended long ago are removed; the database has its text."""
+        return self.store.body(task.id) if task.status in ENDED else None
+
     def _trouble(self, task: Task) -> str | None:
         match self.files.read(task.id):
             case Missing():
-                return "TASK.md is missing"
+                return None if task.status in ENDED else "TASK.md is missing"
             case Unreadable() as bad:
                 return bad.why
             case Readable() as text:

@@ -10,7 +10,8 @@ from lockgate.core.model.facts import json_facts
 from lockgate.core.model.task import ProjectId, Status, TaskId
 from lockgate.core.train.entries import train_gates
 from lockgate.core.train.model import Began, Built, Green, Hold, Place, Queue, Red, Standing, Tree
-from lockgate.core.train.plan import Coupled, places, plan, walk
+from lockgate.core.train.offers import next_steps, standings
+from lockgate.core.train.plan import Coupled, walk
 from lockgate.errors import LockgateError
 from lockgate.ports import Clock
 from lockgate.services.train.view import Train, TrainView
@@ -91,7 +92,7 @@ class TrainBoards(Struct, frozen=True, kw_only=True):
             target=name,
             tip=train.tip.commit,
             mode=mode,
-            holds=tuple(it.why for it in plan(queue) if isinstance(it, Hold)),
+            holds=tuple(it.why for it in next_steps(queue) if isinstance(it, Hold)),
             window=queue.window,
             cars=_Cars(self, train, queue, running, usual).all(),
             landed=landed,
@@ -115,9 +116,10 @@ class _Cars(Struct, frozen=True):
     usual: float | None
 
     def all(self) -> tuple[Car, ...]:
-        coupled = {task: it for it in walk(self.queue).tested for task in it.tasks}
+        tested = () if self.queue.pulls else walk(self.queue).tested
+        coupled = {task: it for it in tested for task in it.tasks}
         cars, latest = list[Car](), 0.0
-        for position, place in enumerate(places(self.queue), start=1):
+        for position, place in enumerate(standings(self.queue), start=1):
             built = coupled.get(place.task)
             ready = self._ready(built)
             latest = max(latest, ready) if ready is not None else latest

@@ -12,7 +12,7 @@ from lockgate.core.lifecycle.decision import Decision, Declined, Evidence
 from lockgate.core.model.people import Right
 from lockgate.core.model.task import Status, Task, TaskId
 from lockgate.core.train.model import Built, Commit, Hold, Place, Tree
-from lockgate.core.train.plan import places, plan
+from lockgate.core.train.offers import next_steps, standings
 from lockgate.errors import Unavailable
 from lockgate.ports import Project, Repository, of_project
 from lockgate.services.task.callers import Caller, must_be_human
@@ -25,6 +25,7 @@ FIRST = 8  # of the queue, each of which is tried with each
 ANOTHER_WAY = "it did not come through Lockgate's merge queue: it has no evidence note"
 MISSING = "this home's log has its landing, but its note in refs/notes/lockgate is gone"
 UNJUDGED = "no gate judged it: a human had it land at once"
+BESIDES = "its pull request was merged with what no gate judged"
 DAMAGED = "its evidence is another commit's, or damaged"
 OF_ANOTHER_TREE = "its evidence is of another tree than the commit's"
 
@@ -85,20 +86,22 @@ class Queueing(Struct, frozen=True):
         trees = {it.tree for it in built if it.tree not in queue.results}
         running: set[Tree] = trees if acting else set()
         queue = self.view.queue(train, running)
-        rows = tuple(Row(self.view.store.load(it.task), it) for it in places(queue))
+        rows = tuple(Row(self.view.store.load(it.task), it) for it in standings(queue))
         return Listing(
             train=train,
             rows=rows,
-            holds=tuple(step.why for step in plan(queue) if isinstance(step, Hold)),
+            holds=tuple(step.why for step in next_steps(queue) if isinstance(step, Hold)),
             clashes=self._clashes(project, [row.task for row in rows[:FIRST]]),
         )
 
-    def approve(self, id: TaskId, patch: str, caller: Caller) -> Task:
+    def approve(self, id: TaskId, patch: str, caller: Caller, comment: str = "") -> Task:
         """What could not be judged is tried once more."""
         what = f"task {id} was not approved for landing"
-        return self._judged_again(
-            self._turn(id, what, lambda seen: landing.approved(seen, patch), caller, Right.LAND)
-        )
+
+        def decide(seen: Evidence) -> Decision | Declined:
+            return landing.approved(seen, patch, comment)
+
+        return self._judged_again(self._turn(id, what, decide, caller, Right.LAND))
 
     def say_yes(
         self, id: TaskId, comment: str, patch: str, caller: Caller, shown: str | None = None
@@ -163,6 +166,8 @@ class Queueing(Struct, frozen=True):
         evidence = _object(text)
         if evidence is None or evidence.get("commit") != commit:
             return Verified(commit, evidence or {}, in_log, DAMAGED)
+        if unjudged := _of(evidence.get("pull_request")).get("unjudged"):
+            return Verified(commit, evidence, in_log, f"{BESIDES}: {unjudged}")
         if not _judges(evidence, self.repository.tree_of(project, commit)):
             return Verified(commit, evidence, in_log, OF_ANOTHER_TREE)
         if "unjudged" in evidence:

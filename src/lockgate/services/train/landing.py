@@ -8,6 +8,7 @@ from typing import cast
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from lockgate.core.forge.model import Intent, Pull
 from lockgate.core.lifecycle import landing as train_turns
 from lockgate.core.lifecycle.decision import Decision, Declined, Evidence
 from lockgate.core.lifecycle.needs import RUN
@@ -15,21 +16,26 @@ from lockgate.core.model.facts import as_facts, canonical
 from lockgate.core.model.task import Task, TaskId
 from lockgate.core.train.model import (
     Built,
+    Candidate,
+    Change,
     Commit,
     Conflict,
     Drop,
     Fate,
     Land,
+    Offer,
     SetAside,
     Term,
     fate,
 )
 from lockgate.errors import NotesBroken, TurnDeclined
 from lockgate.ports import Arrived, Clock, Elsewhere, InTheWay, Landing, Leave
+from lockgate.ports.forge import Merged
 from lockgate.services.task.coordinator import Coordinator
 from lockgate.services.train.view import Train, TrainView, span
 
 RESULTS = 1000
+BRANCHES = "lockgate"  # the branches of pull requests are below it
 LEAST = 0.001  # seconds: 0 would mean that nothing is left open
 
 Decide = Callable[[Evidence], Decision | Declined]
@@ -78,6 +84,10 @@ class Lander(Struct, frozen=True):
 
     def land(self, train: Train, step: Land) -> str:
         """Why it did not land and is to be tried again; nothing where it did, or never will so."""
+        pull = self._pull(step.tasks[0]) if train.by_pull_request else None
+        if pull:
+            self._means(pull, Intent.MERGE, Built(Commit(pull.pushed), step.tree), step.expected)
+            return ""
         meant = Landing(
             expected=step.expected,
             commit=step.commit,
@@ -100,6 +110,36 @@ class Lander(Struct, frozen=True):
             case InTheWay() as found:
                 self._gave_up(train, landing)
                 return in_the_way(found)
+
+    def offer(self, step: Offer) -> None:
+        """Only written down here: another lane pushes it, and opens the pull request."""
+        task = self.view.store.load(step.task)
+        branch = f"{BRANCHES}/{task.id}"
+        new = Pull(task=task.id, project=task.project, branch=branch)
+        pull = self._pull(step.task) or new
+        self._means(replace(pull, branch=branch), Intent.OFFER, step.built, step.base)
+
+    def _means(self, pull: Pull, intent: Intent, built: Built, base: Commit) -> None:
+        it = replace(pull, meant=built.commit, meant_tree=built.tree, meant_base=base)
+        if self.view.pulls:
+            self.view.pulls.put(replace(it, intent=intent, asked=0.0))
+
+    def _pull(self, task: TaskId) -> Pull | None:
+        return self.view.pulls.of(task) if self.view.pulls else None
+
+    def merged(self, train: Train, task: Task, it: Merged) -> None:
+        """The forge merged the change: that is its landing, and the target has it."""
+        change = Change(task.id, Commit(task.candidate))
+        candidate = Candidate(it.onto, (change,), Built(it.commit, it.tree))
+        self.view.log.add_candidate(train.name, candidate)
+        meant = Landing(
+            expected=it.onto,
+            commit=it.commit,
+            tree=it.tree,
+            tasks=(task.id,),
+            epoch=self.term.epoch,
+        )
+        self._arrived(train, self.view.log.intend(train.name, meant, self.clock.now()))
 
     def send_back(self, train: Train, step: Drop | SetAside) -> None:
         match step:
@@ -194,8 +234,16 @@ class Lander(Struct, frozen=True):
             "config_hash": rules,
             "train": json.loads(proof) if proof else [],
             "changes": [self._of_task(task) for task in tasks],
+            **self._of_pull(landing.tasks[0]),
             **({"unjudged": unjudged[0]} if unjudged else {}),
         }
+
+    def _of_pull(self, id: TaskId) -> Mapping[str, object]:
+        pull = self._pull(id)
+        if pull is None or not pull.number:
+            return {}
+        told = {"number": pull.number, "url": pull.url, "exact": pull.exact}
+        return {"pull_request": {**told, **({"unjudged": pull.unjudged} if pull.unjudged else {})}}
 
     def _rules(self, train: Train, landing: Landing) -> str:
         """Those it was tested by are the rules of what it was put on, not of what it brings."""

@@ -21,7 +21,7 @@ from lockgate.core.model.results import Broken as GateBroken
 from lockgate.core.model.results import Passed, SingleGateResult
 from lockgate.core.model.spans import TEST, UNTRACED, Context
 from lockgate.core.model.task import Pinned, ProjectId, TaskId
-from lockgate.core.train.entries import may_land, train_gates, verdict
+from lockgate.core.train.entries import train_gates, verdict
 from lockgate.core.train.model import (
     Began,
     Broken,
@@ -34,6 +34,7 @@ from lockgate.core.train.model import (
     Drop,
     Hold,
     Land,
+    Offer,
     Place,
     Result,
     SetAside,
@@ -42,10 +43,12 @@ from lockgate.core.train.model import (
     Step,
     Tree,
 )
-from lockgate.core.train.plan import places, plan, stale
+from lockgate.core.train.offers import next_steps, standings
+from lockgate.core.train.plan import stale
 from lockgate.errors import LockgateError, SurroundingsFailed, Unavailable
 from lockgate.ports import Load, Project, Target, Workspaces
 from lockgate.ports.engine import Engine
+from lockgate.ports.train import TAKES_PULLS
 from lockgate.services.gates.runner import Evaluation, Facts, GateRunner
 from lockgate.services.train.landing import Lander
 from lockgate.services.train.view import Train, TrainView
@@ -132,6 +135,8 @@ def _candidate(it: Tested) -> ports.Candidate:
 ROUNDS = 200  # plans in one go; whatever is left then is planned at the next
 LOOK = 30.0  # seconds after which the target is looked at, though nothing has happened here
 LOOK_AGAIN = 5.0  # seconds, where the user's checkout is in the way
+LASTING = 3600.0  # seconds, where the remote's rules forbid every push
+CHANGES_THE_PLAN = (Drop, SetAside, Land, Offer, Build)  # another one is due after these
 AT_ONCE = 0.001  # seconds: 0 would mean that nothing is left
 
 MAY_STILL_PUSH = "the orchestrator before this one may still push what it was about to land"
@@ -163,12 +168,12 @@ class MergeQueue(Struct, frozen=True, kw_only=True):
 
     def turn(self, project: Project, engine: Engine) -> float:
         """All that can be done now; in how many seconds to look again, or 0."""
-        target, mode = self.view.target(project)
+        target, _ = self.view.target(project)
         if project.id not in self._seen:
             self.view.log.forget_unjudged(target.name)
         sign, again = self._sign(project.id, self.view.store.to_land().get(project.id)), 0.0
-        wanted = any(may_land(it, mode) for it in self.view.waiting(project.id))
-        if wanted or self.view.log.open_landings(target.name):
+        merge = self.view.configuration.settings_of(project).merge
+        if self.view.wants_turn(target, merge) or self.view.log.open_landings(target.name):
             again = self._planned(self._allowed(target), engine)
         else:
             self._tell(project)
@@ -187,9 +192,9 @@ class MergeQueue(Struct, frozen=True, kw_only=True):
         for _ in range(ROUNDS):
             running = tests_of(engine, train.name)
             queue = self.view.queue(train, running.keys(), self._blocked(project))
-            steps = plan(queue)
+            steps = next_steps(queue)
             self._tell(project, *(it for it in steps if isinstance(it, Hold)))
-            self._stand(project, places(queue))
+            self._stand(project, standings(queue))
             done = next((it for it in steps if self._did(train, it, engine)), None)
             if done is None:
                 self._let_go(train, tests_of(engine, train.name).keys())
@@ -211,7 +216,8 @@ class MergeQueue(Struct, frozen=True, kw_only=True):
         project = train.target.project
         why = self.lander.land(train, step)
         if why:
-            self._in_the_way[project.id] = (why, self.elapsed() + LOOK_AGAIN)
+            rest = LASTING if TAKES_PULLS in why else LOOK_AGAIN
+            self._in_the_way[project.id] = (why, self.elapsed() + rest)
 
     def _blocked(self, project: Project) -> str:
         """Why the target cannot be moved, until it is time to try once more."""
@@ -246,6 +252,10 @@ class MergeQueue(Struct, frozen=True, kw_only=True):
             it.task: (number, it.standing) for number, it in enumerate(found, start=1)
         }
 
+    def nudge(self, id: ProjectId) -> None:
+        """Something changed that a plan would look at, and that no task's row shows."""
+        self._ended[id] = self._ended.get(id, 0) + 1
+
     def _is_due(self, id: ProjectId, waiting: object) -> bool:
         sign, until = self._seen.get(id, (None, 0.0))
         late = waiting is not None and self.elapsed() >= until
@@ -259,22 +269,19 @@ class MergeQueue(Struct, frozen=True, kw_only=True):
         """Whether the plan is another one after this step."""
         match step:
             case CancelTest(tree):
-                lane = tests_of(engine, train.name).get(tree)
-                if lane:
+                for lane in filter(None, [tests_of(engine, train.name).get(tree)]):
                     engine.call_off(lane)
             case Drop() | SetAside():
                 self.lander.send_back(train, step)
-                return True
-            case Land():
-                return True
+            case Offer():
+                self.lander.offer(step)
             case Build():
                 self._build(train, step)
-                return True
             case CheckTip() | StartTest():
                 engine.put(_test(train, step))
-            case Hold():
+            case Land() | Hold():
                 pass
-        return False
+        return isinstance(step, CHANGES_THE_PLAN)
 
     def _build(self, train: Train, step: Build) -> None:
         tasks = [self.view.store.load(change.task) for change in step.changes]

@@ -21,6 +21,7 @@ from lockgate.core.train.model import (
     Green,
     Hold,
     Land,
+    Offer,
     Queue,
     Red,
     Result,
@@ -351,7 +352,7 @@ class Run(Struct):
         return self.moves + self.kills < CALM_FROM and self.world.happens(rate)
 
     def _move(self) -> None:
-        """A stranger mends what is broken, and may break it anew or take back what landed last."""
+        """A stranger repairs what is broken, and may break it again or revert what landed last."""
         asked = self.world.scenario
         stranger = self.world.bit(f"stranger {self.moves}")
         content = self._content() & ~self.world.bad | stranger
@@ -370,7 +371,7 @@ class Run(Struct):
 
 
 def _doable(steps: Sequence[Step]) -> list[Doable]:
-    return [step for step in steps if not isinstance(step, Hold)]
+    return [step for step in steps if not isinstance(step, Hold | Offer)]
 
 
 # A simulation of the merge train: the real planner, a virtual clock, and a world of our making.

@@ -1,14 +1,15 @@
-"""The merge train of one project as it is now; whoever only looks sees the same as who acts."""
+"""Read-only view of one project's merge train, for the orchestrator and `queue list` alike."""
 
 from collections.abc import Collection, Iterable
 
 from msgspec import Struct
 
-from lockgate.core.config.settings import MergeMode, MergeTarget, Settings
+from lockgate.core.config.settings import MergeMode, MergeSettings, MergeTarget, Settings
 from lockgate.core.model.task import Pinned, ProjectId, Status, Task, TaskId
-from lockgate.core.train.entries import Waits, entries, since
+from lockgate.core.train.entries import Waits, entries, may_land, pull_entries, since
 from lockgate.core.train.model import Built, Commit, Queue, Tree
 from lockgate.ports import Configuration, Project, Store, Target, TrainLog, Yard, of_project
+from lockgate.ports.forge import Pulls
 from lockgate.ports.train import Span
 
 BATCH = 1000
@@ -29,6 +30,10 @@ class Train(Struct, frozen=True, kw_only=True):
     def name(self) -> str:
         return self.target.name
 
+    @property
+    def by_pull_request(self) -> bool:
+        return self.settings.merge.target is MergeTarget.PULL_REQUEST
+
 
 def span(task: Task) -> Span | None:
     """Its change by itself; None where it has none yet."""
@@ -42,6 +47,7 @@ class TrainView(Struct, frozen=True):
     log: TrainLog
     yard: Yard
     configuration: Configuration
+    pulls: Pulls | None = None  # of projects whose changes land by pull requests
 
     def waiting(self, project: ProjectId) -> tuple[Task, ...]:
         """All of them, newest first."""
@@ -76,7 +82,7 @@ class TrainView(Struct, frozen=True):
         settings = self.configuration.settings_of(project)
         merge = settings.merge
         branch = self.configuration.rules_of(project).base
-        remote = REMOTE if merge.target is MergeTarget.REMOTE else ""
+        remote = "" if merge.target is MergeTarget.LOCAL else REMOTE
         target = Target(
             project=project,
             branch=branch,
@@ -95,10 +101,13 @@ class TrainView(Struct, frozen=True):
 
     def queue(self, train: Train, running: Collection[Tree] = (), blocked: str = "") -> Queue:
         name, merge = train.name, train.settings.merge
-        waiting = self.waiting(train.target.project.id)
+        waiting = self._waits(name, self.waiting(train.target.project.id))
+        pulls = merge.target is MergeTarget.PULL_REQUEST
         return Queue(
             tip=train.tip,
-            entries=entries(self._waits(name, waiting), merge.mode),
+            entries=pull_entries(waiting, train.tip.commit)
+            if pulls
+            else entries(waiting, merge.mode),
             candidates=self.log.candidates(name),
             results=self.log.results(name, train.rules.config_hash),
             running=frozenset(running),
@@ -106,12 +115,22 @@ class TrainView(Struct, frozen=True):
             window=merge.window,
             batch=merge.batch,
             blocked=blocked,
+            pulls=pulls,
         )
+
+    def wants_turn(self, target: Target, merge: MergeSettings) -> bool:
+        """Whether a change may go on now: without a human, and without the forge."""
+        waiting = self.waiting(target.project.id)
+        if merge.target is not MergeTarget.PULL_REQUEST:
+            return any(may_land(it, merge.mode) for it in waiting)
+        found = pull_entries(self._waits(target.name, waiting), Commit(""))
+        return any(not it.held for it in found)
 
     def _waits(self, name: str, tasks: Iterable[Task]) -> Iterable[Waits]:
         for task in tasks:
             if task.candidate:
-                yield Waits(task, self._unlanded(task), self.log.landed(name, since(task)))
+                pull = self.pulls.of(task.id) if self.pulls else None
+                yield Waits(task, self._unlanded(task), self.log.landed(name, since(task)), pull)
 
     def _unlanded(self, task: Task) -> tuple[TaskId, ...]:
         """One that was deleted counts: nobody knows whether it landed."""

@@ -57,7 +57,7 @@ class Request:
 
 
 class Line:
-    """The way back to whoever asked: what is said goes out at once."""
+    """The way back to the client: each text is sent at once."""
 
     def __init__(self, connection: socket.socket, closing: Callable[[], bool]) -> None:
         self._connection, self._closing = connection, closing
@@ -142,7 +142,7 @@ class Arriving:
         return not chunk or self.length > PATIENT_UNTIL or self.length == self.whole
 
     def _wanted(self) -> int:
-        """No byte behind a request is read: it is for whoever takes the connection."""
+        """No byte behind a request is read: it belongs to the process that takes the connection."""
         if self.length < HEAD:
             return HEAD - self.length
         return 1 << 16 if self.whole is None else min(self.whole - self.length, 1 << 16)
@@ -156,8 +156,8 @@ class Door:
     """Listens from when it is made, answers from `serve` to `close`: so many at once, in threads.
 
     One thread reads what arrives; a request takes one of the places when it is whole. What lies at
-    the path is replaced: only whoever holds the lock on the place may open one. Where `answer`
-    gives none, it went down the line already, or is left to whoever asked.
+    the path is replaced: only the holder of the directory's lock may open one. If `answer` returns
+    None, the response was already streamed, or the client must run the command itself.
     """
 
     def __init__(
@@ -245,7 +245,7 @@ class Door:
         except BlockingIOError:
             return
         except OSError:
-            self._drop(descriptor)  # whoever asked has gone
+            self._drop(descriptor)  # the client has gone
             return
         if ended:
             del self._arriving[descriptor]
@@ -290,7 +290,7 @@ class Door:
                     line.err(answer.err)
                     line.end(answer.code)
         except OSError:
-            pass  # whoever asked has gone
+            pass  # the client has gone
         finally:
             self._count(-1)
 

@@ -18,6 +18,7 @@ from functools import partial
 # Run by path and without site-packages; ours come last, so that they hide nothing.
 sys.path.append(os.path.abspath(os.path.join(os.path.dirname(__file__), *[os.pardir] * 4)))  # noqa: PTH100, PTH118, PTH120 - pathlib is slow to load
 
+from lockgate import __version__
 from lockgate.adapters.sessions.runner import proc
 from lockgate.adapters.sessions.runner.command_socket import Door
 from lockgate.adapters.sessions.runner.files import Log, Spec
@@ -92,6 +93,7 @@ def _keep(directory: str, spec: Spec, tell: Tell) -> int:
         reserved = _reserve(f"{directory}/exit.json.new")
         started = proc.started_at(os.getpid())
         run = {"pid": os.getpid(), "start": started, "boot": proc.boot()}
+        run |= {"version": __version__}
         _write(directory, "run.json", json.dumps(run))
     except OSError as error:
         tell(f"the session was not started: {error}\n")
@@ -186,7 +188,7 @@ def _grouped(spec: Spec) -> Generator[tuple[str, Callable[[], bool]]]:
 
 
 def _answer_the_rest(door: Door, signals: "Signals") -> None:
-    """What was asked is done; but whoever ends us may be the one who should answer."""
+    """What was asked is done; but the process that ends us may be the one that should answer."""
     until = time.monotonic() + ANSWER_WITHIN
     door.close(1.0)
     while door.busy and not signals.asked and time.monotonic() < until:

@@ -121,7 +121,7 @@ def handback(*, name: str, message: str, as_json: bool) -> None:
 def takeover(*, name: str) -> None:
     """Work in a task's agent session yourself.
 
-    The agent that works on it stops first. Ctrl-b d leaves the session, lockgate task attach comes
+    The agent that works on it stops first. Ctrl-q leaves the session, lockgate task attach comes
     back to it, and lockgate handback gives the task back.
     """
     it = app()

@@ -49,7 +49,7 @@ def _refused(text: str) -> Refused:
 
 
 def follow(it: App, id: TaskId, *, quietly: bool) -> Task:
-    """The task as it is when it has come to rest; whoever interrupts this leaves it going on."""
+    """The task as it is when it has come to rest; an interruption leaves it running."""
     try:
         return Follower(it, id, _nothing if quietly else _tell).to_its_end()
     except KeyboardInterrupt:

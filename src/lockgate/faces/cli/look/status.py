@@ -1,6 +1,7 @@
 """`lockgate status` and `inbox`: who is at work, and what needs you in all projects."""
 
 import time
+from collections.abc import Mapping
 
 import click
 
@@ -27,18 +28,23 @@ def status(*, as_json: bool) -> None:
         limited=it.views.limited(),
         troubles=it.troubles,
     )
-    counts, kept = seen.board.counts, it.kept_sizes()
-    facts = {
+    kept = it.kept_sizes()
+    facts = _facts(seen, kept) if as_json else {}
+    text = board.status_text(seen, time.time(), columns())
+    show(facts, "\n".join((text, *board.kept_lines(kept))), as_json=as_json)
+
+
+def _facts(seen: board.Home, kept: Mapping[str, int]) -> dict[str, object]:
+    counts = seen.board.counts
+    return {
         "orchestrator": seen.pid,
         "tasks": {status.value: counts[status] for status in Status if counts[status]},
-        "troubles": {lane: trouble.why for lane, trouble in it.troubles.items()},
+        "troubles": {lane: trouble.why for lane, trouble in seen.troubles.items()},
         "agents": [session_facts(session) for session in seen.alive],
         "needs": [need.facts() for need in seen.board.needs],
         "seq": seen.board.seq,
         "kept": dict(kept),
     }
-    text = board.status_text(seen, time.time(), columns())
-    show(facts, "\n".join((text, *board.kept_lines(kept))), as_json=as_json)
 
 
 @click.command()

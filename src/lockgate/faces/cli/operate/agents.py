@@ -91,7 +91,7 @@ def peek(*, name: str, follow: bool, lines: int, which: str | None, as_json: boo
 def attach(*, name: str) -> None:
     """Join an interactive session; follow the output of any other.
 
-    Ctrl-b d leaves an interactive session without ending it.
+    Ctrl-q leaves an interactive session without ending it.
     """
     it = app()
     id = named(it, name)

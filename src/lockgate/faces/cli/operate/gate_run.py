@@ -1,7 +1,11 @@
 """`lockgate gate run`: the gates on HEAD, with no task and no database."""
 
+import os
 import threading
+from collections.abc import Generator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
+from secrets import token_hex
 
 import click
 from msgspec import Struct, field
@@ -23,7 +27,7 @@ from lockgate.faces.cli.output import (
     show,
     terminal,
 )
-from lockgate.faces.words import gate, task
+from lockgate.faces.words import actions, gate, task
 from lockgate.faces.words import gate as gate_words
 from lockgate.services.gates.commit_check import Case, Judged, Noted, judged
 
@@ -33,7 +37,7 @@ from lockgate.services.gates.commit_check import Case, Judged, Noted, judged
 class Teller(Struct):
     """One line a gate as it gets its result; on a terminal also which ones are at it now.
 
-    Made by whoever runs the command: the threads that it is told from know no terminal.
+    Made by the thread that runs the command: the threads that report progress know no terminal.
     """
 
     case: Case
@@ -85,16 +89,29 @@ FAILED = 1
 @click.option("--base", metavar="REV", help="Whose rules count, and what to compare with.")
 @click.option("--gate", "gates", multiple=True, metavar="NAME", help="Only this one; repeatable.")
 @click.option("--junit", type=click.Path(dir_okay=False), metavar="FILE", help="Write a report.")
+@click.option(
+    "--annotate",
+    type=click.Choice(("github", "none")),
+    help="Notes at lines and a summary for a build server; in GitHub Actions: github.",
+)
 @json_option
-def run(*, base: str | None, gates: tuple[str, ...], junit: str | None, as_json: bool) -> None:
+def run(
+    *,
+    base: str | None,
+    gates: tuple[str, ...],
+    junit: str | None,
+    annotate: str | None,
+    as_json: bool,
+) -> None:
     """Run the gates on your HEAD commit, with no task and no agent.
 
     The gates are read from the base branch (or --base), so a commit cannot change its own rules; in
     CI the base is the branch that the change goes to. Changes that are not committed are not
     checked. Reviews and human gates are listed as not run. Exits 0 only if every gate passed.
     """
+    server = _server(annotate)
     case = rulebook(known_configuration()).case(here(), asked(base, gates))
-    with afterwards() as stack:
+    with afterwards() as stack, server.hushed():
         bench = stack.enter_context(_judging()(case.candidate))
         teller = Teller(case, bench.noted, quiet=as_json)
         results, protected = interruptible(
@@ -105,8 +122,52 @@ def run(*, base: str | None, gates: tuple[str, ...], junit: str | None, as_json:
         if junit:
             _write(here() / junit, gate.run_junit(found))
         show(facts, "\n".join(gate.run_end(case, found, protected)), as_json=as_json)
+    server.tell(case, found, protected)
     if not gate.passed(case, found):
         raise click.exceptions.Exit(FAILED)
+
+
+class Nobody(Struct, frozen=True):
+    """No build server is told anything."""
+
+    def hushed(self) -> AbstractContextManager[None]:
+        return nullcontext()
+
+    def tell(self, case: Case, found: Sequence[Judged], protected: Sequence[str]) -> None:
+        pass
+
+
+class GithubActions(Struct, frozen=True):
+    """Its runner takes lines that begin with `::` for commands, on stdout and stderr alike."""
+
+    summary: Path | None
+
+    @contextmanager
+    def hushed(self) -> Generator[None]:
+        """What gates print is no command: only who knows the word can end this."""
+        word = token_hex(16)
+        echo(f"::stop-commands::{word}", err=True)
+        try:
+            yield
+        finally:
+            echo(f"::{word}::", err=True)
+
+    def tell(self, case: Case, found: Sequence[Judged], protected: Sequence[str]) -> None:
+        for line in actions.annotations(found):
+            echo(task.safe(line), err=True)
+        if self.summary:
+            text = task.safe(actions.summary(case, found, protected))
+            _write(self.summary, text, mode="a")
+
+
+def _server(annotate: str | None) -> Nobody | GithubActions:
+    """An orchestrator that runs the command for another knows nothing of that one's variables."""
+    told = {} if terminal() else os.environ
+    usual = "github" if told.get("GITHUB_ACTIONS") == "true" else "none"
+    file = told.get("GITHUB_STEP_SUMMARY")
+    if (annotate or usual) == "none":
+        return Nobody()
+    return GithubActions(here() / file if file else None)
 
 
 def _judging() -> Checking:
@@ -114,9 +175,10 @@ def _judging() -> Checking:
     return it.benches.spot_checking if it and it.benches else spot_checking
 
 
-def _write(file: Path, text: str) -> None:
+def _write(file: Path, text: str, mode: str = "w") -> None:
     try:
-        file.write_text(text, encoding="utf-8")
+        with file.open(mode, encoding="utf-8") as stream:
+            stream.write(text)
     except OSError as error:
         why, fix = error.strerror or str(error), "name a file that can be written"
         raise Refused(f"{file} was not written", why=why, fix=fix) from error

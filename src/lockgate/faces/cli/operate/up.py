@@ -15,15 +15,21 @@ from lockgate.bootstrap.assistants import kept_warm, mcp_child
 from lockgate.bootstrap.gates import Benches
 from lockgate.bootstrap.orchestrator import (
     feed_of,
+    install_service,
     orchestrating,
+    service_of,
     start_orchestrator,
+    stopped_service,
+    uninstall_service,
     web_child,
 )
+from lockgate.core.model.people import Right
 from lockgate.errors import Refused, Unavailable
 from lockgate.faces.cli.output import app, json_option, show
 from lockgate.faces.cli.serve import answer
 from lockgate.faces.words import task as words
 from lockgate.services.orchestrator.loop import Loop
+from lockgate.services.task.callers import must_be_human
 
 PATIENCE = 10.0
 STOPS = 60.0
@@ -35,12 +41,32 @@ STOPS = 60.0
 @click.option("--idle", type=float, metavar="SECONDS", help="End after so long with nothing to do.")
 @click.option("--web", is_flag=True, help="Serve the web board beside it.")
 @click.option("--web-port", "port", default=8440, metavar="PORT", help="Of the web board.")
-def up(*, once: bool, detach: bool, idle: float | None, web: bool, port: int) -> None:
-    """Run the orchestrator, which starts agents and checks their work."""
+@click.option("--install", is_flag=True, help="Have systemd run it, now and at each login.")
+@click.option("--uninstall", is_flag=True, help="Have systemd run it no more.")
+def up(
+    *,
+    once: bool,
+    detach: bool,
+    idle: float | None,
+    web: bool,
+    port: int,
+    install: bool,
+    uninstall: bool,
+) -> None:
+    """Run the orchestrator, which starts agents and checks their work.
+
+    --install writes a systemd unit of yours for this home, with the PATH that you have now. It is
+    started again whenever it ends, says its words to the journal, and leaves agents at work when it
+    is stopped. On macOS a launchd agent is written; that is untried.
+    """
     it = app()
+    more = ("--web", "--web-port", str(port)) if web else ()
+    if install or uninstall:
+        _install(it, more, install=install)
+        return
     if detach:
         _must_be_alone(it)
-        start_orchestrator(it.home, idle, ("--web", "--web-port", str(port)) if web else ())
+        start_orchestrator(it.home, idle, more)
         _wait(lambda: orchestrator_pid(it.home) is not None, "the orchestrator did not start")
         show(None, f"orchestrator {orchestrator_pid(it.home)} is up", as_json=False)
         return
@@ -59,6 +85,18 @@ def up(*, once: bool, detach: bool, idle: float | None, web: bool, port: int) ->
         loop.visited = lambda: visited() or mcp.busy or web
         with closing(web_child(port, _report)) if web else nullcontext():
             _until_stopped(loop, 0.0 if once else idle)
+
+
+def _install(it: App, more: tuple[str, ...], *, install: bool) -> None:
+    must_be_human(it.caller, "no service was changed", Right.ADMIN)
+    if not install:
+        place = uninstall_service(it.home, os.environ)
+        show(None, f"removed {place}; the next command starts an orchestrator", as_json=False)
+        return
+    _must_be_alone(it)
+    place = install_service(service_of(it, more), os.environ, start=True)
+    told = f"installed {place}\nits words: journalctl --user -u {place.name}"
+    show(None, told, as_json=False)
 
 
 @contextmanager
@@ -80,7 +118,8 @@ def down(*, as_json: bool) -> None:
     if not pid:
         show({"pid": None}, "no orchestrator was running", as_json=as_json)
         return
-    os.kill(pid, signal.SIGTERM)
+    if not stopped_service(it.home, os.environ):
+        os.kill(pid, signal.SIGTERM)
     _wait(lambda: orchestrator_pid(it.home) != pid, f"orchestrator {pid} did not stop", STOPS)
     show({"pid": pid}, f"orchestrator {pid} has stopped", as_json=as_json)
 

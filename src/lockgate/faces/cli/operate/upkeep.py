@@ -1,4 +1,4 @@
-"""`lockgate backup` and `restore`: a copy of a home, and a home from a copy."""
+"""`lockgate backup`, `restore` and `db migrate-to`: copies of a home, and another database."""
 
 from pathlib import Path
 
@@ -6,6 +6,7 @@ import click
 
 from lockgate.bootstrap.backup import back_up
 from lockgate.bootstrap.backup import restore as put_back
+from lockgate.bootstrap.moving import move_to
 from lockgate.core.model.facts import as_facts
 from lockgate.core.model.people import Right
 from lockgate.faces.cli.output import app, here, json_option, show
@@ -43,3 +44,24 @@ def restore(*, file: Path, as_json: bool) -> None:
     lines = [f"restored: {kept.tasks} tasks, {kept.events} events, as the backup has them"]
     lines += [f"this repository is missing, put a clone there: {it}" for it in kept.missing]
     show(as_facts(kept), "\n".join(lines), as_json=as_json)
+
+
+@click.command("migrate-to")
+@click.argument("url")
+@json_option
+def migrate_to(*, url: str, as_json: bool) -> None:
+    """Move all that the database holds to URL, and use that from now on.
+
+    URL is postgresql://user@host:port/name, or the word sqlite for the file in the home. Stop the
+    orchestrator first. Every table and the chain of events are compared before the new database is
+    used; the old one is kept as it is. The URL is stored in the home, readable by you alone.
+    """
+    it = app()
+    must_be_human(it.caller, "the database was not moved", Right.ADMIN)
+    moved = move_to(it, url)
+    rows = sum(table.rows for table in moved.tables.values())
+    lines = (
+        f"this home uses {moved.now} now: {len(moved.tables)} tables, {rows} rows, all the same",
+        f"kept: {moved.kept}",
+    )
+    show(as_facts(moved), "\n".join(lines), as_json=as_json)

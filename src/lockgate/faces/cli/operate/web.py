@@ -136,10 +136,10 @@ def _greet(it: App, origin: str, header: str, *, child: bool) -> None:
 
 
 def _person(it: App, name: str) -> str:
-    """Whoever calls, or somebody that they name."""
+    """The caller, or the person that they name."""
     if not name:
         return it.caller.by
-    known = [person.name for person in it.persons.all(it.caller)]
+    known = [person.name for person in it.members.all(it.caller)]
     if name not in known:
         what, why = "no link was made", f"nobody is called {name!r}"
         raise Refused(what, why=why, fix=f"lockgate people add {name} --may work")

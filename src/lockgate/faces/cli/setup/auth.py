@@ -16,6 +16,7 @@ from lockgate.services.setup.doctor import settings_here
 from lockgate.services.task.callers import must_be_human
 
 LONGEST = 10_000
+GITHUB, GITHUB_NAME = "github", "LOCKGATE_GITHUB_TOKEN"  # a login of Lockgate's, no agent's
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -43,8 +44,13 @@ def auth(
     """
     it = app()
     must_be_human(it.caller, f"no login of {agent} was stored", Right.ADMIN)
+    if agent == GITHUB and instead is not None:
+        _of_github(it, instead, as_json=as_json)
+        return
     settings = settings_here(it.configuration, here())
-    name = _target(it, agent, settings, target) if instead is None else ""
+    name = GITHUB_NAME
+    if agent != GITHUB:
+        name = _target(it, agent, settings, target) if instead is None else ""
     if instead == "show":
         _show(it, agent, settings, as_json=as_json)
         return
@@ -77,6 +83,18 @@ def _show(it: App, agent: str, settings: Settings, *, as_json: bool) -> None:
     lines = [f"{name}: {SOURCES[source]}" for name, source in found.items()]
     lines += [missing.why, f"  {missing.fix}"] if missing else []
     show(facts, "\n".join(lines) or f"{agent} needs no login", as_json=as_json)
+
+
+def _of_github(it: App, instead: str, *, as_json: bool) -> None:
+    """Agents get none of it."""
+    if instead == "forget":
+        names = it.logins.forget(GITHUB)
+        told = "removed the login at GitHub" if names else "no login at GitHub was stored"
+        show({"agent": GITHUB, "forgotten": list(names)}, told, as_json=as_json)
+        return
+    stored = it.logins.stored(GITHUB)
+    told = "a login at GitHub is stored" if stored else "no login at GitHub is stored"
+    show({"agent": GITHUB, "stored": list(stored)}, told, as_json=as_json)
 
 
 SOURCES = {

@@ -6,10 +6,13 @@ import time
 
 import click
 
+from lockgate import __version__
 from lockgate.bootstrap import App, checkup, orchestrator_pid, path_outside_of
+from lockgate.bootstrap.upkeep import inspection_of, versions_of
 from lockgate.core.config.settings import Settings
 from lockgate.core.model.facts import as_facts
 from lockgate.core.model.people import Right
+from lockgate.core.model.versions import mismatches
 from lockgate.errors import LockgateError
 from lockgate.faces.cli.output import app, echo, here, json_option, show
 from lockgate.faces.words import task as words
@@ -29,10 +32,16 @@ MIB = 1 << 20
 
 @click.command()
 @click.option("--try", "agent", metavar="AGENT", help="Send it one prompt, as a task would.")
-@click.option("--repair", is_flag=True, help="Write again what git has lost of the evidence.")
+@click.option("--deep", is_flag=True, help="Compare the database with all files and refs.")
+@click.option("--repair", is_flag=True, help="Put right what is safe to put right.")
 @json_option
-def doctor(*, agent: str | None, repair: bool, as_json: bool) -> None:
+def doctor(*, agent: str | None, deep: bool, repair: bool, as_json: bool) -> None:
     """Check this machine: what is missing, and how to install it.
+
+    --deep looks for what does not fit together: rows without files or commits, directories of
+    nothing known, damaged repositories, mounts. --repair writes again what git has lost of the
+    evidence; with --deep and no orchestrator it also writes a missing TASK.md again, moves
+    unknown work to deleted/ and removes what can be made again.
 
     Exits 1 if no task could be worked on here, or if the agent that was tried did not answer.
     """
@@ -44,7 +53,8 @@ def doctor(*, agent: str | None, repair: bool, as_json: bool) -> None:
     parts += [*configured, database]
     if it:
         parts += check.agents(it.logins, settings)
-        parts += [_home(it), _orchestrator(it), *_evidence(it, repair=repair)]
+        parts += [_home(it), _orchestrator(it), _versions(it), *_evidence(it, repair=repair)]
+        parts += _inspected(it, repair=repair) if deep else ()
     ready = not any(part.needed and part.costs for part in parts)
     outcome = _tried(it, agent, settings) if it and agent and ready else None
     facts = {
@@ -94,12 +104,35 @@ def _orchestrator(it: App) -> Part:
     return Part(name="orchestrator", found=f"process {pid}" if pid else "not running")
 
 
+def _versions(it: App) -> Part:
+    """Of this program, the orchestrator, the runners and the database."""
+    found = tuple(mismatches(versions_of(it)))
+    if not found:
+        return Part(name="versions", found=f"all are {__version__}")
+    fixes = "; ".join(one.fix for one in found if one.fix)
+    costs = "; ".join(one.what for one in found)
+    if not fixes:
+        return Part(name="versions", found=costs)
+    return Part(name="versions", found="they differ", costs=costs, fix=fixes)
+
+
 def _evidence(it: App, *, repair: bool) -> list[Part]:
     """Of each project whose notes git has lost in part, or in which they were written again."""
     if repair:
         must_be_human(it.caller, "nothing was repaired", Right.ADMIN)
     found = it.train.lost_notes(repair=repair).items()
     return [_notes_of(name, count if repair else None) for name, count in found]
+
+
+def _inspected(it: App, *, repair: bool) -> list[Part]:
+    """Nothing is moved under an orchestrator, which may be about to use it."""
+    pid = orchestrator_pid(it.home)
+    parts = list(inspection_of(it, repair=repair and pid is None).parts())
+    if repair and pid is not None and any(part.costs for part in parts):
+        costs = f"orchestrator {pid} runs, so that no directory was moved or removed"
+        fix = "lockgate down, then lockgate doctor --deep --repair"
+        parts.append(Part(name="repair", found="in part", costs=costs, fix=fix))
+    return parts
 
 
 def _notes_of(project: str, written: int | None) -> Part:

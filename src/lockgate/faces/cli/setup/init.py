@@ -2,12 +2,15 @@
 
 import json
 import sys
+from pathlib import Path
 
 import click
 
+from lockgate import __version__
 from lockgate.bootstrap import config_schema
 from lockgate.bootstrap.gates import commissioned, rehearsed
 from lockgate.core.discovery.found import Seen
+from lockgate.errors import Refused
 from lockgate.faces.cli.output import (
     app,
     echo,
@@ -16,12 +19,37 @@ from lockgate.faces.cli.output import (
     json_option,
     show,
 )
+from lockgate.faces.cli.setup.mcp import register_all
 from lockgate.faces.cli.setup.progress import progress
 from lockgate.faces.words import setup
 from lockgate.faces.words.task import one_line
 from lockgate.services.setup.init import Initialised, Wanted
 
 FORMULAS = ("plain", "solo", "code-review", "security-audit", "quick-review", "none")
+PLACE = ".github/workflows/lockgate.yml"
+WORKFLOW = f"""\
+# Judges every pull request by the rules of the branch that it goes to. No agent, no secret.
+name: Lockgate
+on:
+  pull_request:
+  merge_group:
+permissions:
+  contents: read
+jobs:
+  lockgate:
+    runs-on: ubuntu-latest
+    timeout-minutes: 60
+    steps:
+      - uses: actions/checkout@11bd71901bbe5b1630ceea73d27597364c9af683  # v4.2.2
+        with:
+          fetch-depth: 0
+          persist-credentials: false
+      - uses: lockgate/lockgate@v{__version__}
+"""
+NEXT = (
+    "commit it, and have GitHub require the check «lockgate» on the base branch; a change to"
+    f" {PLACE} can switch it off, so have its owners review it"
+)
 
 
 @click.command()
@@ -54,6 +82,7 @@ FORMULAS = ("plain", "solo", "code-review", "security-audit", "quick-review", "n
 )
 @click.option("--schema", is_flag=True, help="Only print the JSON Schema of the file.")
 @click.option("--mcp", is_flag=True, help="Only tell the installed assistants of lockgate mcp.")
+@click.option("--action", is_flag=True, help="Only write the workflow for GitHub Actions.")
 @json_option
 def init(
     *,
@@ -69,6 +98,7 @@ def init(
     baseline: int,
     schema: bool,
     mcp: bool,
+    action: bool,
     as_json: bool,
 ) -> None:
     """Find how this repository is tested, and set Lockgate up for it.
@@ -82,9 +112,10 @@ def init(
         click.echo(json.dumps(config_schema(), indent=2))
         return
     if mcp:
-        from lockgate.faces.cli.setup.mcp import register_all
-
         register_all(as_json=as_json)
+        return
+    if action:
+        _write_workflow(force=force, dry_run=dry_run, as_json=as_json)
         return
     wanted = Wanted(
         formula=formula or "",
@@ -98,6 +129,29 @@ def init(
         author=author,
     )
     _set_up(wanted, baseline, dry_run=dry_run, as_json=as_json)
+
+
+def _write_workflow(*, force: bool, dry_run: bool, as_json: bool) -> None:
+    """For `lockgate init --action`: overwrites nothing without --force, and commits nothing."""
+    if dry_run:
+        show({"file": PLACE, "text": WORKFLOW}, WORKFLOW.rstrip("\n"), as_json=as_json)
+        return
+    _write_new(Path(app().projects.here(here()).root) / PLACE, force=force)
+    show({"file": PLACE, "next": NEXT}, f"wrote {PLACE}\n  {NEXT}", as_json=as_json)
+
+
+def _write_new(file: Path, *, force: bool) -> None:
+    what = f"{PLACE} was not written"
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with file.open("w" if force else "x", encoding="utf-8") as stream:
+            stream.write(WORKFLOW)
+    except FileExistsError as error:
+        fix = "lockgate init --action --dry-run shows it; --force overwrites the file"
+        raise Refused(what, why="the file exists", fix=fix) from error
+    except OSError as error:
+        why, fix = error.strerror or str(error), "make the folder writable"
+        raise Refused(what, why=why, fix=fix) from error
 
 
 def _set_up(wanted: Wanted, baseline: int, *, dry_run: bool, as_json: bool) -> None:

@@ -33,7 +33,7 @@ def add(*, name: str, may: str, user: str | None, as_json: bool) -> None:
             why=f"this machine has no user {user!r}",
             fix="name one, or leave --user out",
         )
-    person = it.persons.add(name, Right(may), uid, it.caller)
+    person = it.members.add(name, Right(may), uid, it.caller)
     show(_facts(person), _text(person), as_json=as_json)
 
 
@@ -42,7 +42,7 @@ def add(*, name: str, may: str, user: str | None, as_json: bool) -> None:
 def list_people(*, as_json: bool) -> None:
     """List the people of this home with what each may do."""
     it = app()
-    found = it.persons.all(it.caller)
+    found = it.members.all(it.caller)
     text = table([("NAME", "MAY", "USER"), *(_row(person) for person in found)])
     empty = "nobody is listed: the owner of the home has all rights"
     show([_facts(person) for person in found], text if found else empty, as_json=as_json)
@@ -54,7 +54,7 @@ def list_people(*, as_json: bool) -> None:
 def remove(*, name: str, as_json: bool) -> None:
     """Take somebody's name and right away; what they did keeps their name."""
     it = app()
-    it.persons.remove(name, it.caller)
+    it.members.remove(name, it.caller)
     show({"removed": name}, f"{one_line(name)} is no longer listed", as_json=as_json)
 
 

@@ -76,7 +76,7 @@ def trust(
 
 
 def _let_ask(it: App, name: str, *, forget: bool, only_show: bool) -> None:
-    """Granted at a terminal only: whoever has none may be the assistant itself."""
+    """Granted at a terminal only: a caller without one may be the assistant itself."""
     if only_show:
         return
     if forget:

@@ -7,11 +7,11 @@ from msgspec import Struct
 from lockgate.core.model.task import TaskId
 from lockgate.errors import LockgateError
 from lockgate.faces.tui.actions.hand import Hand
+from lockgate.faces.tui.deeds import Place, as_written
 from lockgate.faces.tui.look import Lines, cut, one
 from lockgate.faces.tui.rows import fits
 from lockgate.faces.tui.screens.dialogs import Write
 from lockgate.faces.tui.screens.review import ReviewFace
-from lockgate.faces.tui.source import Place
 from lockgate.faces.words.task import counted
 
 
@@ -58,7 +58,7 @@ class OnReviews(Struct, frozen=True):
             return
         if await self.hand.do(lambda: self.hand.desk.deeds.reject(id, patch, summary, drafts)):
             said = screen.said
-            await self.hand.read(lambda: self.hand.desk.source.forget_drafts(id, drafts))
+            await self.hand.read(lambda: self.hand.desk.deeds.forget_drafts(id, drafts))
             screen.dismiss()
             self._say_below(said)
         else:
@@ -101,11 +101,11 @@ class OnReviews(Struct, frozen=True):
             return
         file, line = place
         about: Lines = [((cut(f"{file.name}:{line.number}  {one(line.text)}", 100), "dim"),)]
-        asks = "Comment (! in front: must be fixed, ~ only a note)"
-        text = await self.hand.text(asks, about, draft.text if draft else "")
+        asks = "Comment (! in front: must be fixed; ~: only a note, kept by your yes)"
+        text = await self.hand.text(asks, about, as_written(draft) if draft else "")
         if text:
             at = Place(screen.task_id, screen.change.patch, file.name, line)
-            await self.hand.read(lambda: self.hand.desk.source.keep_draft(at, text, draft))
+            await self.hand.read(lambda: self.hand.desk.deeds.keep_draft(at, text, draft))
             await self.refresh(screen.task_id)
 
     async def uncomment(self) -> None:
@@ -114,5 +114,5 @@ class OnReviews(Struct, frozen=True):
         if draft is None:
             self.hand.say("there is no comment of yours at this line", "dim")
             return
-        await self.hand.read(lambda: self.hand.desk.source.forget_drafts(screen.task_id, (draft,)))
+        await self.hand.read(lambda: self.hand.desk.deeds.forget_drafts(screen.task_id, (draft,)))
         await self.refresh(screen.task_id)

@@ -173,6 +173,6 @@ class OnTasks(Struct, frozen=True):
     async def seen(self, rows: tuple[Row, ...]) -> None:
         """Until its cause is another one, or for an hour."""
         keys = [row.need.key for row in rows if row.need is not None]
-        await self.hand.read(lambda: self.hand.desk.source.snooze(keys, HOUR))
+        await self.hand.read(lambda: self.hand.desk.deeds.snooze(keys, HOUR))
         self.hand.say(f"{counted(len(keys), 'need')} dimmed for an hour")
         self.hand.reload()

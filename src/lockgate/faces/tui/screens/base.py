@@ -144,7 +144,11 @@ class Face(Screen[None]):
     def _counts(self) -> Iterator[Line]:
         state = self.desk.state
         needs = len([it for it in state.needs.values() if not it.dimmed])
-        yield ((f" needs you {needs} ", "hot"),) if needs else (("nothing needs you", "dim"),)
+        dimmed = len(state.needs) - needs
+        if needs or not dimmed:
+            yield ((f" needs you {needs} ", "hot"),) if needs else (("nothing needs you", "dim"),)
+        if dimmed:
+            yield ((f"{dimmed} dimmed", "dim"),)
         if any(it.kind in STOPS and state.here(it.project) for it in state.needs.values()):
             yield (("nothing lands", "bad"),)
         yield ((f"agents {state.agents}", "busy" if state.agents else "dim"),)

@@ -1,5 +1,6 @@
 """The board: every task in its group, what needs you first, and the task under the cursor."""
 
+from msgspec import Struct
 from textual.app import ComposeResult
 from textual.containers import Horizontal
 from textual.timer import Timer
@@ -8,15 +9,24 @@ from lockgate.core.model.task import TaskId
 from lockgate.faces.tui.look import BLANK, Line, Lines
 from lockgate.faces.tui.panes import Bar, Made, Pane
 from lockgate.faces.tui.preview import page_lines, row_lines
-from lockgate.faces.tui.rows import Columns, ask_line, columns_for, head_line, row_line
+from lockgate.faces.tui.rows import Columns, ask_lines, columns_for, head_line, row_line
 from lockgate.faces.tui.screens.base import Asked, Face, Kit
 from lockgate.faces.tui.source import Page
 from lockgate.faces.tui.window import GROUPS, NEAR, Ask, Gap, Head, Item, Row, items, rows_in
 
 PREVIEW_FROM = 100  # columns
 RESTS = 0.08  # seconds that the cursor stays at a row before its page is read
+AGES = 10  # seconds after which the ages at the right are told again
 LOW = 8  # rows below which the list has no head
 ROOMS = ("both", "list", "task")
+
+
+class Told(Struct, frozen=True):
+    """The lines at the right. They keep what they are of, whose ids are the key."""
+
+    key: tuple[int, ...] = ()
+    of: tuple[object, ...] = ()
+    lines: Lines = ()
 
 
 class BoardFace(Face):
@@ -32,6 +42,7 @@ class BoardFace(Face):
         self._items: list[Item] = []
         self._page: Page | None = None
         self._shown: TaskId | None = None  # at the right
+        self._told = Told()
         self._zoom = 0
         self._timer: Timer | None = None
 
@@ -75,14 +86,17 @@ class BoardFace(Face):
         state = self.desk.state
         before = [it.id for _, it in rows_in(self._items)]
         self._select_again(before)
-        asks = not self.query_one("#task").display
-        self._items = items(state.window, state.selected, asks=asks)
         pane = self._list()
+        width = pane.scrollable_content_region.width or pane.size.width
+        alone = not self.query_one("#task").display
+        self._items = items(
+            state.window, state.selected, lambda row: ask_lines(row, width) if alone else ()
+        )
         pane.redraw()
         at = next((n for n, row in rows_in(self._items) if row.id == state.selected), None)
         if at is not None and at != pane.cursor:
             pane.put_cursor(at)
-        self.query_one("#columns", Bar).show(head_line(self._columns(pane.size.width)))
+        self.query_one("#columns", Bar).show(head_line(self._columns(width)))
         self._show_task()
         self.refresh_bars()
 
@@ -128,7 +142,7 @@ class BoardFace(Face):
                 style = "need" if item.group == 0 else "dim"
                 return ((f" {GROUPS[item.group]} ", style), (f"{count} ", "dim"), (rule, "rule"))
             case Ask():
-                return ask_line(item.row, width)
+                return item.line
             case Gap():
                 return ((" …", "dim"),)
             case Row():
@@ -150,12 +164,16 @@ class BoardFace(Face):
         return [BLANK, ((told, "dim"),)]
 
     def _task_lines(self, width: int) -> Lines:
-        row = self.row()
+        """Made again only for another task, width or page, and now and then for its ages."""
+        row, now = self.row(), self.desk.now()
         if row is None:
             return ()
-        if self._page is not None and self._page.row.id == row.id:
-            return page_lines(self._page, width, self.desk.now())
-        return row_lines(row, width, self.desk.now())
+        page = self._page if self._page is not None and self._page.row.id == row.id else None
+        key = (id(row), id(page), width, int(now) // AGES)
+        if self._told.key != key:
+            made = row_lines(row, width, now) if page is None else page_lines(page, width, now)
+            self._told = Told(key, (row, page), made)
+        return self._told.lines
 
     # --- the cursor -----------------------------------------------------------------------------
 

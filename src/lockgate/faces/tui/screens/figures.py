@@ -80,9 +80,10 @@ class TrainFace(Figures):
         lines: list[Line] = []
         self._tasks = []
         names, now = self.desk.state.names, self.desk.now()
+        yes = self.desk.keys.key("approve")
         for board in self._boards:
             name = names.get(board.project, "")
-            for line, task in (*train_lines(board, name, width, now), (BLANK, None)):
+            for line, task in (*train_lines(board, name, width, now, yes), (BLANK, None)):
                 lines.append(line)
                 self._tasks.append(task)
         return lines or [((" no project has a task yet", "dim"),)]

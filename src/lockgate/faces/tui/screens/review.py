@@ -47,7 +47,9 @@ class ReviewFace(Face):
         self.query_one(Pane).draw(self._lines)
 
     def show_change(self, change: Shown) -> None:
-        """The newer change in place of the one that is shown."""
+        """The newer change in place of the one that is shown; nothing where that was left."""
+        if not self.is_there:
+            return
         moved = change.patch != self.change.patch
         self.take(change)
         pane = self.query_one(Pane)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from lockgate.core.config.settings import MergeMode
+from lockgate.core.config.settings import MergeMode, MergeTarget
 from lockgate.core.lifecycle.needs import (
     Around,
     Need,
@@ -222,9 +222,11 @@ class Look(Struct):
 
     def _mode(self, id: ProjectId) -> MergeMode | None:
         try:
-            return self.of.configuration.settings_of(self._project(id)).merge.mode
+            merge = self.of.configuration.settings_of(self._project(id)).merge
         except LockgateError:
             return None
+        by_forge = merge.target is MergeTarget.PULL_REQUEST  # it is offered with no human
+        return MergeMode.AUTO if by_forge else merge.mode
 
     def _waiting(self) -> "_Waits":
         if self._waits is None:

@@ -12,7 +12,7 @@ from lockgate.services.task.callers import Caller, must_be_human
 LONGEST = 20_000  # characters of a comment
 
 
-class Persons(Struct, frozen=True):
+class Members(Struct, frozen=True):
     store: Store
     clock: Clock
 

@@ -1,0 +1,1 @@
+"""GitHub: REST for facts, GraphQL only for what REST lacks."""

@@ -1,0 +1,280 @@
+"""GitHub's API over httpx: one request at a time, conditional, within its limits.
+
+An answer that was seen before is asked for with its ETag, which costs nothing where it is the same.
+Pages are followed to the end; a page that is lost makes the whole answer lost. What a token may do
+not is told apart from what GitHub cannot do now.
+"""
+
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
+from email.utils import parsedate_to_datetime
+from typing import Any
+from urllib.parse import urljoin, urlsplit
+
+import httpx
+from msgspec import Struct, field
+
+from lockgate.errors import Unavailable
+
+API = "2022-11-28"
+PER_PAGE = 100
+MOST_PAGES = 100
+MOST_LOG = 20 * 1024 * 1024
+SECONDS = 20.0
+BETWEEN_WRITES = 1.0
+FIRST_WAIT, LONGEST_WAIT = 60.0, 3600.0
+KEPT = 2000  # answers that are remembered by their ETag
+RESERVE = 0.2  # of a bucket is kept for landing
+TOO_MANY, FORBIDDEN, NOT_MODIFIED, UNAUTHORIZED = 429, 403, 304, 401
+SERVER_ERROR, CLIENT_ERROR = 500, 400
+
+Json = Any
+
+
+class Denied(Unavailable):
+    """GitHub refuses for good: the token may not, or there is no such thing."""
+
+    def __init__(self, status: int, words: str) -> None:
+        super().__init__(
+            "GitHub did not do what was asked",
+            why=f"{status}: {words}",
+            fix="see what the token may do: lockgate forge check",
+        )
+        self.status, self.words = status, words
+
+
+class Answer(Struct, frozen=True):
+    status: int
+    body: Json
+    next: str
+    at: float  # server time
+
+
+class Bucket(Struct):
+    """What is left of a limit, and when it is full again, by the server's clock."""
+
+    limit: int = 5000
+    remaining: int = 5000
+    reset: float = 0.0
+
+
+class Wires(Struct, frozen=True, kw_only=True):
+    """What a client needs of the world; tests bring their own."""
+
+    elapsed: Callable[[], float]
+    sleep: Callable[[float], None]
+    transport: httpx.BaseTransport | None = None
+
+
+class Client(Struct, kw_only=True):
+    """`token` is asked for each time: an App's lives an hour."""
+
+    api: str
+    token: Callable[[], str]
+    wires: Wires
+    buckets: dict[str, Bucket] = field(default_factory=dict[str, Bucket])
+    _known: dict[str, tuple[str, str, Answer]] = field(
+        default_factory=dict[str, tuple[str, str, Answer]]
+    )
+    _lock: threading.RLock = field(default_factory=threading.RLock)
+    _wrote: float = -BETWEEN_WRITES
+    _silent_until: float = 0.0
+    _refusals: int = 0
+    _http: httpx.Client | None = None
+
+    def get(self, path: str, **query: object) -> Json:
+        """One answer; KeyError never: a missing thing is Denied with 404."""
+        return self._conditional(self._url(path, query)).body
+
+    def get_at(self, path: str, **query: object) -> Answer:
+        return self._conditional(self._url(path, query))
+
+    def pages(self, path: str, key: str = "", **query: object) -> list[Json]:
+        """Every row of every page; `key` names the list where the answer is an object."""
+        url, found = self._url(path, {**query, "per_page": PER_PAGE}), list[Json]()
+        for _ in range(MOST_PAGES):
+            answer = self._conditional(url)
+            found += answer.body[key] if key else answer.body
+            if not answer.next:
+                return found
+            url = answer.next
+        raise _lost(f"{path} has more than {MOST_PAGES} pages")
+
+    def send(self, method: str, path: str, body: Json) -> Json:
+        """A write: never repeated by itself, and not more than one a second."""
+        with self._lock:
+            wait = self._wrote + BETWEEN_WRITES - self.wires.elapsed()
+            if wait > 0:
+                self.wires.sleep(wait)
+            try:
+                return self._asked(method, self._url(path, {}), json=body).body
+            finally:
+                self._wrote = self.wires.elapsed()
+
+    def graphql(self, query: str, **variables: object) -> Json:
+        """Data, or Denied with GitHub's words; one forbidden field fails the whole query."""
+        path = "graphql" if not self.api.endswith("/v3/") else "../graphql"
+        url, body = urljoin(self.api, path), {"query": query, "variables": variables}
+        answer = self._asked("POST", url, json=body).body
+        if answer.get("errors"):
+            raise Denied(200, str(answer["errors"][0].get("message", "no reason")))
+        return answer["data"]
+
+    def log(self, path: str) -> str:
+        """A job's log: the address it leads to gets no token of ours, and is read up to a limit."""
+        url = self._url(path, {})
+        with self._lock:
+            first = self._once("GET", url)
+            if not first.has_redirect_location:
+                return "" if first.status_code >= CLIENT_ERROR else first.text[-MOST_LOG:]
+            where = urljoin(url, first.headers["location"])
+            safe = urlsplit(where).scheme == "https" or self._is_here(where)
+            return _tail(self._client().stream("GET", where)) if safe else ""
+
+    def silent_for(self) -> float:
+        """Seconds until GitHub takes requests again; 0 where it does."""
+        return max(0.0, self._silent_until - self.wires.elapsed())
+
+    def spare(self, bucket: str = "core") -> bool:
+        """Whether looking may go on; what is left then is for landing."""
+        it = self.buckets.get(bucket, Bucket())
+        return it.remaining > it.limit * RESERVE
+
+    def _is_here(self, url: str) -> bool:
+        """A server of this machine, as tests have one."""
+        return urlsplit(url).hostname == urlsplit(self.api).hostname == "127.0.0.1"
+
+    def _conditional(self, url: str) -> Answer:
+        token = self.token()
+        known = self._known.get(url)
+        tagged = known is not None and known[1] == token  # ETags die with their token
+        headers = {"if-none-match": known[0]} if known and tagged else {}
+        answer = self._asked("GET", url, headers=headers)
+        if answer.status == NOT_MODIFIED and known:
+            return Answer(200, known[2].body, known[2].next, answer.at)
+        return answer
+
+    def _asked(self, method: str, url: str, **given: Json) -> Answer:
+        with self._lock:
+            if self.silent_for():
+                raise _lost(f"it asked to be left alone for {self.silent_for():.0f} s")
+            response = self._once(method, url, **given)
+            self._counts(response)
+            answer = _answer(response, url)
+            self._remember(method, url, response, answer)
+            return answer
+
+    def _once(self, method: str, url: str, **given: Json) -> httpx.Response:
+        headers = {
+            "authorization": f"Bearer {self.token()}",
+            "accept": "application/vnd.github+json",
+            "x-github-api-version": API,
+            "user-agent": "lockgate",
+            **given.pop("headers", {}),
+        }
+        try:
+            return self._client().request(method, url, headers=headers, **given)
+        except httpx.HTTPError as error:
+            raise _lost(str(error) or type(error).__name__) from error
+
+    def _client(self) -> httpx.Client:
+        if self._http is None:
+            self._http = httpx.Client(
+                transport=self.wires.transport, timeout=SECONDS, follow_redirects=False
+            )
+        return self._http
+
+    def _counts(self, response: httpx.Response) -> None:
+        """The limit's headers of every answer; a refusal for too many is obeyed."""
+        head = response.headers
+        if "x-ratelimit-remaining" in head:
+            self.buckets[head.get("x-ratelimit-resource", "core")] = Bucket(
+                int(head.get("x-ratelimit-limit", "5000")),
+                int(head["x-ratelimit-remaining"]),
+                float(head.get("x-ratelimit-reset", "0")),
+            )
+        if not _is_limit(response):
+            self._refusals = 0
+            return
+        self._refusals += 1
+        self._silent_until = self.wires.elapsed() + _wait(response, self._refusals)
+        raise _lost(f"its limit is reached; it is asked again in {self.silent_for():.0f} s")
+
+    def _remember(self, method: str, url: str, response: httpx.Response, answer: Answer) -> None:
+        etag = response.headers.get("etag", "")
+        if method == "GET" and etag and response.status_code != NOT_MODIFIED:
+            if len(self._known) >= KEPT:
+                self._known.clear()
+            self._known[url] = (etag, self.token(), answer)
+
+    def _url(self, path: str, query: Mapping[str, object]) -> str:
+        asked = {name: str(it) for name, it in query.items() if it not in {None, ""}}
+        url = urljoin(self.api, path.lstrip("/"))
+        return str(httpx.URL(url, params=asked)) if asked else url
+
+
+def _answer(response: httpx.Response, url: str) -> Answer:
+    status = response.status_code
+    if status >= SERVER_ERROR:
+        raise _lost(f"{status} at {urlsplit(url).path}")
+    try:
+        body = response.json() if response.content and status != NOT_MODIFIED else None
+    except ValueError as error:
+        raise _lost(f"its answer at {urlsplit(url).path} is cut off") from error
+    if status >= CLIENT_ERROR:
+        words = body.get("message", "") if isinstance(body, dict) else ""
+        raise Denied(status, f"{words} ({urlsplit(url).path})")
+    following = response.links.get("next", {}).get("url", "")
+    return Answer(status, body, following, _server_time(response))
+
+
+def _is_limit(response: httpx.Response) -> bool:
+    head = response.headers
+    if response.status_code == TOO_MANY:
+        return True
+    if response.status_code != FORBIDDEN:
+        return False
+    spent = head.get("x-ratelimit-remaining") == "0" or "retry-after" in head
+    return spent or "rate limit" in response.text.lower()
+
+
+def _wait(response: httpx.Response, refusals: int) -> float:
+    """`retry-after`, else until the limit is full again, else a minute that doubles."""
+    head = response.headers
+    if head.get("retry-after", "").isdecimal():
+        return min(float(head["retry-after"]), LONGEST_WAIT)
+    left = float(head.get("x-ratelimit-reset", "0")) - _server_time(response)
+    if head.get("x-ratelimit-remaining") == "0" and left > 0:
+        return min(left + 1, LONGEST_WAIT)
+    return min(FIRST_WAIT * 2.0 ** (refusals - 1), LONGEST_WAIT)
+
+
+def _server_time(response: httpx.Response) -> float:
+    try:
+        return parsedate_to_datetime(response.headers.get("date", "")).timestamp()
+    except (TypeError, ValueError):
+        return 0.0
+
+
+def _tail(streamed: AbstractContextManager[httpx.Response]) -> str:
+    """The end of a text that may be long: at most so many bytes are read."""
+    with streamed as response:
+        if response.status_code >= CLIENT_ERROR:
+            return ""
+        return b"".join(_capped(response.iter_bytes())).decode("utf-8", "replace")
+
+
+def _capped(chunks: Iterator[bytes]) -> Iterator[bytes]:
+    left = MOST_LOG
+    for chunk in chunks:
+        yield chunk[:left]
+        left -= len(chunk)
+        if left <= 0:
+            return
+
+
+def _lost(why: str) -> Unavailable:
+    return Unavailable(
+        "GitHub was not asked, or did not answer", why=why, fix="it is tried again by itself"
+    )

@@ -1,0 +1,142 @@
+"""The repositories of a project: its task branches, earlier changes of tasks, and its packs."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from lockgate.adapters.workspaces.changes import in_use
+from lockgate.adapters.workspaces.files import size_of
+from lockgate.adapters.workspaces.git import commit_at, git, told
+from lockgate.adapters.workspaces.repositories import (
+    CHANGES,
+    PUBLISHED,
+    SNAPSHOTS,
+    Repositories,
+    repositories_of,
+    writing,
+)
+from lockgate.core.lifecycle.retention import Found, Kind
+from lockgate.ports import Project
+from lockgate.ports.upkeep import Packing
+
+NEEDED = "refs/lockgate/needed"  # candidates of live tasks, when it was packed last
+_REFS = "--format=%(refname) %(objectname)"
+_REPACK = ("repack", "-d", "-l", "-q")
+
+
+class GitStacks:
+    """The Stacks port."""
+
+    def __init__(self, home: Path) -> None:
+        self._home = home
+
+    def found(self, project: Project) -> Iterator[Found]:
+        """Their age is their task's: a ref does not say when it was set."""
+        repos = repositories_of(self._home, project)
+        for kind, root in ((Kind.BRANCH, PUBLISHED), (Kind.SNAPSHOT, SNAPSHOTS)):
+            for task in _tasks(repos, root):
+                yield Found(kind=kind, name=task, last=0.0, task=task, project=project.id)
+
+    def remove(self, project: Project, it: Found, branch: str) -> bool:
+        repos = repositories_of(self._home, project)
+        with writing(repos):
+            if it.kind is Kind.BRANCH:
+                return _remove_branch(repos, project, it.task, branch)
+            return _remove_snapshots(repos, it.task)
+
+    def packing(self, project: Project) -> Iterator[Packing]:
+        repos = repositories_of(self._home, project)
+        for place in _there(repos):
+            said = told("the repositories were not looked at", place, "count-objects", "-v")
+            facts = {key: int(value) for key, _, value in map(_parted, said.splitlines()) if value}
+            refs = sum(1 for it in (place / "refs").rglob("*") if it.is_file())
+            yield Packing(
+                project=project.id,
+                name=place.name,
+                loose=facts.get("count", 0) + refs,
+                packs=facts.get("packs", 0),
+                size=size_of(place),
+            )
+
+    def repack(
+        self, project: Project, keep_days: float, needed: Sequence[str]
+    ) -> Mapping[str, int]:
+        repos = repositories_of(self._home, project)
+        _name(repos, needed)
+        sizes = dict[str, int]()
+        for place in _there(repos):
+            what = f"{place.name} of {project.name} was not packed"
+            with writing(repos):  # its lock files are git's own only while we hold ours
+                told(what, place, "pack-refs", "--all", "--prune")
+            told(what, place, *_REPACK, *_unreachable(place, repos, keep_days))
+            told(what, place, "prune-packed", "-q")
+            sizes[place.name] = size_of(place)
+        return sizes
+
+
+def _name(repos: Repositories, needed: Sequence[str]) -> None:
+    """Those that judge.git has, and no longer those that were needed before."""
+    with writing(repos):
+        _drop(repos, [it for it in _refs(repos, NEEDED) if it[1] not in needed])
+        for commit in needed:
+            if repos.judge.is_dir() and commit_at(repos.judge, commit):
+                what = f"commit {commit} was not named"
+                told(what, repos.judge, "update-ref", f"{NEEDED}/{commit}", commit)
+
+
+def _unreachable(place: Path, repos: Repositories, keep_days: float) -> tuple[str, ...]:
+    if place == repos.base:
+        return ("-a", "--keep-unreachable")
+    return ("--cruft", f"--cruft-expiration={round(keep_days * 86400)}.seconds.ago")
+
+
+def _there(repos: Repositories) -> Iterator[Path]:
+    yield from (it for it in (repos.base, repos.judge) if it.is_dir() and not it.is_symlink())
+
+
+def _parted(line: str) -> tuple[str, str, str]:
+    key, colon, value = line.partition(": ")
+    return key, colon, value if value.isdecimal() else ""
+
+
+def _tasks(repos: Repositories, root: str) -> dict[str, None]:
+    """Which tasks have refs below it."""
+    names = (ref.removeprefix(f"{root}/").partition("/")[0] for ref, _ in _refs(repos, root))
+    return dict.fromkeys(names)
+
+
+def _refs(repos: Repositories, root: str) -> list[tuple[str, str]]:
+    """Those below it, each with its commit."""
+    if not repos.judge.is_dir():
+        return []
+    said = told("the refs of tasks were not listed", repos.judge, "for-each-ref", _REFS, root)
+    return [(ref, commit) for ref, _, commit in (it.partition(" ") for it in said.splitlines())]
+
+
+def _remove_branch(repos: Repositories, project: Project, task: str, branch: str) -> bool:
+    """Only one that is where Lockgate put it, whose commit judge.git keeps, and nobody is on."""
+    theirs, ref = Path(project.common_dir), f"refs/heads/{branch}"
+    ours = _refs(repos, f"{PUBLISHED}/{task}")
+    tip = commit_at(theirs, ref)
+    if tip is None or all(commit != tip for _, commit in ours):
+        _drop(repos, ours)  # it went, or it is the user's: either way not ours any more
+        return False
+    if commit_at(repos.judge, f"{CHANGES}/{task}") != tip or in_use(theirs, branch):
+        return False
+    if git(theirs, "update-ref", "-d", ref, tip).code != 0:
+        return False
+    _drop(repos, ours)
+    return True
+
+
+def _remove_snapshots(repos: Repositories, task: str) -> bool:
+    """The task's change stays, by the ref that names it; where there is none, so do all."""
+    if commit_at(repos.judge, f"{CHANGES}/{task}") is None:
+        return False
+    _drop(repos, _refs(repos, f"{SNAPSHOTS}/{task}"))
+    return True
+
+
+def _drop(repos: Repositories, refs: list[tuple[str, str]]) -> None:
+    what = "refs of a task were not removed"
+    for ref, commit in refs:
+        told(what, repos.judge, "update-ref", "-d", ref, commit)

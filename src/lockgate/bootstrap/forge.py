@@ -1,0 +1,132 @@
+"""Puts the forge together: the login, the client, and the services that use them."""
+
+import os
+import time
+from collections.abc import Callable
+from functools import partial
+from http.server import ThreadingHTTPServer
+from pathlib import Path
+
+from msgspec import Struct
+
+from lockgate.adapters.store.pulls import SqlPulls
+from lockgate.adapters.train import GitPullYard
+from lockgate.adapters.user_files import StoredCredentials
+from lockgate.core.config.trust import origin_of
+from lockgate.core.model.task import ProjectId
+from lockgate.errors import Refused
+from lockgate.ports import Project, Repository, Workspaces
+from lockgate.ports.forge import Forge
+from lockgate.services.task.projects import BaseConfiguration
+from lockgate.services.task.tasks import Tasks
+from lockgate.services.train.intake import IssueIntake
+from lockgate.services.train.offers import Offers
+from lockgate.services.train.pull_control import PullControl
+from lockgate.services.train.pulls import Intervals, PullRequests
+from lockgate.services.train.queue import MergeQueue
+from lockgate.services.train.view import TrainView
+
+PATIENCE = 5.0  # seconds for the orchestrator to answer
+LOGIN = "github"  # what `lockgate auth` calls it
+LOOK = "LOCKGATE_FORGE_SECONDS"  # between two looks, for tests
+
+
+class Parts(Struct, frozen=True, kw_only=True):
+    """What these services are made of, over one home."""
+
+    home: Path
+    pulls: SqlPulls
+    train: TrainView
+    tasks: Tasks
+    credentials: StoredCredentials
+    configuration: BaseConfiguration
+    repository: Repository
+
+
+def pull_control(app: Parts) -> PullControl:
+    """What people ask of pull requests."""
+    return PullControl(
+        view=app.train,
+        pulls=app.pulls,
+        yard=GitPullYard(app.home),
+        coordinator=app.tasks.coordinator,
+        forge_of=forges(app),
+        intake=_intake(app),
+    )
+
+
+def pull_requests(
+    app: Parts, workspaces: Workspaces, trains: MergeQueue, hints: set[ProjectId]
+) -> PullRequests:
+    """For the orchestrator, which alone acts by itself."""
+    offers = Offers(
+        pulls=app.pulls,
+        yard=GitPullYard(app.home),
+        coordinator=app.tasks.coordinator,
+        clock=trains.lander.clock,
+    )
+    seconds = os.environ.get(LOOK, "")
+    every = Intervals(*[float(seconds)] * 3) if seconds else Intervals()
+    return PullRequests(
+        view=app.train,
+        offers=offers,
+        lander=trains.lander,
+        workspaces=workspaces,
+        forge_of=forges(app),
+        intake=_intake(app).sync,
+        nudge=trains.nudge,
+        hints=hints,
+        every=every,
+    )
+
+
+def forges(app: Parts) -> Callable[[Project], Forge]:
+    """One client a repository, so that what it has seen is not asked for again."""
+    known: dict[str, Forge] = {}
+
+    def forge_of(project: Project) -> Forge:
+        settings = app.configuration.allowed_of(project).forge
+        key = f"{project.id} {settings.repo}"
+        if key not in known:
+            known[key] = _github(app, project, settings.repo)
+        return known[key]
+
+    return forge_of
+
+
+def _github(app: Parts, project: Project, wanted: str) -> Forge:
+    """Imported here: only who asks a forge loads its client."""
+    try:
+        from lockgate.adapters.forge import Client, GithubForge, Wires, github_login
+    except ImportError as error:
+        raise Refused(
+            "GitHub was not asked",
+            why=f"the client for it is not installed: {error.name}",
+            fix="pip install 'lockgate[forge]'",
+        ) from error
+    origin = origin_of(app.repository.origin(project))
+    stored = partial(app.credentials.of, LOGIN, ())
+    login = github_login(origin, wanted, stored)
+    wires = Wires(elapsed=time.monotonic, sleep=time.sleep)
+    client = Client(api=login.api, token=login.token, wires=wires)
+    return GithubForge(client=client, repository=login.repository, host=login.host)
+
+
+def listening(app: Parts, project: Project, port: int, secret: str) -> ThreadingHTTPServer:
+    """Deliveries ask the orchestrator for a look, as `lockgate forge sync` does."""
+    from lockgate.adapters.forge.webhooks import Deliveries, listener
+    from lockgate.adapters.sessions.runner.command_socket import Request, ask
+
+    settings = app.configuration.allowed_of(project).forge
+    origin = origin_of(app.repository.origin(project))
+    repository = settings.repo or origin.partition("/")[2]
+    call = Request(token="", cwd=project.root, stdin="", argv=("forge", "sync"))
+
+    def look() -> None:
+        ask(str(app.home / "door.sock"), call, patience=PATIENCE)
+
+    return listener(port, Deliveries(secret.encode(), repository), look)
+
+
+def _intake(app: Parts) -> IssueIntake:
+    return IssueIntake(view=app.train, pulls=app.pulls, tasks=app.tasks)

@@ -1,0 +1,42 @@
+"""What keeps a home in order: cleaning, a deep look, versions that are compared."""
+
+from functools import partial
+
+from lockgate import __version__
+from lockgate.adapters.system import SystemClock, holder, version_at
+from lockgate.adapters.upkeep import GitStacks, HomeInspector, HomeShelves
+from lockgate.adapters.user_files import kept_for
+from lockgate.bootstrap.app import App
+from lockgate.core.model.versions import Versions
+from lockgate.services.setup.cleaning import Cleaner
+from lockgate.services.setup.inspection import Inspection
+
+
+def cleaner_of(it: App) -> Cleaner:
+    """Frees disk space that nothing needs."""
+    return Cleaner(
+        store=it.store,
+        shelves=HomeShelves(it.home),
+        stacks=GitStacks(it.home),
+        workspaces=it.workspaces,
+        keep=partial(kept_for, it.home),
+        clock=SystemClock(),
+    )
+
+
+def inspection_of(it: App, *, repair: bool) -> Inspection:
+    """The database against the files and refs of the home."""
+    inspector = HomeInspector(it.home, it.store.database)
+    return Inspection(store=it.store, files=it.witness.files, inspector=inspector, repair=repair)
+
+
+def versions_of(it: App) -> Versions:
+    """What is at work in the home, to be compared."""
+    inspector = HomeInspector(it.home, it.store.database)
+    return Versions(
+        program=__version__,
+        orchestrator=version_at(it.home) if holder(it.home) else None,
+        runners=inspector.runners(session.id for session in it.store.sessions_alive()),
+        schema=inspector.schema(),
+        known=it.store.database.known,
+    )

@@ -1,0 +1,266 @@
+"""Whether changed tests still notice what base's noticed: a ratchet, which asks and never refuses.
+
+Faults are planted in code that base and the change share. One that base's version of the changed
+tests notices twice, and the change's version misses twice, is a question to a human.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from lockgate.core.differential.faults import Fault
+from lockgate.core.differential.runs import listed
+from lockgate.core.differential.table import ChangedFiles, Kind, Row, SourceTest, Tests
+from lockgate.core.differential.verdict import Asked, Kept, Verdict
+from lockgate.core.model.results import FAILING, Outcome, ReportRead, TestResult, Unreadable
+
+ENOUGH = 10  # faults; fewer say nothing about how much a test notices
+MOST = 30  # faults that are taken from base to the change
+EXAMPLES = 3
+CLIP = 160
+_IDLE = frozenset({Kind.FIXED, Kind.ALREADY_RED, Kind.FLAKY})
+_TROUBLE = "trouble"
+_TEST = "test "
+
+Beside = Mapping[str, Mapping[str, str]]  # by file: what stands in it and is no test, by name
+ACTS = "!"  # begins the name of what acts on tests that do not name it
+
+
+class Side(Struct, frozen=True, kw_only=True):
+    """One version of all tests: the tests, what stands beside them, files that are no tests."""
+
+    tests: Tests
+    beside: Beside = field(default_factory=dict[str, Mapping[str, str]])
+    others: Mapping[str, str] = field(default_factory=dict[str, str])  # path → text
+
+
+class Subject(Struct, frozen=True, kw_only=True):
+    """What a change did to its tests, by their ids and by files that they use."""
+
+    before: tuple[str, ...]  # base's tests that were edited, moved or deleted
+    after: tuple[str, ...]  # the change's tests that were edited or are new
+    support: tuple[str, ...] = ()  # base's files that tests use
+    lost: tuple[str, ...] = ()  # what base's tests expect, and the change's do not say
+
+
+class Noticed(Struct, frozen=True):
+    """A fault that base's tests notice: which test, and by which line."""
+
+    fault: Fault
+    by: str
+
+
+class BaseSeen(Struct, frozen=True, kw_only=True):
+    """What base's version of the changed tests notices, and which edits rightly not."""
+
+    noticed: tuple[Noticed, ...] = ()
+    unseen: tuple[Fault, ...] = ()  # edits that change nothing
+    tests: tuple[str, ...] = ()
+    why: str = ""  # it could not be measured
+
+    @property
+    def faults(self) -> tuple[Fault, ...]:
+        """What the change's tests are tried on."""
+        return (*self.unseen, *(it.fault for it in self.noticed))
+
+
+class Strength(Struct, frozen=True, kw_only=True):
+    measured: int = 0
+    missed: tuple[Noticed, ...] = ()
+    alarmed: tuple[Fault, ...] = ()  # edits that change nothing, and make the change's tests fail
+    why: str = ""  # why so few were measured
+
+    @property
+    def words(self) -> str:
+        return f"{self.measured - len(self.missed)} of {self.measured} planted faults still noticed"
+
+
+def loading(folder: str, depth: int, name: str) -> str:
+    """Lines for a conftest.py that lies so deep: they load a program from a folder at the top."""
+    return (
+        "import pathlib as _pathlib\nimport sys as _sys\n\n"
+        f"_sys.path.append(str(_pathlib.Path(__file__).resolve().parents[{depth}] / {folder!r}))\n"
+        f"from {name} import pytest_collection_finish, pytest_configure\n"
+    )
+
+
+def worth(tests: Tests, rows: Iterable[Row]) -> Tests:
+    """Those that said something on base: what was red or flaky there promised nothing."""
+    idle = {row.before.id for row in rows if row.before and row.kind in _IDLE}
+    return tuple(it for it in tests if it.id not in idle)
+
+
+def subject_of(base: Side, change: Side, changed: ChangedFiles) -> Subject | None:
+    """None where no test changed, nor anything that tests use."""
+    stirred = _stirred(base, change)
+    before = tuple(_changed(base.tests, change.tests, stirred))
+    after = tuple(_changed(change.tests, base.tests, stirred))
+    files = {it.file for it in (*base.tests, *change.tests)}
+    support = tuple(it for it in changed.tests if it not in files and it in base.others)
+    if not (before or after or support):
+        return None
+    gone = (*_gone(before, after), *_gone_beside(base, change), *_gone_others(base, change))
+    return Subject(
+        before=tuple(it.id for it in before),
+        after=tuple(it.id for it in after),
+        support=support,
+        lost=tuple(dict.fromkeys(gone)),
+    )
+
+
+def base_seen(
+    faults: Sequence[Fault], nonce: str, read: ReportRead | Unreadable, said: str = ""
+) -> BaseSeen:
+    ours = _ours(nonce, read)
+    if _TROUBLE in ours or not ours:
+        told = ours[_TROUBLE].message if _TROUBLE in ours else said
+        return BaseSeen(why=told or "the test command did not load what measures it")
+    results = tuple(_by_fault(faults, ours))
+    return BaseSeen(
+        noticed=tuple(
+            Noticed(fault, it.message)
+            for fault, it in results
+            if it.outcome in FAILING and not fault.neutral
+        )[:MOST],
+        unseen=tuple(f for f, it in results if it.outcome is Outcome.PASSED and f.neutral),
+        tests=tuple(it.removeprefix(_TEST) for it in ours if it.startswith(_TEST)),
+    )
+
+
+def strength_of(base: BaseSeen, nonce: str, read: ReportRead | Unreadable) -> Strength:
+    if base.why:
+        return Strength(why=base.why)
+    ours = _ours(nonce, read)
+    if _TROUBLE in ours or not ours:
+        why = ours[_TROUBLE].message if _TROUBLE in ours else "its tests could not be loaded"
+        return Strength(why=f"on the change: {why}")
+    by = {it.fault: it for it in base.noticed}
+    results = tuple(_by_fault(base.faults, ours))
+    told = tuple((f, it) for f, it in results if it.outcome is not Outcome.SKIPPED)
+    return Strength(
+        measured=sum(not f.neutral for f, _ in told),
+        missed=tuple(by[f] for f, it in told if it.outcome is Outcome.PASSED and not f.neutral),
+        alarmed=tuple(f for f, it in told if it.outcome in FAILING and f.neutral),
+        why="there was no time, or no more faults, for more",
+    )
+
+
+def weighed(verdict: Verdict, subject: Subject, strength: Strength, seed: str) -> Verdict:
+    """A question for what was lost; who is asked anyway is asked once."""
+    match verdict:
+        case Kept(rows, findings):
+            prompt = _question(subject, strength, seed)
+            return Asked(rows, findings, prompt) if prompt else verdict
+        case Asked(_, _, prompt):
+            more = _missed(strength, seed)
+            return replace(verdict, prompt=f"{prompt}\n{more}") if more else verdict
+        case _:
+            return verdict
+
+
+def _question(subject: Subject, strength: Strength, seed: str) -> str:
+    missed = _missed(strength, seed)
+    if missed:
+        return missed
+    if strength.measured >= ENOUGH or not subject.lost:
+        return ""
+    head = (
+        f"The change edits or removes what tests expect, and only {strength.measured} faults could "
+        f"be planted to see whether the tests still notice them ({_clipped(strength.why)}; seed "
+        f"{seed}). Is that wanted? What base's tests expect and the change's do not:"
+    )
+    more = len(subject.lost) - EXAMPLES
+    lines = (*subject.lost[:EXAMPLES], *((f"… and {more} more",) if more > 0 else ()))
+    return "\n".join((head, *(f"- {_clipped(it)}" for it in lines)))
+
+
+def _missed(strength: Strength, seed: str) -> str:
+    if strength.alarmed:
+        return (
+            "The changed tests fail where the code's text changed and its behaviour did not: they "
+            f"may look for planted faults (seed {seed}). Is that wanted?\n"
+            f"- {listed(it.words for it in strength.alarmed[:EXAMPLES])}"
+        )
+    if not strength.missed:
+        return ""
+    head = (
+        "The changed tests notice less than base's: "
+        f"{len(strength.missed)} of {strength.measured} faults, planted in code that is the same "
+        f"on both sides, are noticed by base's tests and not by the change's (seed {seed}). Is "
+        "that wanted?"
+    )
+    return "\n".join((head, *(f"- {_example(it)}" for it in strength.missed[:EXAMPLES])))
+
+
+def _example(it: Noticed) -> str:
+    test, _, line = it.by.partition(" | ")
+    return f"planted in {it.fault.words}; base's {test} notices it: {_clipped(line)}"
+
+
+def _ours(nonce: str, read: ReportRead | Unreadable) -> dict[str, TestResult]:
+    tests = read.tests or () if isinstance(read, ReportRead) else ()
+    start = f"{nonce}::"
+    return {it.id.removeprefix(start): it for it in tests if it.id.startswith(start)}
+
+
+def _by_fault(
+    faults: Sequence[Fault], ours: Mapping[str, TestResult]
+) -> Iterator[tuple[Fault, TestResult]]:
+    for number, fault in enumerate(faults):
+        if str(number) in ours:
+            yield fault, ours[str(number)]
+
+
+def _stirred(base: Side, change: Side) -> frozenset[str]:
+    """Files with tests in which something beside the tests is not as it was."""
+    both = {*base.beside} & {*change.beside}
+    return frozenset(it for it in both if _acts(base.beside[it], change.beside[it]))
+
+
+def _acts(old: Mapping[str, str], new: Mapping[str, str]) -> bool:
+    """Tests that stay as they are cannot name what is only new."""
+    edited = any(new.get(name) != text for name, text in old.items())
+    return edited or any(name.startswith(ACTS) for name in new.keys() - old.keys())
+
+
+def _changed(mine: Tests, others: Tests, stirred: frozenset[str]) -> Iterator[SourceTest]:
+    bodies = {it.id: it.body for it in others}
+    for it in mine:
+        if bodies.get(it.id) != it.body or it.file in stirred:
+            yield it
+
+
+def _gone(before: Iterable[SourceTest], after: Iterable[SourceTest]) -> Iterator[str]:
+    said = {it for test in after for it in _expected(test)}
+    for test in before:
+        yield from (f"{test.id}: {it}" for it in _expected(test) if it not in said)
+
+
+def _expected(test: SourceTest) -> tuple[str, ...]:
+    """Where it is not known which lines assert something, each may."""
+    return test.asserts or tuple(line.strip() for line in test.body.splitlines()[1:])
+
+
+def _gone_beside(base: Side, change: Side) -> Iterator[str]:
+    said = {it for texts in change.beside.values() for it in texts.values()}
+    for file, texts in base.beside.items():
+        for text in texts.values():
+            if "assert" in text and text not in said:
+                yield f"{file}: {text}"
+
+
+def _gone_others(base: Side, change: Side) -> Iterator[str]:
+    """Of files that are no tests: which were removed, or have lost a line."""
+    kept = frozenset(change.others.values())
+    for path, text in base.others.items():
+        now = frozenset(change.others.get(path, "").splitlines())
+        says = "assert" if path.endswith(".py") else ""
+        lost = next((it for it in text.splitlines() if it not in now and says in it), None)
+        if text not in kept and lost is not None:
+            yield f"{path}: {lost.strip()}"
+
+
+def _clipped(text: str) -> str:
+    flat = " ".join(text.split())
+    return flat if len(flat) <= CLIP else flat[: CLIP - 1] + "…"

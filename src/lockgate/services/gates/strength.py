@@ -1,0 +1,219 @@
+"""Measures whether changed tests notice as much as base's: faults planted, both versions run."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+
+from msgspec import Struct
+
+from lockgate.core.differential.faults import Fault, drawn, equal_functions, faults_in
+from lockgate.core.differential.plan import (
+    Which,
+    canary_directory,
+    files_of,
+    nonce_of,
+    tree_of,
+)
+from lockgate.core.differential.strength import (
+    EXAMPLES,
+    MOST,
+    BaseSeen,
+    Side,
+    Strength,
+    Subject,
+    base_seen,
+    loading,
+    strength_of,
+    subject_of,
+    weighed,
+    worth,
+)
+from lockgate.core.differential.table import Tests
+from lockgate.core.differential.test_files import Runner, files_of_tests
+from lockgate.core.differential.verdict import Asked, Kept, Verdict
+from lockgate.core.model.results import ReportRead, Unreadable
+from lockgate.ports import Chance
+from lockgate.ports.differential import TestSources
+from lockgate.services.gates.comparing import Bench
+
+CONFTEST = "conftest.py"
+GRACE = 20  # seconds to start and to end, beyond what is measured
+
+
+class Weighed(Struct, frozen=True):
+    verdict: Verdict
+    said: str = ""  # for the proof
+
+
+class Order(Struct, frozen=True, kw_only=True):
+    """What one run is to try, for the plug-in."""
+
+    nonce: str
+    tests: tuple[str, ...]
+    support: tuple[str, ...]
+    faults: tuple[Fault, ...]
+    seconds: float
+    side: str
+    enough: int
+
+    @property
+    def text(self) -> str:
+        faults = [_as_json(it) for it in self.faults]
+        return json.dumps(
+            {
+                "nonce": self.nonce,
+                "tests": self.tests,
+                "support": self.support,
+                "faults": faults,
+                "seconds": self.seconds,
+                "side": self.side,
+                "enough": self.enough,
+            }
+        )
+
+
+class Ratchet(Struct, frozen=True):
+    sources: TestSources
+    chance: Chance
+
+    def weighed(self, bench: Bench, verdict: Verdict) -> Weighed:
+        seconds = bench.it.settings.differential.strength_seconds
+        if not seconds or not isinstance(verdict, Kept | Asked):
+            return Weighed(verdict)
+        subject = self._subject(bench, verdict)
+        if subject is None or not (subject.before or subject.support):
+            return Weighed(verdict)
+        seed = nonce_of(self.chance.token())
+        strength = self._strength(bench, subject, seed)
+        said = f"strength of changed tests: {strength.words} (seed {seed})"
+        return Weighed(weighed(verdict, subject, strength, seed), said)
+
+    def _subject(self, bench: Bench, verdict: Kept | Asked) -> Subject | None:
+        compared = bench.compared
+        known = (compared.known(compared.sides.base), compared.known(compared.sides.candidate))
+        tests = (worth(compared.base_tests, verdict.rows), compared.candidate_tests)
+        every = (*compared.base_tests, *compared.candidate_tests)
+        files = {it.file for it in every}
+        base, change = (
+            self._side(own, texts, files, compared.changed.tests)
+            for own, texts in zip(tests, known, strict=True)
+        )
+        return subject_of(base, change, compared.changed)
+
+    def _side(
+        self, tests: Tests, texts: Mapping[str, str], files: Iterable[str], changed: Sequence[str]
+    ) -> Side:
+        with_tests = frozenset(files)
+        return Side(
+            tests=tests,
+            beside=self.sources.beside(
+                {it: texts[it] for it in changed if it in texts and it in with_tests}
+            ),
+            others={it: texts[it] for it in changed if it in texts and it not in with_tests},
+        )
+
+    def _strength(self, bench: Bench, subject: Subject, seed: str) -> Strength:
+        probe = self.sources.probe(bench.plan.runner)
+        if not probe:
+            runner = bench.plan.runner or "this test command"
+            return Strength(why=f"there are no planted faults for {runner}")
+        faults = drawn(_shared_faults(bench), seed)
+        seconds = bench.it.settings.differential.strength_seconds / 2
+        first = Order(
+            nonce=seed,
+            tests=subject.before,
+            support=subject.support,
+            faults=faults,
+            seconds=seconds,
+            side="base",
+            enough=MOST,
+        )
+        read, said = _tried(bench, Which.OF_BASE, first, probe)
+        base = base_seen(faults, seed, read, said)
+        if not base.noticed:
+            return strength_of(base, seed, Unreadable("nothing to try"))
+        return strength_of(base, seed, _on_change(bench, subject, base, first, probe))
+
+
+def _on_change(
+    bench: Bench, subject: Subject, base: BaseSeen, first: Order, probe: str
+) -> ReportRead | Unreadable:
+    order = Order(
+        nonce=first.nonce,
+        tests=tuple(dict.fromkeys((*subject.after, *base.tests))),
+        support=(),
+        faults=base.faults,
+        seconds=first.seconds,
+        side="change",
+        enough=EXAMPLES,
+    )
+    return _tried(bench, Which.CHANGE, order, probe)[0]
+
+
+def _tried(
+    bench: Bench, which: Which, order: Order, probe: str
+) -> tuple[ReportRead | Unreadable, str]:
+    """One run of the test command with the plug-in, in a place of its own."""
+    name = f"x{order.nonce}"
+    place = bench.place.with_name(f"{bench.place.name}-strength-{order.side}")
+    timeout = min(bench.gate.timeout, int(order.seconds) + GRACE)
+    support = _loaded(bench, which, name)
+    planted = {
+        f"{bench.folder}/{name}.py": probe,
+        f"{bench.folder}/{name}.json": order.text,
+        **support,
+    }
+    try:
+        bench.lay(which, planted, place)
+        command = bench.command(_told(bench, name, by_option=not support), timeout)
+        attempt = bench.gates.attempt(command, bench.run(which, place), bench.cancelled)
+        read = bench.gates.read(attempt, None)
+    finally:
+        bench.workspaces.discard(place)
+    return read, attempt.why
+
+
+def _loaded(bench: Bench, which: Which, name: str) -> dict[str, str]:
+    """The conftest.py beside the tests, which loads the program whatever the command is."""
+    files = files_of(tree_of(which, bench.plan), bench.compared.sides)
+    tests = files_of_tests(files, bench.compared.rules.patterns)
+    folder = canary_directory(tests, Runner.PYTEST)
+    path = f"{folder}/{CONFTEST}" if folder else CONFTEST
+    text = bench.compared.known(files).get(path, "")
+    if bench.plan.runner is not Runner.PYTEST or folder is None or (path in files and not text):
+        return {}
+    return {path: f"{text}\n\n{loading(bench.folder, path.count('/'), name)}"}
+
+
+def _told(bench: Bench, name: str, *, by_option: bool) -> tuple[str, ...]:
+    options = dict(bench.plan.environment).get("PYTEST_ADDOPTS", "")
+    plug_in = (f'export PYTEST_ADDOPTS="{options} -p {name}"',) if by_option else ()
+    return (f"export UNITTEST_PROBE={name}", *plug_in)
+
+
+def _shared_faults(bench: Bench) -> Iterable[Fault]:
+    """In code of the change that base has too."""
+    compared, it = bench.compared, bench.it
+    patterns = it.settings.test_paths
+    sides = (compared.sides.base, compared.sides.candidate)
+    code = [_code(side, patterns) for side in sides]
+    wanted = dict.fromkeys(blob for side in code for blob in side.values())
+    texts = bench.trees.texts(it.project, tuple(wanted))
+    base, change = ({path: texts[it] for path, it in side.items() if it in texts} for side in code)
+    equal = equal_functions(base)
+    return (it for path, text in change.items() for it in faults_in(path, text, equal))
+
+
+def _code(files: Mapping[str, str], patterns: tuple[str, ...]) -> dict[str, str]:
+    tests = frozenset(files_of_tests(files, patterns))
+    return {it: blob for it, blob in files.items() if it.endswith(".py") and it not in tests}
+
+
+def _as_json(it: Fault) -> dict[str, object]:
+    span = it.span
+    return {
+        "path": it.path,
+        "starts": it.starts,
+        "span": (span.line, span.column, span.end_line, span.end_column),
+        "new": it.new,
+        "neutral": it.neutral,
+    }

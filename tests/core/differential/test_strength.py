@@ -1,0 +1,284 @@
+"""What a change did to its tests, and what planted faults say about it."""
+
+import pytest
+
+from lockgate.core.differential.faults import Fault, Span
+from lockgate.core.differential.strength import (
+    ENOUGH,
+    EXAMPLES,
+    MOST,
+    BaseSeen,
+    Noticed,
+    Side,
+    Strength,
+    Subject,
+    base_seen,
+    loading,
+    strength_of,
+    subject_of,
+    weighed,
+    worth,
+)
+from lockgate.core.differential.table import ChangedFiles, Kind, Row, SourceTest
+from lockgate.core.differential.verdict import Asked, Kept, Lost
+from lockgate.core.model.gates import Report
+from lockgate.core.model.results import Outcome, ReportRead, TestResult, Unreadable
+
+FILE = "tests/test_a.py"
+WEAKER = Strength(measured=ENOUGH, missed=())
+
+
+def a_test(name: str, *asserts: str, body: str = "", file: str = FILE) -> SourceTest:
+    text = body or "\n".join(("def ()", *asserts))
+    return SourceTest(file=file, line=1, names=(name,), body=text, asserts=asserts)
+
+
+def a_fault(number: int, *, neutral: bool = False) -> Fault:
+    return Fault(
+        path="app.py",
+        function="add",
+        starts=1,
+        span=Span(number, 0, number, 1),
+        old="a + b",
+        new="(a - b)",
+        neutral=neutral,
+    )
+
+
+def subject(base: Side, change: Side, *tests: str) -> Subject | None:
+    return subject_of(base, change, ChangedFiles(tests=tests))
+
+
+def read(**outcomes: str) -> ReportRead:
+    tests = (
+        TestResult(id=f"n::{name.removeprefix('_')}", outcome=Outcome(it), message=f"t | {name}")
+        for name, it in outcomes.items()
+    )
+    return ReportRead(format=Report.JUNIT, tests=tuple(tests))
+
+
+# What changed.
+
+
+def test_edited_moved_deleted_and_new_tests_are_the_subject() -> None:
+    base = Side(tests=(a_test("same", "a"), a_test("edited", "b"), a_test("gone", "c")))
+    change = Side(tests=(a_test("same", "a"), a_test("edited", "d"), a_test("new", "c")))
+
+    assert subject(base, change) == Subject(
+        before=(f"{FILE}::edited", f"{FILE}::gone"),
+        after=(f"{FILE}::edited", f"{FILE}::new"),
+        lost=(f"{FILE}::edited: b",),
+    )
+
+
+def test_where_no_test_changed_there_is_nothing_to_measure() -> None:
+    side = Side(tests=(a_test("same", "a"),), beside={FILE: {"add": "app add"}})
+
+    assert subject(side, side) is None
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "stirred"),
+    [
+        ({"add": "app add"}, {"add": "app add", "sub": "app sub"}, False),
+        ({"add": "app add"}, {"add": "fake add"}, True),
+        ({"add": "app add"}, {}, True),
+        ({"add": "app add"}, {"add": "app add", "!fixture": "autouse"}, True),
+    ],
+)
+def test_what_stands_beside_tests_changes_them_where_they_could_notice(old, new, stirred) -> None:
+    test = a_test("same", "a")
+    found = subject(
+        Side(tests=(test,), beside={FILE: old}), Side(tests=(test,), beside={FILE: new})
+    )
+
+    assert (found is not None and found.before == (f"{FILE}::same",)) is stirred
+
+
+def test_files_that_tests_use_are_named_and_what_they_lost_is_an_expectation() -> None:
+    test = a_test("same", "a")
+    base = Side(
+        tests=(test,),
+        beside={FILE: {"same": "def same(): assert 1"}},
+        others={"tests/gold.txt": "one\ntwo\n", "tests/moved.txt": "x\n", "tests/more.txt": "y\n"},
+    )
+    change = Side(
+        tests=(test,),
+        beside={FILE: {"same": "def same(): return 1"}},
+        others={"tests/gold.txt": "one\n", "data/moved.txt": "x\n", "tests/more.txt": "y\nz\n"},
+    )
+    found = subject(base, change, "tests/gold.txt", "tests/moved.txt", "tests/new.txt", FILE)
+
+    assert found is not None
+    assert found.support == ("tests/gold.txt", "tests/moved.txt")
+    assert found.lost == (f"{FILE}: def same(): assert 1", "tests/gold.txt: two")
+
+
+def test_where_assertions_cannot_be_told_every_line_may_be_one() -> None:
+    base = Side(tests=(a_test("t", body="func ()\nif x != 1 {\nt.Error()\n}"),))
+    change = Side(tests=(a_test("t", body="func ()\nif x == 9 {\nt.Error()\n}"),))
+    found = subject(base, change)
+
+    assert found is not None
+    assert found.lost == (f"{FILE}::t: if x != 1 {{",)
+
+
+def test_a_helper_loses_an_expectation_only_with_a_line_that_asserts() -> None:
+    base = Side(tests=(), others={"tests/h.py": "a = 1\nassert b\n", "tests/k.py": "c = 1\n"})
+    change = Side(tests=(), others={"tests/h.py": "a = 2\n", "tests/k.py": "c = 2\n"})
+    found = subject(base, change, "tests/h.py", "tests/k.py")
+
+    assert found is not None
+    assert found.lost == ("tests/h.py: assert b",)
+
+
+def test_tests_that_were_red_or_flaky_on_base_promised_nothing() -> None:
+    red, green = a_test("red", "a"), a_test("green", "b")
+    rows = (
+        Row(id="1", kind=Kind.ALREADY_RED, before=red),
+        Row(id="2", kind=Kind.KEPT, before=green),
+        Row(id="3", kind=Kind.FLAKY),
+    )
+
+    assert worth((red, green), rows) == (green,)
+
+
+# What was seen.
+
+
+def test_base_notices_faults_and_does_not_notice_edits_that_change_nothing() -> None:
+    faults = (
+        a_fault(1, neutral=True),
+        a_fault(2),
+        a_fault(3),
+        a_fault(4),
+        a_fault(5, neutral=True),
+    )
+    report = read(
+        **{"_0": "passed", "_1": "failed", "_2": "passed", "_4": "failed", "test x": "passed"}
+    )
+
+    assert base_seen(faults, "n", report) == BaseSeen(
+        noticed=(Noticed(faults[1], "t | _1"),), unseen=(faults[0],), tests=("x",)
+    )
+
+
+def test_no_more_faults_are_taken_to_the_change_than_the_time_allows() -> None:
+    faults = tuple(a_fault(it) for it in range(MOST + 5))
+    seen = base_seen(faults, "n", read(**{f"_{it}": "failed" for it in range(MOST + 5)}))
+
+    assert len(seen.noticed) == MOST
+
+
+@pytest.mark.parametrize(
+    ("report", "said", "why"),
+    [
+        (Unreadable("no report"), "it was killed", "it was killed"),
+        (Unreadable("no report"), "", "did not load"),
+        (read(trouble="error"), "", "t | trouble"),
+        (ReportRead(format=Report.JUNIT), "", "did not load"),
+    ],
+)
+def test_what_was_not_measured_says_why(report, said, why) -> None:
+    seen = base_seen((a_fault(1),), "n", report, said)
+
+    assert why in seen.why
+    assert strength_of(seen, "n", report) == Strength(why=seen.why)
+
+
+def test_the_change_misses_what_it_does_not_notice_and_is_alarmed_by_what_changes_nothing() -> None:
+    neutral, one, two, three = a_fault(9, neutral=True), a_fault(1), a_fault(2), a_fault(3)
+    seen = BaseSeen(
+        noticed=tuple(Noticed(it, "t | l") for it in (one, two, three)), unseen=(neutral,)
+    )
+    found = strength_of(seen, "n", read(_0="failed", _1="passed", _2="failed", _3="skipped"))
+
+    assert found.measured == 2
+    assert found.missed == (Noticed(one, "t | l"),)
+    assert found.alarmed == (neutral,)
+    assert found.words == "1 of 2 planted faults still noticed"
+
+
+@pytest.mark.parametrize(
+    ("report", "why"),
+    [
+        (read(trouble="error"), "on the change: t | trouble"),
+        (Unreadable("x"), "could not be loaded"),
+    ],
+)
+def test_tests_of_the_change_that_cannot_be_tried_are_not_measured(report, why) -> None:
+    seen = BaseSeen(noticed=(Noticed(a_fault(1), "t | l"),))
+
+    assert why in strength_of(seen, "n", report).why
+
+
+# What follows.
+
+
+CHANGED = Subject(before=("t",), after=("t",), lost=tuple(f"t: assert {n}" for n in range(5)))
+UNCHANGED = Subject(before=("t",), after=("t",))
+MISSED = tuple(Noticed(a_fault(it), "test_add | assert add(1, 2) == 3") for it in range(5))
+KEPT = Kept((), ())
+
+
+def test_missed_faults_are_a_question_with_three_examples_and_the_seed() -> None:
+    verdict = weighed(KEPT, UNCHANGED, Strength(measured=20, missed=MISSED), "seed9")
+
+    assert isinstance(verdict, Asked)
+    assert "5 of 20 faults" in verdict.prompt
+    assert "seed9" in verdict.prompt
+    assert verdict.prompt.count("planted in app.py") == EXAMPLES
+    assert "base's test_add notices it: assert add(1, 2) == 3" in verdict.prompt
+
+
+def test_tests_that_look_for_faults_are_a_question() -> None:
+    alarmed = Strength(measured=20, alarmed=(a_fault(1, neutral=True),))
+    verdict = weighed(KEPT, UNCHANGED, alarmed, "s")
+
+    assert isinstance(verdict, Asked)
+    assert "behaviour did not" in verdict.prompt
+
+
+def test_enough_faults_that_are_noticed_are_a_pass() -> None:
+    assert weighed(KEPT, CHANGED, Strength(measured=ENOUGH), "s") is KEPT
+
+
+def test_too_few_faults_are_a_question_only_where_an_expectation_is_gone() -> None:
+    few = Strength(measured=ENOUGH - 1, why="no time")
+    verdict = weighed(KEPT, CHANGED, few, "s")
+
+    assert isinstance(verdict, Asked)
+    assert "only 9 faults" in verdict.prompt
+    assert "t: assert 2" in verdict.prompt
+    assert "… and 2 more" in verdict.prompt
+    assert weighed(KEPT, UNCHANGED, few, "s") is KEPT
+
+
+def test_one_lost_expectation_needs_no_count() -> None:
+    one = Subject(before=("t",), after=("t",), lost=("t: " + "a" * 300,))
+    verdict = weighed(KEPT, one, Strength(), "s")
+
+    assert isinstance(verdict, Asked)
+    assert "more" not in verdict.prompt.splitlines()[-1]
+    assert verdict.prompt.endswith("…")
+
+
+def test_who_is_asked_anyway_is_asked_once() -> None:
+    asked = Asked((), (), "deleted: x. Is that wanted?")
+    more = weighed(asked, CHANGED, Strength(measured=20, missed=MISSED), "s")
+
+    assert weighed(asked, CHANGED, Strength(), "s") is asked
+    assert isinstance(more, Asked)
+    assert more.prompt.startswith("deleted: x")
+    assert "notice less" in more.prompt
+
+
+def test_a_loss_stays_one() -> None:
+    lost = Lost((), ())
+
+    assert weighed(lost, CHANGED, Strength(), "s") is lost
+
+
+def test_a_conftest_finds_the_program_at_the_top_however_deep_it_lies() -> None:
+    assert "parents[2] / '.n'" in loading(".n", 2, "xn")
+    compile(loading(".n", 0, "xn"), "conftest.py", "exec")
