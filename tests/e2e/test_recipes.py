@@ -220,8 +220,8 @@ def proxied(tmp_path: Path) -> Iterator[Proxied]:
     if NGINX is None or shutil.which("openssl") is None:
         pytest.skip("needs nginx and openssl")
     home, port, board = a_home(tmp_path / "a"), free_port(), tmp_path / "board.sock"
-    home.app.persons.add("ann", Right.LAND, None, home.app.caller)
-    home.app.persons.add("bob", Right.LAND, None, home.app.caller)
+    home.app.members.add("ann", Right.LAND, None, home.app.caller)
+    home.app.members.add("bob", Right.LAND, None, home.app.caller)
     certified(tmp_path)
     (tmp_path / "people").write_text(
         "".join(f"{it}:{{PLAIN}}pass\n" for it in ("ann", "bob", "eve"))
