@@ -54,7 +54,7 @@ def posted(path: Path, who: str, page: str, **fields: str) -> bytes:
 def test_verify_prints_who_approved_and_who_let_it_land(orchestra, tmp_path) -> None:
     it, path = orchestra, tmp_path / "board.sock"
     for who in ("ann", "bob"):
-        it.app.persons.add(who, Right.LAND, None, it.app.caller)
+        it.app.members.add(who, Right.LAND, None, it.app.caller)
     id = it.create("a")
     it.up()
     it.until(lambda: it.task(id).waiting == "sign_off")

@@ -283,3 +283,64 @@ def _added(name: str, value: int) -> str:
         f"diff --git a/{name} b/{name}\nnew file mode 100644\nindex 0000000..1111111\n"
         f"--- /dev/null\n+++ b/{name}\n@@ -0,0 +1 @@\n+VALUE = {value}\n"
     )
+
+
+# --- the other forms -----------------------------------------------------------------------------
+
+
+def test_a_change_is_let_land_held_and_taken_out_of_the_queue(shop: Board) -> None:
+    home = shop.home
+    task = home.changed(home.started("cart", "Keep the cart"), {"cart.py": "x\n"})
+    task = home.put(task, Status.REVIEWING, passed=("tests", "sign_off"))
+
+    assert shop.post(f"/t/{task.id}/land", patch=task.patch).status == 303
+    assert home.load(task.id).to_land
+    assert shop.post(f"/t/{task.id}/hold", message="Wait for Ann.").status == 303
+    assert home.load(task.id).held == "Wait for Ann."
+    assert shop.post(f"/t/{task.id}/drop", message="").status == 422
+    assert shop.post(f"/t/{task.id}/drop", message="Rename it.").status == 303
+    assert home.load(task.id).status is Status.WORKING
+
+
+def test_words_reach_the_agent_and_the_log(shop: Board) -> None:
+    working, waits = shop.home.started("a", "Work"), waiting(shop.home)
+
+    said = shop.post(f"/t/{working.id}/say", message="Look at the tests first.")
+    noted = shop.post(f"/t/{waits}/comment", message="I look at it tomorrow.")
+
+    assert (said.status, noted.status) == (303, 303)
+    types = {it.type for it in shop.home.app.store.events(None, 0, 1000)}
+    assert {"word.said", "human.commented"} <= types
+    assert shop.home.load(waits).waiting == "sign_off"
+
+
+def test_a_need_is_put_off_until_tomorrow(shop: Board) -> None:
+    waiting(shop.home)
+    [need] = shop.home.app.boards.inbox().needs
+
+    answer = shop.post(f"/needs/{need.key}/snooze")
+
+    assert (answer.status, answer.headers["location"]) == (303, "/#needs")
+    assert "need dimmed" in shop.get("/").text
+
+
+@pytest.mark.parametrize(("chosen", "kept"), [("dark", True), ("light", True), ("x", False)])
+def test_a_colour_scheme_is_kept_and_leads_to_a_page_of_ours(shop, chosen, kept) -> None:
+    answer = shop.post("/theme", theme=chosen, next="//evil.example")
+
+    assert (answer.status, answer.headers["location"]) == (303, "/")
+    assert [it.startswith(f"theme={chosen};") for it in answer.cookies] == [True] * kept
+
+
+def test_an_agent_that_is_gone_is_started_again(shop: Board) -> None:
+    task = shop.home.put(shop.home.started("a", "Work"), Status.WORKING, dead=True)
+
+    answer = shop.post(f"/t/{task.id}/respawn", directive="Go on.")
+
+    assert answer.status == 303
+    assert shop.home.load(task.id).directive == "Go on."
+    assert shop.home.app.store.events(task.id, 0, 1000)[-1].type == "agent.respawned"
+
+
+def test_a_form_of_no_action_is_told(shop: Board) -> None:
+    assert shop.post(f"/t/{waiting(shop.home)}/nothing").status == 404
