@@ -10,6 +10,7 @@ from lockgate.core.differential.plan import (
     Sides,
     TestRules,
     expecting,
+    how_to_see,
     opened,
     opened_in,
     plan,
@@ -250,3 +251,14 @@ def test_such_a_file_is_bases_where_bases_tests_run() -> None:
     )
 
     assert plan(sides, TestRules(command="pytest"), "n").base_on_candidate.take == ("gold.txt",)
+
+
+def test_a_shells_line_shows_bases_tests_on_the_change() -> None:
+    line = how_to_see(planned(), "b" * 40, "c" * 40, "pytest -q 'a b'\n")
+    plain = how_to_see(planned(BASE, BASE), "b" * 40, "c" * 40, "pytest")
+
+    assert f"git checkout -q {'b' * 12} -- tests/conftest.py tests/test_old.py" in line
+    assert "git rm -q -- sitecustomize.py tests/test_new.py" in line
+    assert line.endswith("""sh -c 'pytest -q '"'"'a b'"'"''""")
+    assert "checkout" not in plain
+    assert "git rm" not in plain
