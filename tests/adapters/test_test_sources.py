@@ -603,6 +603,7 @@ def test_a_failure_is_planted_at_the_beginning_of_each_test_that_cannot_catch_it
         ("app/a.mjs", "if (process.env.NODE_TEST_CONTEXT) {", True),
         ("app/a.py", "if os.environ.get('CI'):", False),
         ("tests/test_a.py", "frame = sys._getframe(1)", False),
+        ("tests/test_a.py", "def test_a(record_xml_attribute):", True),
         ("README.md", "PYTEST_CURRENT_TEST is not read", False),
     ],
 )

@@ -230,15 +230,16 @@ def test_a_run_that_did_not_happen_opened_nothing() -> None:
 
 
 def test_a_file_that_bases_tests_open_belongs_to_the_tests_if_the_change_edits_it() -> None:
-    sides = Sides(base={"gold.txt": "1", "pyproject.toml": "1"}, candidate={})
+    base = {"gold.txt": "1", "page.md": "1", "pyproject.toml": "1", "same.txt": "1", "t.py": "1"}
+    sides = Sides(base=base, candidate={"same.txt": "1", "page.md": "2"})
     changed = ChangedFiles(
         code=("app.py", "gold.txt", "pyproject.toml", "new.txt"), tests=("t.py",)
     )
 
-    found = expecting(sides, changed, ("gold.txt", "pyproject.toml", "new.txt", "same.txt"))
+    seen = ("gold.txt", "page.md", "pyproject.toml", "new.txt", "same.txt", "t.py")
 
-    assert found == ChangedFiles(
-        code=("app.py", "pyproject.toml", "new.txt"), tests=("t.py", "gold.txt")
+    assert expecting(sides, changed, seen) == ChangedFiles(
+        code=("app.py", "pyproject.toml", "new.txt"), tests=("t.py", "gold.txt", "page.md")
     )
     assert expecting(sides, changed, ("pyproject.toml",)) is None
 

@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from lockgate.core.differential.runs import Canaries, NotRun, Run, Runs, flaky_tests, listed
 from lockgate.core.differential.table import (
@@ -661,6 +662,16 @@ def test_a_test_with_the_same_assertions_is_the_same_test() -> None:
     found = decided(runs({ID: P}, {ID: P}, {"tests.test_a.Group::test_z": P}), [old], [new])
 
     assert kinds(found) == {ID: Kind.RENAMED}
+
+
+def test_a_test_that_says_all_that_another_said_has_its_place() -> None:
+    old = source("test_a", body="def ()\nx", asserts=("assert x",))
+    new = source("test_z", body="def ()\ny\nx", asserts=("assert y", "assert x"))
+    other = source("test_y", body="def ()\nz", asserts=("assert z",))
+
+    assert paired([old], [other, new]) == ((old, new),)
+    assert paired([old, replace(old, names=("test_b",))], [new]) == ((old, new),)
+    assert paired([replace(old, asserts=())], [new]) == ()
 
 
 def test_a_deleted_test_names_its_likely_successor_with_old_and_new() -> None:

@@ -238,7 +238,9 @@ def _deciding(sides: Sides, rules: TestRules) -> frozenset[str]:
 
 def expecting(sides: Sides, changed: ChangedFiles, opened: Iterable[str]) -> ChangedFiles | None:
     """The change, where it edits files that base's tests open; None where it edits none."""
-    found = frozenset(opened) & frozenset(changed.code) & frozenset(sides.base)
+    differing = (it for it, blob in sides.base.items() if sides.candidate.get(it) != blob)
+    known = {*changed.tests, *(it.file for it in changed.harness)}
+    found = (frozenset(opened) & frozenset(differing)) - known
     edited = found - frozenset(matching(found, MIXED_FILES))
     if not edited:
         return None

@@ -73,7 +73,19 @@ def paired(
         pairs.extend(matched)
         left = sorted(set(left) - {old for old, _ in matched}, key=_order)
         right = sorted(set(right) - {became for _, became in matched}, key=_order)
-    return tuple(pairs)
+    return (*pairs, *_grown(left, right))
+
+
+def _grown(
+    left: Sequence[SourceTest], right: Sequence[SourceTest]
+) -> Iterator[tuple[SourceTest, SourceTest]]:
+    """Each with the first that says all it said, in assertions, and perhaps more."""
+    free = list(right)
+    for old in left:
+        heirs = [it for it in free if old.asserts and {*old.asserts} <= {*it.asserts}]
+        if heirs:
+            free.remove(heirs[0])
+            yield old, heirs[0]
 
 
 _LIKENESS: tuple[Callable[[SourceTest], Hashable], ...] = (

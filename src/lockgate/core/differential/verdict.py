@@ -51,7 +51,7 @@ _ABSENT = {
 }
 
 
-_MARKED = "Code of the change newly asks whether a test runs, or who calls it."
+_MARKED = "The change newly asks whether a test runs, who calls it, or renames a test in a report."
 _LOADED = "The change brings files that Python or the test runner loads by itself."
 
 
@@ -76,6 +76,7 @@ class Asked(Struct, frozen=True):
     rows: tuple[Row, ...]
     findings: tuple[Finding, ...]
     prompt: str
+    doubted: bool = False  # only because no assertion was seen in a test; planted faults know more
 
 
 class Unjudged(Struct, frozen=True):
@@ -110,7 +111,9 @@ def judge(runs: Runs, base: Tests, candidate: Tests, changed: ChangedFiles) -> V
     if not asks:
         return Kept(table, notes)
     new = tuple(it for it in candidate if it.id not in {old.id for old in base})
-    return Asked(table, notes, _prompt(questions, changed, new))
+    other = changed.marks or any(it.weight is Weight.ASKED for it in changed.harness)
+    doubted = not other and all(row.kind is Kind.EMPTIED for row in questions)
+    return Asked(table, notes, _prompt(questions, changed, new), doubted)
 
 
 def after_a_loss(verdict: Verdict, attempt: int) -> Verdict:
@@ -127,8 +130,8 @@ def reproduced(verdict: Verdict, how: str) -> Verdict:
         case Lost(rows, findings, final):
             shown = Finding(Priority.P3_SUGGESTION, f"to see it: {how}")
             return Lost(rows, (*findings, shown), final)
-        case Asked(rows, findings, prompt):
-            return Asked(rows, findings, f"{prompt}\nTo see it: {how}")
+        case Asked(rows, findings, prompt, doubted):
+            return Asked(rows, findings, f"{prompt}\nTo see it: {how}", doubted)
         case Kept() | Unjudged():
             return verdict
 
@@ -139,7 +142,7 @@ def as_result(gate: str, verdict: Verdict, proof: Proof) -> SingleGateResult:
             return Passed(gate, proof, findings)
         case Lost(_, findings):
             return Failed(gate, findings)
-        case Asked(_, _, prompt):
+        case Asked(prompt=prompt):
             return Waiting(gate, prompt)
         case Unjudged(why):
             return Broken(gate, why)
