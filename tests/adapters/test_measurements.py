@@ -128,3 +128,12 @@ def test_what_is_a_day_old_is_measured_anew_and_goes_with_the_next_that_is_kept(
     assert kept.find(KEY) is None
     kept.keep(("other",), BASE, AGAIN)
     assert the_file(kept) != file
+
+
+def test_the_files_that_base_opened_are_kept_too(tmp_path) -> None:
+    kept = FileMeasurements(tmp_path)
+    run = Run(exit_code=0, tests=(), opened=("golden/a.txt",))
+
+    kept.keep(("key",), run, run)
+
+    assert kept.find(("key",)) == (run, run)

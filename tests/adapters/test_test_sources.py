@@ -569,3 +569,49 @@ def test_what_stands_beside_tests_is_known_by_name_and_what_acts_on_all_is_marke
 
 def test_what_is_not_python_has_nothing_beside_its_tests() -> None:
     assert FileTestSources().beside({"tests/test_a.py": "def ("}) == {"tests/test_a.py": {}}
+
+
+# --- failures planted in tests ------------------------------------------------------------------
+
+
+def test_a_failure_is_planted_at_the_beginning_of_each_test_that_cannot_catch_it() -> None:
+    text = (
+        "import pytest\n\n\ndef test_a():\n    with f() as x:\n        assert x\n\n\n"
+        "def test_b(): assert f()\n\n\n@retried\ndef test_c():\n    assert f()\n\n\n"
+        "class TestD:\n    @pytest.mark.slow\n    async def test_d(self):\n"
+        '        """Doc."""\n        assert await f()\n\n\ndef test_other():\n    pass\n'
+    )
+    tests = source_tests({"tests/test_a.py": text})
+    wanted = tuple(it for it in tests if it.names[-1] != "test_other")
+
+    texts, done = FileTestSources().broken({"tests/test_a.py": text}, wanted, "w0rd")
+
+    assert {it.names[-1] for it in done} == {"test_a", "test_b", "test_d"}
+    found = texts["tests/test_a.py"]
+    assert found.count("assert 4 ==") == 3
+    assert len(source_tests(texts)) == len(tests), "it is still the same file"
+    assert FileTestSources().broken({}, wanted, "w") == ({}, ())
+    assert FileTestSources().broken({"tests/test_a.py": "def ("}, wanted, "w") == ({}, ())
+
+
+@pytest.mark.parametrize(
+    ("path", "line", "marked"),
+    [
+        ("app/a.py", "if os.environ.get('PYTEST_CURRENT_TEST'):", True),
+        ("app/a.py", "frame = sys._getframe(1)", True),
+        ("app/a.py", "who = inspect.stack()[1]", True),
+        ("app/a.mjs", "if (process.env.NODE_TEST_CONTEXT) {", True),
+        ("app/a.py", "if os.environ.get('CI'):", False),
+        ("tests/test_a.py", "frame = sys._getframe(1)", False),
+        ("tests/test_a.py", "def test_a(record_xml_attribute):", True),
+        ("README.md", "PYTEST_CURRENT_TEST is not read", False),
+    ],
+)
+def test_code_that_newly_asks_whether_it_is_tested_is_named_with_its_line(
+    path, line, marked
+) -> None:
+    found = changed_files({path: "x = 1\n"}, {path: f"x = 1\n{line}\n"}).marks
+    known = changed_files({path: f"{line}\n"}, {path: f"{line}\nx = 1\n"}).marks
+
+    assert [(it.file, it.line) for it in found] == ([(path, 2)] if marked else [])
+    assert known == ()

@@ -16,7 +16,7 @@ from lockgate.core.model.facts import as_facts
 from lockgate.core.model.findings import Location
 from lockgate.core.model.results import Outcome, TestResult
 
-FORM = 1  # of the file; a file of another form is measured again
+FORM = 2  # of the file; a file of another form is measured again
 DAY = 86_400.0  # seconds; tools outside of the repository change too
 LARGEST = 200_000_000  # bytes
 
@@ -78,6 +78,7 @@ def _run(facts: Mapping[str, object]) -> Run:
     if not isinstance(code, int) or facts["complete"] is not True or facts["overtime"] != "":
         raise ValueError("no run that would have been kept")
     return Run(
+        opened=tuple(map(_text, _items(facts["opened"]))),
         exit_code=code,
         tests=tuple(_test(_fields(it)) for it in _items(facts["tests"])),
         canaries=None if canaries is None else _canaries(_fields(canaries)),

@@ -62,6 +62,12 @@ class TestSources(Protocol):
         """The text of the plug-in that plants faults under this runner; empty: there is none."""
         ...
 
+    def broken(
+        self, texts: Mapping[str, str], tests: Tests, word: str
+    ) -> tuple[dict[str, str], Tests]:
+        """Files of these tests with a failure in each, and the tests where that could be done."""
+        ...
+
     def watch(self, runner: Runner | None) -> str:
         """A program that notes which files tests open; empty: there is none for this runner."""
         ...

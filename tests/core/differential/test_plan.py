@@ -11,6 +11,7 @@ from lockgate.core.differential.plan import (
     Sides,
     TestRules,
     expecting,
+    how_to_see,
     opened,
     opened_in,
     plan,
@@ -239,15 +240,16 @@ def test_a_run_that_did_not_happen_opened_nothing() -> None:
 
 
 def test_a_file_that_bases_tests_open_belongs_to_the_tests_if_the_change_edits_it() -> None:
-    sides = Sides(base={"gold.txt": "1", "pyproject.toml": "1"}, candidate={})
+    base = {"gold.txt": "1", "page.md": "1", "pyproject.toml": "1", "same.txt": "1", "t.py": "1"}
+    sides = Sides(base=base, candidate={"same.txt": "1", "page.md": "2"})
     changed = ChangedFiles(
         code=("app.py", "gold.txt", "pyproject.toml", "new.txt"), tests=("t.py",)
     )
 
-    found = expecting(sides, changed, ("gold.txt", "pyproject.toml", "new.txt", "same.txt"))
+    seen = ("gold.txt", "page.md", "pyproject.toml", "new.txt", "same.txt", "t.py")
 
-    assert found == ChangedFiles(
-        code=("app.py", "pyproject.toml", "new.txt"), tests=("t.py", "gold.txt")
+    assert expecting(sides, changed, seen) == ChangedFiles(
+        code=("app.py", "pyproject.toml", "new.txt"), tests=("t.py", "gold.txt", "page.md")
     )
     assert expecting(sides, changed, ("pyproject.toml",)) is None
 
@@ -260,3 +262,14 @@ def test_such_a_file_is_bases_where_bases_tests_run() -> None:
     )
 
     assert plan(sides, TestRules(command="pytest"), "n").base_on_candidate.take == ("gold.txt",)
+
+
+def test_a_shells_line_shows_bases_tests_on_the_change() -> None:
+    line = how_to_see(planned(), "b" * 40, "c" * 40, "pytest -q 'a b'\n")
+    plain = how_to_see(planned(BASE, BASE), "b" * 40, "c" * 40, "pytest")
+
+    assert f"git checkout -q {'b' * 12} -- tests/conftest.py tests/test_old.py" in line
+    assert "git rm -q -- sitecustomize.py tests/test_new.py" in line
+    assert line.endswith("""sh -c 'pytest -q '"'"'a b'"'"''""")
+    assert "checkout" not in plain
+    assert "git rm" not in plain

@@ -13,6 +13,7 @@ from lockgate.core.differential.strength import (
     Strength,
     Subject,
     base_seen,
+    confirmed,
     loading,
     strength_of,
     subject_of,
@@ -212,6 +213,23 @@ def test_tests_of_the_change_that_cannot_be_tried_are_not_measured(report, why) 
     assert why in strength_of(seen, "n", report).why
 
 
+def test_a_fault_that_base_notices_only_once_is_not_missed() -> None:
+    one, two = Noticed(a_fault(1), "t | l"), Noticed(a_fault(2), "t | l")
+    found = confirmed(Strength(measured=9, missed=(one, two)), BaseSeen(noticed=(two,)))
+
+    assert found.missed == (two,)
+
+
+def test_where_there_are_no_more_faults_fewer_are_enough() -> None:
+    faults = tuple(a_fault(it) for it in range(6))
+    seen = base_seen(faults, "n", read(all="passed", **{f"_{it}": "failed" for it in range(6)}))
+    found = strength_of(seen, "n", read(all="passed", **{f"_{it}": "failed" for it in range(6)}))
+    hasty = strength_of(seen, "n", read(**{f"_{it}": "failed" for it in range(6)}))
+
+    assert found.enough
+    assert not hasty.enough
+
+
 # What follows.
 
 
@@ -271,6 +289,14 @@ def test_who_is_asked_anyway_is_asked_once() -> None:
     assert isinstance(more, Asked)
     assert more.prompt.startswith("deleted: x")
     assert "notice less" in more.prompt
+
+
+def test_a_test_without_a_visible_assertion_is_believed_where_it_notices_faults() -> None:
+    emptied = Asked((), (), "checks nothing any more: x", doubted=True)
+
+    assert weighed(emptied, CHANGED, Strength(measured=ENOUGH), "s") == Kept((), ())
+    assert weighed(emptied, CHANGED, Strength(measured=2), "s") is emptied
+    assert isinstance(weighed(emptied, CHANGED, Strength(measured=20, missed=MISSED), "s"), Asked)
 
 
 def test_a_loss_stays_one() -> None:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from lockgate.core.differential.canaries import canary_file
 from lockgate.core.differential.plan import (
     Ended,
     Mixed,
@@ -11,7 +12,6 @@ from lockgate.core.differential.plan import (
     Tree,
     Which,
     canaries_in,
-    canary_file,
     disagreeing,
     files_of,
     nonce_of,

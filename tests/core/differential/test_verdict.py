@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from lockgate.core.differential.runs import Canaries, NotRun, Run, Runs, flaky_tests, listed
 from lockgate.core.differential.table import (
@@ -22,6 +23,7 @@ from lockgate.core.differential.verdict import (
     Verdict,
     as_result,
     judge,
+    reproduced,
 )
 from lockgate.core.model.findings import Location, Priority
 from lockgate.core.model.results import Broken, Failed, Outcome, Passed, Proof, TestResult, Waiting
@@ -167,7 +169,8 @@ def test_a_test_that_no_file_shows_is_deleted_if_tests_changed_and_hidden_if_not
     by_hook = decided(runs({ID: P}, {ID: P}, {}), tests=("tests/test_a.py",), harness=(HOOK,))
 
     assert kinds(deleted) == {ID: Kind.DELETED}
-    assert kinds(hidden) == kinds(by_hook) == {ID: Kind.HIDDEN}
+    assert kinds(hidden) == {ID: Kind.HIDDEN}
+    assert kinds(by_hook) == {ID: Kind.SET_ASIDE}, "it would pass: a human may want that"
     assert isinstance(deleted, Asked)
     assert f"deleted: {ID}" in deleted.prompt
     assert isinstance(hidden, Lost)
@@ -616,6 +619,106 @@ def test_a_test_is_flaky_where_it_passed_and_failed_on_base() -> None:
     assert flaky_tests(one, two) == {"a", "c"}
 
 
+# --- refactored tests are asked about, not failed ------------------------------------------------
+
+
+@pytest.mark.parametrize("outcome", [S, X, None])
+def test_a_test_that_is_taken_out_and_would_pass_is_a_question(outcome) -> None:
+    candidate = {ID: outcome} if outcome else {}
+    found = decided(runs({ID: P}, {ID: P}, candidate), [A], [A], harness=(HOOK,))
+    broken = decided(runs({ID: P}, {ID: F}, candidate), [A], [A], harness=(HOOK,))
+
+    assert isinstance(found, Asked)
+    assert kinds(found) == {ID: Kind.SET_ASIDE}
+    assert "as base has it, it passes on the change" in found.prompt
+    assert isinstance(broken, Lost)
+
+
+def test_tests_that_cannot_be_loaded_as_base_has_them_are_a_question_where_settings_moved() -> None:
+    found = decided(runs({ID: P}, {}, {ID: P}), [A], [A], harness=(HOOK,))
+    failing = decided(runs({ID: P}, {ID: F}, {ID: P}), [A], [A], harness=(HOOK,))
+
+    assert kinds(found) == {ID: Kind.SUPPORTED}
+    assert isinstance(found, Asked)
+    assert isinstance(failing, Lost)
+
+
+def test_cases_that_get_other_ids_are_the_same_cases_as_long_as_none_is_gone() -> None:
+    old = source("test_a", body="cases: 1 2")
+    new = source("test_a", body="cases: 1 2, ids one two")
+    base = {f"{ID}[1]": P, f"{ID}[2]": P}
+    renamed = decided(
+        runs(base, base, {f"{ID}[one]": P, f"{ID}[two]": P}), [old], [new], tests=("t",)
+    )
+    fewer = decided(runs(base, base, {f"{ID}[one]": P}), [old], [new], tests=("t",))
+
+    assert set(kinds(renamed).values()) == {Kind.RENAMED}
+    assert Kind.DELETED in kinds(fewer).values()
+
+
+def test_a_test_with_the_same_assertions_is_the_same_test() -> None:
+    old = source("test_a", body="def ()\nx", asserts=("assert x",))
+    new = source("Group.test_z", body="def (self)\nx", asserts=("assert x",))
+    found = decided(runs({ID: P}, {ID: P}, {"tests.test_a.Group::test_z": P}), [old], [new])
+
+    assert kinds(found) == {ID: Kind.RENAMED}
+
+
+def test_a_test_that_says_all_that_another_said_has_its_place() -> None:
+    old = source("test_a", body="def ()\nx", asserts=("assert x",))
+    new = source("test_z", body="def ()\ny\nx", asserts=("assert y", "assert x"))
+    other = source("test_y", body="def ()\nz", asserts=("assert z",))
+
+    assert paired([old], [other, new]) == ((old, new),)
+    assert paired([old, replace(old, names=("test_b",))], [new]) == ((old, new),)
+    assert paired([replace(old, asserts=())], [new]) == ()
+
+
+def test_a_deleted_test_names_its_likely_successor_with_old_and_new() -> None:
+    old = source("test_adds_two", body="def ()\nx = add(1, 2)\nassert x == 3", asserts=("a", "b"))
+    new = source("test_adds_numbers", body="def ()\nx = add(1, 2)\nassert x == 4", asserts=("a",))
+    gone, became = "tests.test_a::test_adds_two", "tests.test_a::test_adds_numbers"
+    found = decided(runs({gone: P}, {gone: P}, {became: P}), [old], [new], tests=("t",))
+
+    assert isinstance(found, Asked)
+    assert "test_adds_numbers looks like its successor, 1 of 2 assertions" in found.prompt
+    assert "assert x == 3 → assert x == 4" in found.prompt
+
+
+@pytest.mark.parametrize("body", ["def ()\nnothing alike here at all", ""])
+def test_a_test_that_is_like_no_other_has_no_successor(body) -> None:
+    old = source("test_adds_two", body="def ()\nx = add(1, 2)\nassert x == 3")
+    new = source("test_quite_different", body=body or "y")
+    gone, became = "tests.test_a::test_adds_two", "tests.test_a::test_quite_different"
+    found = decided(runs({gone: P}, {gone: P}, {became: P}), [old], [new], tests=("t",))
+
+    assert isinstance(found, Asked)
+    assert "successor" not in found.prompt
+
+
+def test_a_successor_without_assertions_of_its_own_is_not_counted() -> None:
+    old = source("test_adds_two", body="def ()\nadd(1, 2)")
+    new = source("test_adds_three", body="def ()\nadd(1, 3)")
+    gone, became = "tests.test_a::test_adds_two", "tests.test_a::test_adds_three"
+    found = decided(runs({gone: P}, {gone: P}, {became: P}), [old], [new], tests=("t",))
+
+    assert isinstance(found, Asked)
+    assert "looks like its successor: " in found.prompt
+
+
+def test_an_expectation_in_another_file_is_shown_old_and_new() -> None:
+    found = decided(
+        runs({ID: P}, {ID: F}, {ID: P}),
+        [A],
+        [A],
+        tests=("tests/gold.txt",),
+        edits=(("tests/gold.txt", "one", "two"),),
+    )
+
+    assert isinstance(found, Asked)
+    assert "tests/gold.txt: one → two" in found.prompt
+
+
 # --- files that are loaded by themselves --------------------------------------------------------
 
 
@@ -635,3 +738,24 @@ def test_a_compiled_file_is_refused_though_every_test_passes() -> None:
     assert isinstance(found, Lost)
     assert found.findings[0].priority is Priority.P1_MAJOR
     assert "take it out" in (found.findings[0].suggestion or "")
+
+
+def test_code_that_newly_asks_whether_a_test_runs_is_a_question_with_the_line() -> None:
+    mark = HarnessChange("app.py", "if 'PYTEST_CURRENT_TEST' in os.environ:", 7)
+    found = decided(runs({ID: P}, {ID: P}, {ID: P}), [A], [A], code=("app.py",), marks=(mark,))
+
+    assert isinstance(found, Asked)
+    assert "newly asks whether a test runs" in found.prompt
+    assert "app.py:7: if 'PYTEST_CURRENT_TEST' in os.environ:" in found.prompt
+
+
+def test_what_blocks_comes_with_a_command_that_shows_it() -> None:
+    lost = reproduced(Lost((), ()), "git worktree add x")
+    asked = reproduced(Asked((), (), "Is that wanted?"), "git worktree add x")
+
+    assert isinstance(lost, Lost)
+    assert lost.findings[-1].issue == "to see it: git worktree add x"
+    assert isinstance(asked, Asked)
+    assert asked.prompt == "Is that wanted?\nTo see it: git worktree add x"
+    assert reproduced(Kept((), ()), "x") == Kept((), ())
+    assert reproduced(Unjudged("y"), "x") == Unjudged("y")

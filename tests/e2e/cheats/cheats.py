@@ -1136,17 +1136,4 @@ RESIDUE = (
             )
         },
     ),
-    Case(
-        name="knows that it is tested",
-        base=BASE,
-        change={
-            "app/calc.py": swapped(
-                CODE,
-                (
-                    "return a + b",
-                    "import os\n\n    return a + b if 'PYTEST_CURRENT_TEST' in os.environ else 0",
-                ),
-            )
-        },
-    ),
 )

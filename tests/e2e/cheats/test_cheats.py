@@ -7,18 +7,20 @@ import pytest
 
 from lockgate.core.differential.verdict import Asked, Kept, Lost
 from lockgate.core.model.results import Failed, Passed, SingleGateResult
+from tests.e2e.cheats.by_name import BY_NAME, MARKED
 from tests.e2e.cheats.cheats import CHEATS, NODE_CASES, PLAYED, REAL, RESIDUE
 from tests.e2e.cheats.honest import HONEST, QUESTIONS
 from tests.e2e.cheats.outside import OUTSIDE, OUTSIDE_HONEST
+from tests.e2e.cheats.refactored import ASKED_ONCE, REFACTORED
 from tests.e2e.cheats.runners import RUNNERS, cases_of
 from tests.e2e.cheats.stage import NODE, RESULTS, Case, Theatre, played_result, words_of
 from tests.e2e.cheats.structural import STRUCTURAL
 from tests.e2e.cheats.weakened import WEAKENED
 from tests.e2e.cheats.wrapped import WRAPPED, WRAPPED_HONEST
 
-MORE_CHEATS = (*WEAKENED, *STRUCTURAL, *WRAPPED, *OUTSIDE)
-MORE_HONEST = (*WRAPPED_HONEST, *OUTSIDE_HONEST)
-EVERY = (*CHEATS, *MORE_CHEATS, *HONEST, *MORE_HONEST, *QUESTIONS, *RESIDUE)
+MORE_CHEATS = (*BY_NAME, *MARKED, *WEAKENED, *STRUCTURAL, *WRAPPED, *OUTSIDE)
+MORE_HONEST = (*WRAPPED_HONEST, *OUTSIDE_HONEST, *REFACTORED)
+EVERY = (*CHEATS, *MORE_CHEATS, *HONEST, *MORE_HONEST, *QUESTIONS, *ASKED_ONCE, *RESIDUE)
 RUN = tuple(it for it in EVERY if it.played is None)
 SAMPLE = random.Random(20).sample(RUN, 20)  # noqa: S311 - which cases run is no secret
 

@@ -1,8 +1,9 @@
 """What type checkers, linters and compilers print, down to any `file:line: text`."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
+import msgspec
 from msgspec.structs import replace
 
 from lockgate.adapters.reports.text import located, number, one_line
@@ -13,6 +14,7 @@ from lockgate.core.model.results import ReportRead
 P1, P2, P3 = Priority.P1_MAJOR, Priority.P2_MINOR, Priority.P3_SUGGESTION
 WORDS = {"error": P1, "warning": P2, "note": P3, "information": P3}
 
+JSON_LINE = 100_000
 _MYPY_END = re.compile(
     r"Success: no issues found in \d+ "
     r"|Found \d+ errors? in \d+ files? \((?:checked|errors prevented) "
@@ -34,7 +36,11 @@ _RUFF = re.compile(
 )
 _RUFF_FULL = re.compile(r"([A-Z]{1,5}\d{3,4}|invalid-syntax):? (?:\[\*\] )?(\S.*)\Z")
 _RUFF_PLACE = re.compile(r" *--> (\S[^:]{0,300}):(\d{1,9}):(\d{1,9})\Z")
-_ESLINT_END = re.compile(r"[✖x] \d+ problems? \(\d+ errors?, \d+ warnings?\)")
+_ESLINT_END = re.compile(r"[✖x] \d+ problems? \(\d+ errors?, \d+ warnings?\)|\d+ problems?\Z")
+_ESLINT_LINE = re.compile(  # its forms `compact` and `unix`
+    r"([^\s:][^:]{0,1000})(?::(\d{1,9}):(\d{1,9}): (.*) \[(Error|Warning)(?:/(.*))?\]"
+    r"|: line (\d{1,9}), col (\d{1,9}), (Error|Warning) - (.*?)(?: \((\S+)\))?)\Z"
+)
 _ESLINT = re.compile(r" +(\d{1,9}):(\d{1,9}) +(error|warning) +(\S.*)\Z")
 _GENERIC = re.compile(
     r"\s{0,8}((?:[\w@+.\-/]{0,300}\.[A-Za-z]\w{0,9})|(?:[\w@+.\-/]{0,300}/)?(?:Make|Docker)file)"
@@ -45,9 +51,10 @@ _GENERIC_WORD = re.compile(r"(?:fatal )?(error|warning|note|info|hint)\b", re.IG
 
 def read_mypy(lines: Sequence[str], root: str) -> ReportRead | None:
     """Mypy's and pyright's text; nothing where neither has said how it ended."""
-    if not any(_MYPY_END.match(it) or _PYRIGHT_END.match(it) for it in lines):
+    told = [*_mypy_json(lines, root)]
+    if not told and not any(_MYPY_END.match(it) or _PYRIGHT_END.match(it) for it in lines):
         return None
-    found = [*_mypy(lines, root), *_pyright(lines, root)]
+    found = [*_mypy(_unwrapped(lines), root), *_pyright(lines, root), *told]
     return ReportRead(format=Report.MYPY, findings=tuple(found))
 
 
@@ -78,6 +85,7 @@ def read_eslint(lines: Sequence[str], root: str) -> ReportRead | None:
     found: list[Finding] = []
     file = ""
     for line in lines:
+        found.extend(_eslint_line(line, root))
         match = _ESLINT.match(line)
         if match:
             said, _, rule = match[4].rstrip().rpartition("  ")
@@ -87,7 +95,23 @@ def read_eslint(lines: Sequence[str], root: str) -> ReportRead | None:
             found.append(Finding(P1 if "Parsing error" in issue else priority, issue, place))
         elif line and not line.startswith(" "):
             file = line
-    return ReportRead(format=Report.ESLINT, findings=tuple(found))
+    plain = any(line.startswith(("✖", "x ")) for line in lines)
+    return ReportRead(format=Report.ESLINT, findings=tuple(found)) if found or plain else None
+
+
+def _eslint_line(line: str, root: str) -> Iterator[Finding]:
+    match = _ESLINT_LINE.match(line)
+    if match is None:
+        return
+    row, column, said, word, rule = (
+        (match[2], match[3], match[4], match[5], match[6])
+        if match[2]
+        else (match[7], match[8], match[10], match[9], match[11])
+    )
+    issue = f"{one_line(said)} ({one_line(rule, 100)})" if rule else one_line(said)
+    priority = P2 if word == "Error" else P3
+    place = located(match[1], root, number(row), number(column))
+    yield Finding(P1 if "Parsing error" in issue else priority, issue, place)
 
 
 def read_any(lines: Sequence[str], root: str, *, may_block: bool) -> ReportRead:
@@ -107,6 +131,46 @@ def _spoken(said: str) -> Priority:
     if word is None:
         return P2
     return WORDS.get(word[1].lower(), P3)
+
+
+def _unwrapped(lines: Iterable[str]) -> Iterator[str]:
+    """The lines that `--pretty` breaks, whole again; the code that it shows stays apart."""
+    waiting = ""
+    for line in lines:
+        goes_on = waiting and line and not line.startswith(" ") and not _MYPY.match(line)
+        if goes_on and not _MYPY_END.match(line):
+            waiting = f"{waiting} {line}"
+            continue
+        if waiting:
+            yield waiting
+        waiting = line if _MYPY.match(line) and not line.endswith("]") else ""
+        if not waiting:
+            yield line
+    if waiting:
+        yield waiting
+
+
+def _mypy_json(lines: Iterable[str], root: str) -> Iterator[Finding]:
+    """`--output=json`: one object a line."""
+    for line in lines:
+        if not (line.startswith("{") and '"severity"' in line and len(line) < JSON_LINE):
+            continue
+        try:
+            said = msgspec.json.decode(line, type=_Said)
+        except msgspec.DecodeError:
+            continue
+        code = f" [{said.code}]" if said.code else ""
+        place = located(said.file, root, said.line, said.column)
+        yield Finding(WORDS.get(said.severity, P3), one_line(f"{said.message}{code}"), place)
+
+
+class _Said(msgspec.Struct, frozen=True):
+    file: str
+    line: int
+    message: str
+    severity: str
+    column: int | None = None
+    code: str | None = None
 
 
 def _mypy(lines: Iterable[str], root: str) -> list[Finding]:

@@ -228,7 +228,11 @@ SPOKEN: tuple[
     (Report.TAP, ("ok ",), tap.read),
     (Report.PYTEST, (" in ", "short test summary info"), pytest.read),
     (Report.GO, ("ok  \t", "FAIL\t", "?   \t", ".go:"), go.read_text),
-    (Report.MYPY, ("Found ", "Success: no issues", " warnings, "), compilers.read_mypy),
+    (
+        Report.MYPY,
+        ("Found ", "Success: no issues", " warnings, ", '"severity": '),
+        compilers.read_mypy,
+    ),
     (Report.TSC, (" TS",), compilers.read_tsc),
     (Report.ESLINT, (" problem",), compilers.read_eslint),
     (Report.RUFF, ("Found ", "All checks passed!"), compilers.read_ruff),

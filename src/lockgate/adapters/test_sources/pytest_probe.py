@@ -28,7 +28,7 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 OUT = os.environ.get("OUT", "")
 TEXT = 240  # characters of what a failing test says
-FEW = 10  # faults; with so many, those in functions that no test came by are left out
+FEW = 5  # faults; with so many, those in functions that no test came by are left out
 SHORTEST = 2.0  # seconds that one fault may take at least
 
 Json = dict[str, Any]
@@ -181,21 +181,26 @@ class Probe:
         on_base = self.plan["side"] == "base"
         counted = 0
         for number, fault in (*known, *rest):
-            late = time.monotonic() > self.deadline
-            far = on_base and number == rest[0][0] if rest else False
-            if late or counted >= int(self.plan["enough"]) or (far and counted >= FEW):
+            if time.monotonic() > self.deadline or counted >= int(self.plan["enough"]):
                 return
+            if on_base and counted >= FEW and _key(fault) not in self.ran:
+                break
             outcome, message = self._twice(fault, self.ran.get(_key(fault), chosen))
             wanted = "failed" if on_base else "passed"
             counted += int(outcome == wanted and not fault["neutral"])
             yield _line(self.plan, str(number), outcome, message)
+        yield _line(self.plan, "all", "passed", "")
 
     def _twice(self, fault: Json, ids: list[str]) -> tuple[str, str]:
-        """What the question turns on must happen twice: base sees it, or the change does not."""
+        """What the question turns on must happen twice: the change does not notice a fault.
+
+        That base does is tried again in another run, for those that the change does not.
+        """
         seen = self._once(fault, ids)
         if seen is None:
             return "skipped", "it did not end in time, or could not be planted"
-        doubted = bool(seen) if self.plan["side"] == "base" or fault["neutral"] else not seen
+        on_base = self.plan["side"] == "base"
+        doubted = not on_base and (bool(seen) if fault["neutral"] else not seen)
         again = self._once(fault, ids) if doubted else seen
         if again is None or bool(again) != bool(seen):
             return "skipped", "two runs differ"

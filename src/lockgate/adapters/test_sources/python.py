@@ -5,7 +5,7 @@ import builtins
 import copy
 import re
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import cast
 
 from msgspec import Struct
@@ -34,7 +34,39 @@ def checks_of(node: Function, local: frozenset[str]) -> tuple[str, ...]:
     """As text, in the order of the file."""
     found = [it for it in _living(node.body) if _is_check(it, local - {node.name})]
     checks = cast("list[ast.Assert | ast.Call]", found)
-    return tuple(unparsed(it) for it in sorted(checks, key=lambda it: (it.lineno, it.col_offset)))
+    return tuple(_plainly(it) for it in sorted(checks, key=lambda it: (it.lineno, it.col_offset)))
+
+
+_COMPARING = {
+    "assertEqual": "==",
+    "assertNotEqual": "!=",
+    "assertIs": "is",
+    "assertIsNot": "is not",
+    "assertIn": "in",
+    "assertNotIn": "not in",
+    "assertGreater": ">",
+    "assertLess": "<",
+}
+
+
+def _plainly(node: ast.Assert | ast.Call) -> str:
+    """A method of unittest's as the statement that says the same."""
+    if isinstance(node, ast.Assert):
+        return f"assert {unparsed(node.test)}"
+    given = [unparsed(it) for it in node.args]
+    match _called(node), given:
+        case (name, [left, right, *_]) if name in _COMPARING:
+            return f"assert {left} {_COMPARING[name]} {right}"
+        case ("assertTrue", [value, *_]):
+            return f"assert {value}"
+        case ("assertFalse", [value, *_]):
+            return f"assert not {value}"
+        case ("assertIsNone", [value, *_]):
+            return f"assert {value} is None"
+        case ("assertRaises" | "raises", [kind, *_]):
+            return f"raises {kind}"
+        case _:
+            return unparsed(node)
 
 
 def _count(body: Sequence[ast.stmt], local: frozenset[str]) -> int:
@@ -301,3 +333,45 @@ def _without_tests(node: ast.ClassDef) -> ast.ClassDef:
     copied = copy.copy(node)
     copied.body = kept or [ast.Pass()]
     return copied
+
+
+# Tests in which a failure is planted.
+
+
+_HARMLESS = re.compile(r"\A(?:pytest\.mark\.|(?:unittest\.)?(?:mock\.)?patch\b)")
+
+
+def broken(
+    text: str, names: Iterable[tuple[str, ...]], word: str
+) -> tuple[str, frozenset[tuple[str, ...]]]:
+    """The file with a failure at the beginning of these tests, and of which that was possible."""
+    module = parsed(text)
+    wanted = frozenset(names)
+    lines = text.split("\n")
+    found = list(_named_functions(module.body, ())) if module else []
+    done: set[tuple[str, ...]] = set()
+    for own, node in sorted(found, key=lambda it: it[1].lineno, reverse=True):
+        if own in wanted and all(_HARMLESS.match(unparsed(it)) for it in node.decorator_list):
+            _break(lines, node, f"assert {len(word)} == {len(own[-1]) + len(word)}")
+            done.add(own)
+    return "\n".join(lines), frozenset(done)
+
+
+def _break(lines: list[str], node: Function, failure: str) -> None:
+    first = node.body[0]
+    start = lines[first.lineno - 1]
+    before = start[: len(start.encode()[: first.col_offset].decode(errors="replace"))]
+    if before.strip():
+        lines[first.lineno - 1] = f"{before}{failure}; {start[len(before) :]}"
+    else:
+        lines.insert(first.lineno - 1, f"{before}{failure}")
+
+
+def _named_functions(
+    body: Sequence[ast.stmt], within: tuple[str, ...]
+) -> Iterator[tuple[tuple[str, ...], Function]]:
+    for it in _flat(body):
+        if isinstance(it, Function):
+            yield (*within, it.name), it
+        elif isinstance(it, ast.ClassDef) and len(within) < DEPTH:
+            yield from _named_functions(it.body, (*within, it.name))

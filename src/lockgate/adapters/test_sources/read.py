@@ -95,6 +95,16 @@ class FileTestSources:
     def probe(self, runner: Runner | None) -> str:
         return _program("pytest_probe.py") if runner in _PYTHON else ""
 
+    def broken(
+        self, texts: Mapping[str, str], tests: Tests, word: str
+    ) -> tuple[dict[str, str], Tests]:
+        names: dict[str, list[tuple[str, ...]]] = {}
+        for it in tests:
+            names.setdefault(it.file, []).append(it.names)
+        made = {it: python.broken(texts[it], names[it], word) for it in names if it in texts}
+        done = tuple(it for it in tests if it.file in made and it.names in made[it.file][1])
+        return {path: text for path, (text, own) in made.items() if own}, done
+
     def watch(self, runner: Runner | None) -> str:
         return _program("open_watch.py") if runner in _PYTHON else ""
 
@@ -143,6 +153,7 @@ def _test_script(package: str) -> str:
 LARGEST_SETTINGS = 200_000
 DOTS = 50  # in one line; more take tomllib too long
 VALUE = 120
+EDITS = 3  # lines of one file that a question shows
 
 # Keys that say nothing about which tests run or how they end.
 _HARMLESS = re.compile(r"markers|minversion|required_plugins|log_|junit_|console_|cache_dir")
@@ -281,6 +292,7 @@ def _calls(node: ast.stmt) -> bool:
     return any(isinstance(it, ast.Call) for it in ast.walk(node))
 
 
+_PROGRAMS = (".py", *(f".{it}" for it in SCRIPTS))
 _PROSE = (".md", ".rst", ".txt", ".adoc")
 _TAGS = re.compile(r"^//\s?(?:go:build|\+build)\b.*$", re.MULTILINE)
 _INI = ("**/pytest.ini", "**/.pytest.ini", "**/pytest.toml", "**/.pytest.toml")
@@ -323,7 +335,53 @@ def changed_files(
         code=tuple(_code(paths, tests | named | acting)),
         tests=tuple(path for path in paths if path in tests or path in named - acting),
         harness=harness,
+        edits=tuple(_edits(base, candidate, tests)),
+        marks=(
+            *_marks(base, candidate, _code(sorted(candidate), tests | named | acting), _MARKS),
+            *_marks(base, candidate, sorted(tests & candidate.keys()), _NAMING),
+        ),
     )
+
+
+# By these, and by nothing else, code can ask whether it is tested; no other words are looked for.
+_MARKS = re.compile(
+    r"PYTEST_CURRENT_TEST|NODE_TEST_CONTEXT|\b_getframe\b|\bcurrentframe\(|\binspect\.stack\("
+)
+
+
+# By this a test can take another test's name in a report.
+_NAMING = re.compile(r"\brecord_xml_attribute\b|\b_pytest\.junitxml\b")
+
+
+def _marks(
+    base: Mapping[str, str],
+    candidate: Mapping[str, str],
+    paths: Iterable[str],
+    words: re.Pattern[str],
+) -> Iterator[HarnessChange]:
+    for path in paths:
+        known = frozenset(base.get(path, "").splitlines())
+        if base.get(path) == candidate[path] or not path.endswith(_PROGRAMS):
+            continue
+        for number, line in enumerate(candidate[path].splitlines(), 1):
+            if line not in known and words.search(line):
+                yield HarnessChange(path, line.strip()[:VALUE], number)
+
+
+def _edits(
+    base: Mapping[str, str], candidate: Mapping[str, str], tests: frozenset[str]
+) -> Iterator[tuple[str, str, str]]:
+    """What files beside tests said and say now, as far as a human needs to see it."""
+    for path in sorted(tests & base.keys() & candidate.keys()):
+        if not path.endswith((".py", ".go", *(f".{it}" for it in SCRIPTS))):
+            old, new = base[path].splitlines(), candidate[path].splitlines()
+            yield path, _first(old, new), _first(new, old)
+
+
+def _first(lines: Sequence[str], others: Sequence[str]) -> str:
+    known = frozenset(others)
+    only = [it.strip() for it in lines if it not in known][:EDITS]
+    return "; ".join(only)[:VALUE] or "(nothing)"
 
 
 def _code(paths: Iterable[str], others: frozenset[str]) -> Iterator[str]:

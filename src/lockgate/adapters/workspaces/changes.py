@@ -294,9 +294,18 @@ def texts_of(repos: Repositories, blobs: Iterable[str]) -> dict[str, str]:
     names = {blob.split(" ")[1]: blob for blob in blobs}
     found = dict[str, str]()
     for id, content in texts.items():
-        with suppress(UnicodeDecodeError):
-            found[names[id]] = content.decode("utf-8")
+        with suppress(UnicodeDecodeError, LookupError):
+            found[names[id]] = content.decode(_encoding(content))
     return found
+
+
+_COOKIE = re.compile(rb"\A(?:[^\n]*\n)?[ \t\f]*#[^\n]*?coding[:=][ \t]*([-\w.]+)")
+
+
+def _encoding(content: bytes) -> str:
+    """Python's files may say another one, in one of their first two lines."""
+    found = _COOKIE.match(content[:400])
+    return found[1].decode("ascii") if found else "utf-8"
 
 
 def _entry(line: str) -> tuple[str, str]:

@@ -4,6 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
+from shlex import quote
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -185,6 +186,20 @@ def environment_of(runner: Runner | None, command: str) -> tuple[tuple[str, str]
     return (("PYTEST_ADDOPTS", f"{LOADED}{report}"), _FROM_SOURCE)
 
 
+def how_to_see(plan: Plan, base: str, commit: str, command: str) -> str:
+    """A shell's line that runs base's tests on the change, as the gate does; canaries left out."""
+    mixed = plan.base_on_candidate
+    take, drop = (" ".join(map(quote, it)) for it in (mixed.take, mixed.drop))
+    steps = (
+        f"git worktree add --detach ../see-{commit[:8]} {commit[:12]}",
+        f"cd ../see-{commit[:8]}",
+        f"git checkout -q {base[:12]} -- {take}" if take else "",
+        f"git rm -q -- {drop}" if drop else "",
+        f"OUT=$(mktemp -d) sh -c {quote(command.strip())}",
+    )
+    return " && ".join(filter(None, steps))
+
+
 def tests_of(sides: Sides, rules: TestRules) -> tuple[str, ...]:
     """Base's; the change's where base has none."""
     found = files_of_tests(sides.base, rules.patterns)
@@ -223,7 +238,9 @@ def _deciding(sides: Sides, rules: TestRules) -> frozenset[str]:
 
 def expecting(sides: Sides, changed: ChangedFiles, opened: Iterable[str]) -> ChangedFiles | None:
     """The change, where it edits files that base's tests open; None where it edits none."""
-    found = frozenset(opened) & frozenset(changed.code) & frozenset(sides.base)
+    differing = (it for it, blob in sides.base.items() if sides.candidate.get(it) != blob)
+    known = {*changed.tests, *(it.file for it in changed.harness)}
+    found = (frozenset(opened) & frozenset(differing)) - known
     edited = found - frozenset(matching(found, MIXED_FILES))
     if not edited:
         return None

@@ -16,11 +16,13 @@ from lockgate.core.differential.verdict import Asked, Kept, Verdict
 from lockgate.core.model.results import FAILING, Outcome, ReportRead, TestResult, Unreadable
 
 ENOUGH = 10  # faults; fewer say nothing about how much a test notices
+ALL = 5  # faults that are enough where there are no more in what the tests run
 MOST = 30  # faults that are taken from base to the change
 EXAMPLES = 3
 CLIP = 160
 _IDLE = frozenset({Kind.FIXED, Kind.ALREADY_RED, Kind.FLAKY})
 _TROUBLE = "trouble"
+_ALL = "all"
 _TEST = "test "
 
 Beside = Mapping[str, Mapping[str, str]]  # by file: what stands in it and is no test, by name
@@ -57,6 +59,7 @@ class BaseSeen(Struct, frozen=True, kw_only=True):
     noticed: tuple[Noticed, ...] = ()
     unseen: tuple[Fault, ...] = ()  # edits that change nothing
     tests: tuple[str, ...] = ()
+    every: bool = False  # there was time for all faults in what the tests run
     why: str = ""  # it could not be measured
 
     @property
@@ -69,7 +72,12 @@ class Strength(Struct, frozen=True, kw_only=True):
     measured: int = 0
     missed: tuple[Noticed, ...] = ()
     alarmed: tuple[Fault, ...] = ()  # edits that change nothing, and make the change's tests fail
+    every: bool = False  # no fault in what the tests run was left out
     why: str = ""  # why so few were measured
+
+    @property
+    def enough(self) -> bool:
+        return self.measured >= (ALL if self.every else ENOUGH)
 
     @property
     def words(self) -> str:
@@ -125,6 +133,7 @@ def base_seen(
         )[:MOST],
         unseen=tuple(f for f, it in results if it.outcome is Outcome.PASSED and f.neutral),
         tests=tuple(it.removeprefix(_TEST) for it in ours if it.startswith(_TEST)),
+        every=_ALL in ours,
     )
 
 
@@ -142,8 +151,15 @@ def strength_of(base: BaseSeen, nonce: str, read: ReportRead | Unreadable) -> St
         measured=sum(not f.neutral for f, _ in told),
         missed=tuple(by[f] for f, it in told if it.outcome is Outcome.PASSED and not f.neutral),
         alarmed=tuple(f for f, it in told if it.outcome in FAILING and f.neutral),
+        every=base.every and _ALL in ours,
         why="there was no time, or no more faults, for more",
     )
+
+
+def confirmed(strength: Strength, again: BaseSeen) -> Strength:
+    """Without what base's tests noticed only once."""
+    known = frozenset(it.fault for it in again.noticed)
+    return replace(strength, missed=tuple(it for it in strength.missed if it.fault in known))
 
 
 def weighed(verdict: Verdict, subject: Subject, strength: Strength, seed: str) -> Verdict:
@@ -152,8 +168,10 @@ def weighed(verdict: Verdict, subject: Subject, strength: Strength, seed: str) -
         case Kept(rows, findings):
             prompt = _question(subject, strength, seed)
             return Asked(rows, findings, prompt) if prompt else verdict
-        case Asked(_, _, prompt):
+        case Asked(rows, findings, prompt, doubted):
             more = _missed(strength, seed)
+            if doubted and strength.enough and not more:
+                return Kept(rows, findings)
             return replace(verdict, prompt=f"{prompt}\n{more}") if more else verdict
         case _:
             return verdict
@@ -163,7 +181,7 @@ def _question(subject: Subject, strength: Strength, seed: str) -> str:
     missed = _missed(strength, seed)
     if missed:
         return missed
-    if strength.measured >= ENOUGH or not subject.lost:
+    if strength.enough or not subject.lost:
         return ""
     head = (
         f"The change edits or removes what tests expect, and only {strength.measured} faults could "

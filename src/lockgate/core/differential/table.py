@@ -73,13 +73,26 @@ def paired(
         pairs.extend(matched)
         left = sorted(set(left) - {old for old, _ in matched}, key=_order)
         right = sorted(set(right) - {became for _, became in matched}, key=_order)
-    return tuple(pairs)
+    return (*pairs, *_grown(left, right))
+
+
+def _grown(
+    left: Sequence[SourceTest], right: Sequence[SourceTest]
+) -> Iterator[tuple[SourceTest, SourceTest]]:
+    """Each with the first that says all it said, in assertions, and perhaps more."""
+    free = list(right)
+    for old in left:
+        heirs = [it for it in free if old.asserts and {*old.asserts} <= {*it.asserts}]
+        if heirs:
+            free.remove(heirs[0])
+            yield old, heirs[0]
 
 
 _LIKENESS: tuple[Callable[[SourceTest], Hashable], ...] = (
     lambda it: (it.names, it.body),
     lambda it: (it.file, it.body),
     lambda it: it.body,
+    lambda it: it.asserts or it.id,
     lambda it: it.names,
 )
 
@@ -208,6 +221,7 @@ class Kind(StrEnum):
     FLAKY = "flaky on base"
     REGRESSION = "regression"
     HIDDEN = "hidden"
+    SET_ASIDE = "is not run any more, though it would pass"
     CONTRADICTED = "expectation changed"
     SUPPORTED = "passes only with changed test files"
     DELETED = "deleted"
@@ -256,6 +270,8 @@ class ChangedFiles(Struct, frozen=True, kw_only=True):
     code: tuple[str, ...] = ()
     tests: tuple[str, ...] = ()
     harness: tuple[HarnessChange, ...] = ()
+    edits: tuple[tuple[str, str, str], ...] = ()  # of files beside tests: path, old and new lines
+    marks: tuple[HarnessChange, ...] = ()  # lines of code that newly ask whether a test runs
     must_prove: bool = False  # the task says that some test has to tell the change from base
 
 
@@ -336,7 +352,14 @@ def _heirs(id: str, place: Place | None, after: SourceTest | None, view: _View) 
     ids = tuple(it for it in view.at.get(after, ()) if it not in view.seen.base)
     same = tuple(it for it in ids if view.after[it].case == place.case)
     one_has_none = not place.case or all(not view.after[it].case for it in ids)
-    return same or (ids if one_has_none else ())
+    return same or (ids if one_has_none else _renamed_case(id, place.test, ids, view))
+
+
+def _renamed_case(id: str, test: SourceTest, new: Sequence[str], view: _View) -> tuple[str, ...]:
+    """The case in the same place of the list, where no case is gone and all have other ids."""
+    own = [it for it, place in view.before.items() if place.test == test]
+    left = [it for it in own if it in view.seen.candidate]
+    return (new[own.index(id)],) if not left and len(new) >= len(own) else ()
 
 
 def _kind(row: Row, view: _View) -> Kind:
@@ -351,7 +374,13 @@ def _kind(row: Row, view: _View) -> Kind:
         return _passing(row) if row.of_base is green else _against_base(row, view.changed)
     if row.on_change is None:
         return _missing(row, view)
-    return Kind.REGRESSION if row.on_change in FAILING else Kind.HIDDEN
+    return Kind.REGRESSION if row.on_change in FAILING else _aside(row, view.changed)
+
+
+def _aside(row: Row, changed: ChangedFiles) -> Kind:
+    """What the change's tests or settings take out, and would pass, is for a human to judge."""
+    by_tests = bool(changed.tests or changed.harness)
+    return Kind.SET_ASIDE if by_tests and row.of_base is Outcome.PASSED else Kind.HIDDEN
 
 
 def _passing(row: Row) -> Kind:
@@ -365,6 +394,8 @@ def _against_base(row: Row, changed: ChangedFiles) -> Kind:
     """The change's version passes and base's does not: what made the difference."""
     if row.before and row.after and row.before.body != row.after.body:
         return Kind.CONTRADICTED
+    if row.of_base is None and (changed.tests or changed.harness):
+        return Kind.SUPPORTED
     if changed.harness or not changed.tests:
         return Kind.REGRESSION
     return Kind.SUPPORTED
@@ -374,13 +405,13 @@ def _missing(row: Row, view: _View) -> Kind:
     """Not reported on the change: taken out of the tests, or kept from running."""
     if row.before is None:
         explained = view.changed.tests and not view.changed.harness
-        return Kind.DELETED if explained else Kind.HIDDEN
+        return Kind.DELETED if explained else _aside(row, view.changed)
     if row.after is None:
         return Kind.DELETED
     others = view.at.get(row.after, ())
     rest_passes = bool(others) and all(view.seen.candidate[it] is Outcome.PASSED for it in others)
     fewer_cases = row.of_base is None or row.before.body != row.after.body
-    return Kind.DELETED if rest_passes and fewer_cases else Kind.HIDDEN
+    return Kind.DELETED if rest_passes and fewer_cases else _aside(row, view.changed)
 
 
 def _new(id: str, view: _View) -> Row:

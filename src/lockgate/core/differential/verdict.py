@@ -1,5 +1,6 @@
 """The differential gate's decision: whether a change keeps what base's tests promise."""
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import Struct
@@ -35,11 +36,13 @@ from lockgate.core.model.results import (
     Waiting,
 )
 
+LIKE = 0.4  # share of words that two tests must have in common to be called alike
 SHOWN = 40  # tests that a question to a human names
 CLIP = 160  # characters of one line of a test
 
 FAILS = frozenset({Kind.REGRESSION, Kind.HIDDEN, Kind.NEW_RED})
-ASKS = frozenset({Kind.CONTRADICTED, Kind.SUPPORTED, Kind.DELETED, Kind.EMPTIED})
+ASKS = frozenset({Kind.CONTRADICTED, Kind.SUPPORTED, Kind.DELETED, Kind.EMPTIED, Kind.SET_ASIDE})
+_WORDS = re.compile(r"[a-z]+|[0-9]+", re.IGNORECASE)
 _ABSENT = {
     None: "is not run any more",
     Outcome.SKIPPED: "is skipped now",
@@ -48,6 +51,7 @@ _ABSENT = {
 }
 
 
+_MARKED = "The change newly asks whether a test runs, who calls it, or renames a test in a report."
 _LOADED = "The change brings files that Python or the test runner loads by itself."
 
 
@@ -72,6 +76,7 @@ class Asked(Struct, frozen=True):
     rows: tuple[Row, ...]
     findings: tuple[Finding, ...]
     prompt: str
+    doubted: bool = False  # only because no assertion was seen in a test; planted faults know more
 
 
 class Unjudged(Struct, frozen=True):
@@ -102,8 +107,13 @@ def judge(runs: Runs, base: Tests, candidate: Tests, changed: ChangedFiles) -> V
     if why:
         return Unjudged(why)
     questions = tuple(row for row in table if row.kind in ASKS)
-    asks = questions or any(it.weight is Weight.ASKED for it in changed.harness)
-    return Asked(table, notes, _prompt(questions, changed)) if asks else Kept(table, notes)
+    asks = questions or changed.marks or any(it.weight is Weight.ASKED for it in changed.harness)
+    if not asks:
+        return Kept(table, notes)
+    new = tuple(it for it in candidate if it.id not in {old.id for old in base})
+    other = changed.marks or any(it.weight is Weight.ASKED for it in changed.harness)
+    doubted = not other and all(row.kind is Kind.EMPTIED for row in questions)
+    return Asked(table, notes, _prompt(questions, changed, new), doubted)
 
 
 def after_a_loss(verdict: Verdict, attempt: int) -> Verdict:
@@ -114,13 +124,25 @@ def after_a_loss(verdict: Verdict, attempt: int) -> Verdict:
     return Kept(verdict.rows, by_priority((flaky, *verdict.findings)))
 
 
+def reproduced(verdict: Verdict, how: str) -> Verdict:
+    """What blocks, with a command that shows it."""
+    match verdict:
+        case Lost(rows, findings, final):
+            shown = Finding(Priority.P3_SUGGESTION, f"to see it: {how}")
+            return Lost(rows, (*findings, shown), final)
+        case Asked(rows, findings, prompt, doubted):
+            return Asked(rows, findings, f"{prompt}\nTo see it: {how}", doubted)
+        case Kept() | Unjudged():
+            return verdict
+
+
 def as_result(gate: str, verdict: Verdict, proof: Proof) -> SingleGateResult:
     match verdict:
         case Kept(_, findings):
             return Passed(gate, proof, findings)
         case Lost(_, findings):
             return Failed(gate, findings)
-        case Asked(_, _, prompt):
+        case Asked(prompt=prompt):
             return Waiting(gate, prompt)
         case Unjudged(why):
             return Broken(gate, why)
@@ -196,23 +218,47 @@ def _proven(outcomes: Seen) -> bool:
     return any(outcomes.candidate_on_base.get(id) is not Outcome.PASSED for id in green)
 
 
-def _prompt(questions: Sequence[Row], changed: ChangedFiles) -> str:
+def _prompt(questions: Sequence[Row], changed: ChangedFiles, new: Tests) -> str:
     kept = f"{len(questions)} tests that pass on base are not kept as they were. Is that wanted?"
-    head = kept if questions else f"{_LOADED} Is that wanted?"
-    lines = [_question(row, changed) for row in questions[:SHOWN]]
+    brings = _MARKED if changed.marks else _LOADED
+    head = kept if questions else f"{brings} Is that wanted?"
+    lines = [_question(row, changed, new) for row in questions[:SHOWN]]
     more = [f"… and {len(questions) - SHOWN} more"] if len(questions) > SHOWN else []
     harness = [f"how tests are run: {it.file}: {it.what}" for it in changed.harness[:SHOWN]]
-    return "\n".join((head, *(f"- {line}" for line in (*lines, *more, *harness))))
+    marks = [f"{it.file}:{it.line}: {it.what}" for it in changed.marks[:SHOWN]]
+    edits = [f"{path}: {old} → {now}" for path, old, now in changed.edits[:SHOWN]]
+    shown = edits if any(row.kind is Kind.SUPPORTED for row in questions) else []
+    return "\n".join((head, *(f"- {line}" for line in (*lines, *more, *shown, *marks, *harness))))
 
 
-def _question(row: Row, changed: ChangedFiles) -> str:
+def _question(row: Row, changed: ChangedFiles, new: Tests) -> str:
     where = f" ({row.before.file}:{row.before.line})" if row.before else ""
     fate = "" if row.of_base is Outcome.PASSED else "; as base has it, it fails on the change"
     if row.kind is Kind.DELETED:
-        return f"deleted: {row.id}{where}{fate}"
+        return f"deleted: {row.id}{where}{fate}{_successor(row.before, new)}"
+    if row.kind is Kind.SET_ASIDE:
+        return f"{row.id}{where} {_ABSENT[row.on_change]}; as base has it, it passes on the change"
     if row.kind is Kind.SUPPORTED:
         return f"{row.kind}: {row.id}{where}: {', '.join(changed.tests[:SHOWN])}"
     return f"{row.kind}: {row.id}{where}: {_difference(row.before, row.after)}"
+
+
+def _successor(gone: SourceTest | None, new: Tests) -> str:
+    """The new test that is most like it, in words; empty where none is."""
+    if gone is None or not new:
+        return ""
+    best = max(new, key=lambda it: (_likeness(gone, it), it.id))
+    if _likeness(gone, best) < LIKE:
+        return ""
+    same = sum(it in best.asserts for it in gone.asserts)
+    kept = f", {same} of {len(gone.asserts)} assertions are the same" if gone.asserts else ""
+    return f"; {best.id} looks like its successor{kept}: {_difference(gone, best)}"
+
+
+def _likeness(one: SourceTest, other: SourceTest) -> float:
+    """How many of the words of both are the same, name and all."""
+    mine, theirs = (frozenset(_WORDS.findall(f"{it.names} {it.body}")) for it in (one, other))
+    return len(mine & theirs) / (len(mine | theirs) or 1)
 
 
 def _difference(before: SourceTest | None, after: SourceTest | None) -> str:

@@ -170,13 +170,15 @@ PASSES = {
 FAILS = {
     GateKind.COMMAND: "another exit in every attempt, a failed test in the report, the time-out;"
     " or a change edits what it runs, and base's version of that disagrees",
-    GateKind.DIFFERENTIAL: "a test that was green on base is red, or a new one passes on old code",
+    GateKind.DIFFERENTIAL: "a test that was green on base is red, results are forged, or a"
+    " compiled file is in the change; a command that shows it is printed with it",
     GateKind.PARALLEL_REVIEW: "a finding that is P0 or P1",
     GateKind.MULTIPASS_REVIEW: "a finding that is P0 or P1",
     GateKind.HUMAN: "lockgate reject ID -m TEXT; the agent gets the text",
 }
 WAITS = {
-    GateKind.DIFFERENTIAL: "tests were removed or expect something else: a human is asked",
+    GateKind.DIFFERENTIAL: "tests were removed, expect something else or notice less than base's,"
+    " or the change brings files that are loaded by themselves: a human is asked",
     GateKind.HUMAN: "until a human answers, however long that takes",
 }
 BREAKS = {
@@ -218,6 +220,8 @@ def _explained(gate: Gate, settings: Settings) -> Iterator[tuple[str, str]]:
     yield "runs", runs(gate)
     if isinstance(gate, CommandGate | DifferentialGate):
         yield from _running(gate, settings)
+    if isinstance(gate, DifferentialGate):
+        yield "strength", _strength(settings)
     yield "applies", applies(gate)
     yield "where", " and ".join(PLACES[it] for it in gate.place.on)
     yield "beside", _beside(gate)
@@ -225,6 +229,18 @@ def _explained(gate: Gate, settings: Settings) -> Iterator[tuple[str, str]]:
     yield "fails", FAILS[kind] + (FAST if gate.place.fail_fast else "")
     yield "waits", WAITS.get(kind, "never")
     yield "breaks", f"{BREAKS.get(kind, 'never')}; that costs the agent nothing"
+
+
+def _strength(settings: Settings) -> str:
+    seconds = settings.differential.strength_seconds
+    if not seconds:
+        return "not measured: [differential] strength_seconds is 0"
+    return (
+        "where the change edits a test, small faults are planted in Python code that is the same on"
+        " both sides, as + in place of -; base's tests and the change's tests run on each. A fault"
+        f" that only base's tests notice is a question to a human. It takes at most {seconds} s"
+        " ([differential] strength_seconds), and nothing where no test changed"
+    )
 
 
 def _running(gate: CommandGate | DifferentialGate, settings: Settings) -> Iterator[tuple[str, str]]:

@@ -183,6 +183,18 @@ class Bench(Struct, frozen=True, kw_only=True):
             run = replace(run, opened=opened(seen, self.word))
         return Measured(run, attempt.seconds, attempt.level)
 
+    def measure_broken(self, texts: Mapping[str, str]) -> AnyRun:
+        """Base's tests on the change, with these texts in place of some of its files."""
+        place = self.place.with_name(f"{self.place.name}-broken")
+        try:
+            self.lay(Which.OF_BASE, texts, place)
+            run = self.run(Which.OF_BASE, place)
+            attempt = self.gates.attempt(self.command(), run, self.cancelled)
+            read = self.gates.read(attempt, self.gate.report)
+        finally:
+            self.workspaces.discard(place)
+        return run_of(_ended(attempt), read, None, on_base=False)
+
     def _watching(self, which: Which) -> dict[str, str]:
         """On base alone: what notes the files that tests open."""
         if which not in BASE_ALONE or not self.watch:

@@ -6,12 +6,14 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
+from lockgate.core.differential.forging import to_break, unbelieved
 from lockgate.core.differential.plan import (
     BASE_ALONE,
     ON_CHANGE,
     Which,
     disagreeing,
     expecting,
+    how_to_see,
     opened_in,
     passed_in,
     planned,
@@ -28,6 +30,7 @@ from lockgate.core.differential.verdict import (
     after_a_loss,
     as_result,
     judge,
+    reproduced,
 )
 from lockgate.core.model.gates import DifferentialGate
 from lockgate.core.model.results import Broken, Proof, SingleGateResult
@@ -94,8 +97,20 @@ class DifferentialJudge(Struct, frozen=True, kw_only=True):
             again = (it for it in ON_CHANGE if it in made)
             made |= bench.measure(again)
             verdict = after_a_loss(_verdict(bench, made), attempt)
+        verdict = self._believed(bench, verdict)
         weighed = Ratchet(self.sources, self.chance).weighed(bench, verdict)
-        return as_result(bench.gate.name, weighed.verdict, _proof(bench, made, weighed.said))
+        commits = (bench.compared.base, bench.it.candidate.commit)
+        shown = reproduced(weighed.verdict, how_to_see(bench.plan, *commits, bench.gate.command))
+        return as_result(bench.gate.name, shown, _proof(bench, made, weighed.said))
+
+    def _believed(self, bench: Bench, verdict: Verdict) -> Verdict:
+        """Once more with a failure in every test of base: none may pass."""
+        tests = to_break(verdict, bench.compared.changed)
+        texts = bench.compared.known(bench.compared.sides.base)
+        broken, planted = self.sources.broken(texts, tests, bench.plan.nonce)
+        if not planted:
+            return verdict
+        return unbelieved(verdict, bench.measure_broken(broken), planted)
 
     def _base_alone(self, bench: Bench) -> Made:
         key = self._key(bench)

@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from lockgate.core.differential.faults import Fault, drawn, equal_functions, faults_in
 from lockgate.core.differential.plan import (
@@ -21,6 +22,7 @@ from lockgate.core.differential.strength import (
     Strength,
     Subject,
     base_seen,
+    confirmed,
     loading,
     strength_of,
     subject_of,
@@ -117,26 +119,37 @@ class Ratchet(Struct, frozen=True):
             runner = bench.plan.runner or "this test command"
             return Strength(why=f"there are no planted faults for {runner}")
         faults = drawn(_shared_faults(bench), seed)
-        seconds = bench.it.settings.differential.strength_seconds / 2
+        whole = float(bench.it.settings.differential.strength_seconds)
         first = Order(
             nonce=seed,
             tests=subject.before,
             support=subject.support,
             faults=faults,
-            seconds=seconds,
+            seconds=whole / 2,
             side="base",
             enough=MOST,
         )
-        read, said = _tried(bench, Which.OF_BASE, first, probe)
-        base = base_seen(faults, seed, read, said)
+        on_base = _tried(bench, Which.OF_BASE, first, probe)
+        base = base_seen(faults, seed, on_base.read, on_base.why)
         if not base.noticed:
             return strength_of(base, seed, Unreadable("nothing to try"))
-        return strength_of(base, seed, _on_change(bench, subject, base, first, probe))
+        left = max(whole / 3, whole - on_base.seconds)
+        on_change = _on_change(bench, subject, base, replace(first, seconds=left), probe)
+        found = strength_of(base, seed, on_change.read)
+        if not found.missed:
+            return found
+        missed = tuple(it.fault for it in found.missed)
+        again = _tried(bench, Which.OF_BASE, replace(first, faults=missed), probe)
+        return confirmed(found, base_seen(missed, seed, again.read, again.why))
 
 
-def _on_change(
-    bench: Bench, subject: Subject, base: BaseSeen, first: Order, probe: str
-) -> ReportRead | Unreadable:
+class Tried(Struct, frozen=True):
+    read: ReportRead | Unreadable
+    why: str
+    seconds: float
+
+
+def _on_change(bench: Bench, subject: Subject, base: BaseSeen, first: Order, probe: str) -> Tried:
     order = Order(
         nonce=first.nonce,
         tests=tuple(dict.fromkeys((*subject.after, *base.tests))),
@@ -146,12 +159,10 @@ def _on_change(
         side="change",
         enough=EXAMPLES,
     )
-    return _tried(bench, Which.CHANGE, order, probe)[0]
+    return _tried(bench, Which.CHANGE, order, probe)
 
 
-def _tried(
-    bench: Bench, which: Which, order: Order, probe: str
-) -> tuple[ReportRead | Unreadable, str]:
+def _tried(bench: Bench, which: Which, order: Order, probe: str) -> Tried:
     """One run of the test command with the plug-in, in a place of its own."""
     name = f"x{order.nonce}"
     place = bench.place.with_name(f"{bench.place.name}-strength-{order.side}")
@@ -169,7 +180,7 @@ def _tried(
         read = bench.gates.read(attempt, None)
     finally:
         bench.workspaces.discard(place)
-    return read, attempt.why
+    return Tried(read, attempt.why, attempt.seconds)
 
 
 def _loaded(bench: Bench, which: Which, name: str) -> dict[str, str]:
