@@ -21,6 +21,12 @@ from lockgate.ports.upkeep import Packing
 NEEDED = "refs/lockgate/needed"  # candidates of live tasks, when it was packed last
 _REFS = "--format=%(refname) %(objectname)"
 _REPACK = ("repack", "-d", "-l", "-q")
+_BORROWED = ((*_REPACK, "-a", "--keep-unreachable"), ("prune-packed", "-q"))
+_OWN = (
+    (*_REPACK, "--cruft", "--cruft-expiration=UNTIL"),
+    ("prune-packed", "-q"),
+    ("prune", "--expire=UNTIL"),
+)
 
 
 class GitStacks:
@@ -67,8 +73,9 @@ class GitStacks:
             what = f"{place.name} of {project.name} was not packed"
             with writing(repos):  # its lock files are git's own only while we hold ours
                 told(what, place, "pack-refs", "--all", "--prune")
-            told(what, place, *_REPACK, *_unreachable(place, repos, keep_days))
-            told(what, place, "prune-packed", "-q")
+            until = f"{round(keep_days * 86400)}.seconds.ago"
+            for argv in _BORROWED if place == repos.base else _OWN:
+                told(what, place, *(it.replace("UNTIL", until) for it in argv))
             sizes[place.name] = size_of(place)
         return sizes
 
@@ -81,12 +88,6 @@ def _name(repos: Repositories, needed: Sequence[str]) -> None:
             if repos.judge.is_dir() and commit_at(repos.judge, commit):
                 what = f"commit {commit} was not named"
                 told(what, repos.judge, "update-ref", f"{NEEDED}/{commit}", commit)
-
-
-def _unreachable(place: Path, repos: Repositories, keep_days: float) -> tuple[str, ...]:
-    if place == repos.base:
-        return ("-a", "--keep-unreachable")
-    return ("--cruft", f"--cruft-expiration={round(keep_days * 86400)}.seconds.ago")
 
 
 def _there(repos: Repositories) -> Iterator[Path]:
