@@ -104,7 +104,7 @@ def test_a_unit_that_systemd_refuses_is_not_left(tmp_path, monkeypatch) -> None:
 
 
 def test_on_macos_a_launchd_agent_is_written(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(service_unit.sys, "platform", "darwin")
+    monkeypatch.setattr("sys.platform", "darwin")
     environ = {"HOME": str(tmp_path)}
 
     place = install(service(tmp_path / "home"), environ, start=True)

@@ -83,10 +83,11 @@ def launchd_text(it: Service) -> str:
 
 
 def place_of(home: Path, environ: Mapping[str, str]) -> Path:
+    user = environ.get("HOME") or str(Path.home())
     if sys.platform == "darwin":
         name = unit_name(home).removesuffix(".service")
-        return Path(environ["HOME"]) / "Library" / "LaunchAgents" / f"{name}.plist"
-    config = environ.get("XDG_CONFIG_HOME") or f"{environ['HOME']}/.config"
+        return Path(user) / "Library" / "LaunchAgents" / f"{name}.plist"
+    config = environ.get("XDG_CONFIG_HOME") or f"{user}/.config"
     return Path(config) / "systemd" / "user" / unit_name(home)
 
 
@@ -125,8 +126,8 @@ def uninstall(home: Path, environ: Mapping[str, str]) -> Path:
 
 def stopped(home: Path, environ: Mapping[str, str]) -> bool:
     """Whether a service of this home ran and was stopped; else it would be started again."""
-    place = place_of(home, environ) if environ.get("HOME") else None
-    if place is None or not place.exists() or sys.platform == "darwin":
+    place = place_of(home, environ)
+    if not place.exists() or sys.platform == "darwin":
         return False
     if _ask("--user", "is-active", "--quiet", place.name).code != 0:
         return False

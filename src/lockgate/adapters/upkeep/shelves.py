@@ -56,8 +56,10 @@ class HomeShelves:
                 return self._remove_files(TaskId(place.name), text)
             case Kind.LEFTOVER:
                 self._remove_room(place, it.task)
-            case _:
+            case Kind.LOG | Kind.DELETED | Kind.BACKUP:
                 remove(place)
+            case Kind.WORKSPACE | Kind.BRANCH | Kind.SNAPSHOT:
+                pass  # they go by git
         return not place.exists()
 
     def used(self) -> Iterator[Used]:

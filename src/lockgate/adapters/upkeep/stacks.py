@@ -21,6 +21,12 @@ from lockgate.ports.upkeep import Packing
 NEEDED = "refs/lockgate/needed"  # candidates of live tasks, when it was packed last
 _REFS = "--format=%(refname) %(objectname)"
 _REPACK = ("repack", "-d", "-l", "-q")
+_BORROWED = ((*_REPACK, "-a", "--keep-unreachable"), ("prune-packed", "-q"))
+_OWN = (
+    (*_REPACK, "--cruft", "--cruft-expiration=UNTIL"),
+    ("prune-packed", "-q"),
+    ("prune", "--expire=UNTIL"),
+)
 
 
 class GitStacks:
@@ -67,13 +73,9 @@ class GitStacks:
             what = f"{place.name} of {project.name} was not packed"
             with writing(repos):  # its lock files are git's own only while we hold ours
                 told(what, place, "pack-refs", "--all", "--prune")
-            before = _before(keep_days)
-            if place == repos.base:  # workspaces borrow from it what it no longer names
-                told(what, place, *_REPACK, "-a", "--keep-unreachable")
-                told(what, place, "prune-packed", "-q")
-            else:
-                told(what, place, *_REPACK, "--cruft", f"--cruft-expiration={before}")
-                told(what, place, "prune", f"--expire={before}")
+            until = f"{round(keep_days * 86400)}.seconds.ago"
+            for argv in _BORROWED if place == repos.base else _OWN:
+                told(what, place, *(it.replace("UNTIL", until) for it in argv))
             sizes[place.name] = size_of(place)
         return sizes
 
@@ -86,12 +88,6 @@ def _name(repos: Repositories, needed: Sequence[str]) -> None:
             if repos.judge.is_dir() and commit_at(repos.judge, commit):
                 what = f"commit {commit} was not named"
                 told(what, repos.judge, "update-ref", f"{NEEDED}/{commit}", commit)
-
-
-def _before(keep_days: float) -> str:
-    """In git's words: what is older goes. An object made in this second is not older than now."""
-    seconds = round(keep_days * 86400)
-    return f"{seconds}.seconds.ago" if seconds else "now"
 
 
 def _there(repos: Repositories) -> Iterator[Path]:

@@ -151,9 +151,9 @@ class Cleaner(Struct, frozen=True, kw_only=True):
                 return task is not None and self._released(task)
             case Kind.BRANCH | Kind.SNAPSHOT:
                 return task is not None and self._unnamed(it, task)
-            case Kind.TASK if task:
-                return self.shelves.remove(it, self.store.body(task.id))
-            case _:
+            case Kind.TASK:
+                return self.shelves.remove(it, self.store.body(task.id) if task else None)
+            case Kind.SESSION | Kind.LOG | Kind.DELETED | Kind.BACKUP | Kind.LEFTOVER:
                 return self.shelves.remove(it, None)
 
     def _released(self, task: Task) -> bool:
