@@ -33,7 +33,7 @@ from lockgate.adapters.task_file import TaskFiles
 from lockgate.adapters.user_files import FileAssistants, StoredCredentials, signs_off
 from lockgate.bootstrap.rules import base_configuration, home_of, repository_of
 from lockgate.core.lifecycle.needs import Trouble
-from lockgate.core.model.task import ProjectId, Task
+from lockgate.core.model.task import ProjectId, Task, TaskId
 from lockgate.core.train.model import Began, Standings
 from lockgate.services.task.board import Live, Source
 from lockgate.services.task.boards import Boards
@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from lockgate.adapters.workspaces import GitWorkspaces
     from lockgate.bootstrap.forge import Parts
     from lockgate.core.discovery.found import Plan, Tree
+    from lockgate.core.forge.model import Pull
     from lockgate.ports import FileSize, Project
     from lockgate.services.gates.steps import Steps
     from lockgate.services.orchestrator.feed import Feed
@@ -141,6 +142,7 @@ class App(Struct, frozen=True, kw_only=True):
         """The board, the inbox and the pages of tasks, as the caller sees them."""
         live = Live(self.troubles, self.standings)
         near = Near(sizes=self._file_sizes, conflicts=self._conflicts, evidence=self._evidence)
+        near = replace(near, pull=self.pull_of)
         source = Source(
             store=self.store,
             configuration=self.configuration,
@@ -149,6 +151,13 @@ class App(Struct, frozen=True, kw_only=True):
             person=self.caller.by,
         )
         return Boards(source, Pages(self.views, near, live))
+
+    def pull_of(self, id: TaskId) -> "Pull | None":
+        """The task's pull request; None where it has none."""
+        from lockgate.adapters.store.pulls import SqlPulls
+
+        found = SqlPulls(self.store.database).of(id)
+        return found if found and found.number else None
 
     def _file_sizes(self, task: Task) -> "tuple[FileSize, ...]":
         from lockgate.ports import candidate_of

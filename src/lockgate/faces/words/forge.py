@@ -10,6 +10,11 @@ if TYPE_CHECKING:
     from lockgate.services.train.pull_control import Checked
 
 
+def pull_lines(pull: "Pull | None") -> list[tuple[str, str]]:
+    """What a task's page says of it."""
+    return [("pull request", f"{line_of(pull)} {pull.url}".strip())] if pull else []
+
+
 def pull_text(pull: "Pull") -> str:
     lines = [f"pull request {line_of(pull)}", pull.url, f"branch {pull.branch}"]
     lines.append(f"head   {pull.pushed[:12]}")

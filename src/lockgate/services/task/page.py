@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
+from lockgate.core.forge.model import Pull
 from lockgate.core.model.facts import StoredEvent, json_facts
 from lockgate.core.model.findings import Finding, GateFeedback, compared
 from lockgate.core.model.task import Approval, IterationRecord, Session, Status, Task, TaskId
@@ -68,6 +69,7 @@ class TaskPage(Struct, frozen=True, kw_only=True):
     why: Why
     conflicts: tuple[Clashing, ...]
     evidence: Mapping[str, object] | None
+    pull: Pull | None = None
 
     @property
     def task(self) -> Task:
@@ -113,6 +115,7 @@ class TaskPage(Struct, frozen=True, kw_only=True):
             "conflicts": [json_facts(it) for it in self.conflicts],
             "approvals": [json_facts(it) for it in self.approvals],
             "evidence": self.evidence,
+            "pull_request": json_facts(self.pull) if self.pull else None,
         }
 
 
@@ -122,6 +125,7 @@ class Near(Struct, frozen=True, kw_only=True):
     sizes: Callable[[Task], Sequence[FileSize]]
     conflicts: Callable[[Task], Sequence[Clashing]]
     evidence: Callable[[Task], Mapping[str, object] | None]
+    pull: Callable[[TaskId], Pull | None] = lambda _: None
 
 
 class Pages(Struct, frozen=True):
@@ -143,6 +147,7 @@ class Pages(Struct, frozen=True):
             why=self.views.why(task.id, self.live.troubles),
             conflicts=tuple(self.near.conflicts(task)) if task.candidate else (),
             evidence=self.near.evidence(task) if task.status is Status.DONE else None,
+            pull=self.near.pull(task.id),
         )
 
     def _files(self, task: Task) -> Iterator[PageFile]:

@@ -86,10 +86,11 @@ def show_task(*, name: str | None, as_json: bool) -> None:
     if it.caller.actor is Actor.REVIEWER:
         _show_little(it.views.load(id), as_json=as_json)
         return
-    from lockgate.faces.words import queue
+    from lockgate.faces.words import forge, queue
 
     seen = it.boards.page(id)
-    show(seen.facts(), words.task_text(seen, queue.queue_lines_of(seen)), as_json=as_json)
+    lines = [*queue.queue_lines_of(seen), *forge.pull_lines(seen.pull)]
+    show(seen.facts(), words.task_text(seen, lines), as_json=as_json)
 
 
 def _show_little(task: Task, *, as_json: bool) -> None:
@@ -128,4 +129,10 @@ def why(*, name: str | None, as_json: bool) -> None:
         "next": {"why": seen.advice.why, "command": seen.advice.command or None},
         "arrows": [why_facts(row) for row in seen.moves],
     }
-    show(facts, words.why_text(seen), as_json=as_json)
+    text = words.why_text(seen)
+    if pull := it.pull_of(seen.task.id):
+        from lockgate.faces.words import forge
+
+        facts |= {"pull_request": it.pull_requests.facts(seen.task.id)}
+        text = f"{text}\n{forge.pull_text(pull)}"
+    show(facts, text, as_json=as_json)
