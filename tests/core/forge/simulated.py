@@ -204,9 +204,7 @@ class World:
         last = {
             one.by: one.state
             for one in it.seen.reviews
-            if one.state is not ReviewState.COMMENTED
-            and one.by.login in TRUSTED
-            and not one.by.bot
+            if one.state is not ReviewState.COMMENTED and one.by.login in TRUSTED and not one.by.bot
         }
         approved = ReviewState.APPROVED in last.values()
         refused = ReviewState.CHANGES_REQUESTED in last.values()
@@ -249,7 +247,7 @@ class World:
             yield commit
             commit = it.heads.get(commit, "")
 
-    def _does(self, it: Change, seen: Seen, act: Act) -> None:
+    def _does(self, it: Change, seen: Seen, act: Act) -> None:  # noqa: C901 - one case an act
         it.held = act.why if isinstance(act, NeedPeople) else ""
         match act:
             case Wait(why):
@@ -286,7 +284,7 @@ class World:
         it.working = True
 
     def _lands(self, it: Change, seen: Seen) -> None:
-        """The forge merges one head only, and by its own rules; what was asked for must be right."""
+        """The forge merges one head only, and by its own rules; what is asked for must be right."""
         assert seen.head == it.pull.pushed, "an unknown head was to land"
         assert all(one.state is CheckState.PASSED for one in seen.checks), "red was to land"
         if it.head == it.pull.pushed:

@@ -1,4 +1,4 @@
-"""Worlds of people, CI and a late forge: nothing red or unapproved lands, and all comes to an end."""
+"""Worlds of people, CI and a late forge: nothing red or unapproved lands, and all ends."""
 
 import pytest
 
