@@ -1,6 +1,5 @@
 """With which login GitHub is asked, and that nobody else gets it."""
 
-# ruff: noqa: SLF001 - what a program is started with is made in these functions alone
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any

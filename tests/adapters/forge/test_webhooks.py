@@ -11,8 +11,14 @@ import pytest
 
 from lockgate.adapters.forge import webhooks
 from lockgate.adapters.forge.webhooks import Deliveries, listener, repository_of
+from tests.forge.contract import need
 
 SECRET = b"it is a secret"
+USED = frozenset(
+    {"check_run", "check_suite", "issue_comment", "issues", "label", "merge_group", "pull_request"}
+    | {"pull_request_review", "pull_request_review_comment", "pull_request_review_thread"}
+    | {"push", "status", "workflow_run"}
+)
 BODY = json.dumps({"repository": {"full_name": "octo/demo"}}).encode()
 
 
@@ -85,3 +91,11 @@ def test_old_deliveries_are_forgotten():
 
     assert known.counts(BODY, signed(BODY), "0")
     assert known.counts(BODY, signed(BODY), str(webhooks.REMEMBERED)) is False
+
+
+def test_every_example_of_the_used_events_parses():
+    rows = json.loads(need("webhooks.json").read_text(encoding="utf-8"))
+    used = [one for row in rows if row["name"] in USED for one in row["examples"]]
+
+    assert len(used) > 50
+    assert all("/" in repository_of(json.dumps(one).encode()) for one in used)
