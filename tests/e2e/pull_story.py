@@ -38,7 +38,13 @@ LOOKS = "0.3"  # seconds between two looks
 def answers(*texts: str) -> str:
     """One session of the agent for each text, which it writes into answer.txt."""
     return "".join(
-        worker(writes(text), '{ shell = "git commit -qam work" }', hands_off(text), COMPLETE)
+        worker(
+            '{ shell = "env > ~/environment" }',
+            writes(text),
+            '{ shell = "git commit -qam work" }',
+            hands_off(text),
+            COMPLETE,
+        )
         for text in texts
     )
 
