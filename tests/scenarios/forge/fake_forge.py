@@ -44,6 +44,7 @@ from lockgate.ports.forge import (
     Verdict,
 )
 from lockgate.ports.train import Target
+from lockgate.services.train.intake import IssueIntake
 from lockgate.services.train.offers import Offers
 from lockgate.services.train.pulls import PullRequests
 from lockgate.services.train.view import TrainView
@@ -267,6 +268,10 @@ class Harbour(Railway):
     def view(self, log: object = None, yard: object = None) -> TrainView:
         return replace(super().view(log, yard), pulls=self.rows)
 
+    @property
+    def intake(self) -> IssueIntake:
+        return IssueIntake(view=self.view(), pulls=self.rows, tasks=self.stage.app.tasks)
+
     def connect(self) -> None:
         app, lander = self.stage.app, self.trains.lander
         offers = Offers(
@@ -282,7 +287,7 @@ class Harbour(Railway):
             lander=lander,
             workspaces=self.stage.workspaces,
             forge_of=forge_of,
-            intake=lambda _project, _forge: None,
+            intake=self.intake.sync,
             nudge=self.trains.nudge,
         )
         self.stage.loop.crew.forge = self.requests
@@ -312,8 +317,8 @@ class Harbour(Railway):
         return self.task(id)
 
 
-def harboured(place: Path, mode: str = "auto") -> Iterator[Harbour]:
-    it = Harbour(place, mode)
+def harboured(place: Path, mode: str = "auto", more: str = "") -> Iterator[Harbour]:
+    it = Harbour(place, mode, more)
     yield it
     it.close()
 

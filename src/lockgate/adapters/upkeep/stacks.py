@@ -73,7 +73,7 @@ class GitStacks:
             what = f"{place.name} of {project.name} was not packed"
             with writing(repos):  # its lock files are git's own only while we hold ours
                 told(what, place, "pack-refs", "--all", "--prune")
-            until = f"{round(keep_days * 86400)}.seconds.ago"
+            until = f"{round(keep_days * 86400)}.seconds.ago" if keep_days else "now"
             for argv in _BORROWED if place == repos.base else _OWN:
                 told(what, place, *(it.replace("UNTIL", until) for it in argv))
             sizes[place.name] = size_of(place)

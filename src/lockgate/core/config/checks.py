@@ -29,6 +29,7 @@ from lockgate.core.model.gates import (
     kind_of,
 )
 
+FORGE_LOGINS = ("GH_", "GITHUB_", "LOCKGATE_GITHUB_")  # how their variables begin
 # Gates whose command stands in `[commands]`, by name; a differential gate's is the test command.
 COMMAND_KEYS = {"tests": "test", "typecheck": "typecheck"}
 
@@ -48,6 +49,7 @@ def problems(settings: Settings) -> tuple[Problem, ...]:
         *_of_agents(settings),
         *_of_services(settings.services),
         *_of_read(settings.sandbox.read),
+        *_of_forge_logins(settings),
     )
 
 
@@ -179,6 +181,15 @@ def _of_read(paths: tuple[str, ...]) -> Iterator[Problem]:
         if not (path.startswith(("/", "~/")) or path == "~"):
             says = f"the path {path!r} is relative; begin it with / or ~/"
             yield Problem(("sandbox", "read"), says)
+
+
+def _of_forge_logins(settings: Settings) -> Iterator[Problem]:
+    """Who can push or approve at the forge is never code that an agent wrote."""
+    named = [(("env", "pass"), it) for it in settings.env.passed]
+    named += [(("agents", agent.name, "env"), it) for agent in settings.agents for it in agent.env]
+    for where, name in named:
+        if name.upper().startswith(FORGE_LOGINS):
+            yield Problem(where, f"{name} is a login at a forge, which agents and gates never get")
 
 
 def _unknown_agent(name: str, settings: Settings) -> str:

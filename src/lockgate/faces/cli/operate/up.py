@@ -4,7 +4,7 @@ import os
 import signal
 import time
 from collections.abc import Callable, Generator
-from contextlib import closing, contextmanager, nullcontext
+from contextlib import closing, contextmanager, nullcontext, suppress
 from functools import partial
 
 import click
@@ -24,8 +24,8 @@ from lockgate.bootstrap.orchestrator import (
     web_child,
 )
 from lockgate.core.model.people import Right
-from lockgate.errors import Refused, Unavailable
-from lockgate.faces.cli.output import app, json_option, show
+from lockgate.errors import LockgateError, Refused, Unavailable
+from lockgate.faces.cli.output import app, here, json_option, show
 from lockgate.faces.cli.serve import answer
 from lockgate.faces.words import task as words
 from lockgate.services.orchestrator.loop import Loop
@@ -64,6 +64,8 @@ def up(
     if install or uninstall:
         _install(it, more, install=install)
         return
+    with suppress(LockgateError):  # started outside a repository, or in one without a configuration
+        it.pull_requests.watch(it.projects.here(here()))
     if detach:
         _must_be_alone(it)
         start_orchestrator(it.home, idle, more)
