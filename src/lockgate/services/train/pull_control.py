@@ -11,7 +11,7 @@ from lockgate.core.lifecycle import pulls as turns
 from lockgate.core.model.people import Right
 from lockgate.core.model.task import Task, TaskId
 from lockgate.core.train.model import Commit
-from lockgate.errors import Refused
+from lockgate.errors import LockgateError, Refused
 from lockgate.ports import Project
 from lockgate.ports.forge import Forge, Pulls, PullYard, Pushed
 from lockgate.ports.train import Target
@@ -19,6 +19,11 @@ from lockgate.services.task.callers import Caller, must_be_human
 from lockgate.services.task.coordinator import Coordinator
 from lockgate.services.train.intake import IssueIntake
 from lockgate.services.train.view import TrainView
+
+ADVICE = (
+    '{branch} takes pull requests only: set [merge] target = "pull_request" in '
+    ".lockgate/config.toml, then run: lockgate forge check"
+)
 
 
 class Checked(Struct, frozen=True, kw_only=True):
@@ -56,6 +61,15 @@ class PullControl(Struct, frozen=True, kw_only=True):
         forge, target = self.forge_of(project), self.view.target(project)[0]
         me, rules = forge.whoami(), forge.rules(target.branch)
         return Checked(me=me, rules=rules, target=target.branch, warnings=_warnings(me, rules))
+
+    def advised(self, project: Project, branch: str) -> str:
+        """What to set where the forge takes pull requests only; empty where nobody can tell."""
+        try:
+            forge = self.forge_of(project)
+            protected = forge.rules(branch).pull_request
+        except LockgateError:
+            return ""
+        return ADVICE.format(branch=branch) if protected else ""
 
     def of(self, id: TaskId) -> Pull:
         """Refused where the task has none."""
