@@ -134,6 +134,9 @@ class GithubForge(Struct, kw_only=True):
     def look(self, numbers: Iterable[int]) -> Mapping[int, Seen | Unknown]:
         found: dict[int, Seen | Unknown] = {}
         for number in numbers:
+            if not self.client.spare():
+                found[number] = Unknown("the rest of GitHub's limit is kept for landing")
+                continue
             try:
                 found[number] = self._seen(number)
             except Unavailable as error:
