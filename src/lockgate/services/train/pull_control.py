@@ -107,9 +107,11 @@ class PullControl(Struct, frozen=True, kw_only=True):
         there = self.yard.branch_at(target, pull.branch)
         if there is None:
             raise Refused(what, why="its branch is gone", fix=f"lockgate pr restore {id}")
-        parent = self.view.yard.tip(target).commit
-        adopted = replace(pull, pushed=parent, change=self._task(id).candidate)
-        return self._lifted(adopted, caller, what)
+        fork = self.yard.fork(target, there)
+        if fork is None:
+            why = f"it has no history in common with {target.branch}"
+            raise Refused(what, why=why, fix=f"lockgate pr restore {id}")
+        return self._lifted(replace(pull, pushed=fork), caller, what)
 
     def issues(self, project: Project) -> tuple[tuple[Issue, str], ...]:
         return self.intake.listed(project, self.forge_of(project))
