@@ -1,4 +1,4 @@
-"""`lockgate forge`, `pr`, `issue` and `auth github` on the command line, against the test server."""
+"""`lockgate forge`, `pr`, `issue` and `auth github`, against the test server."""
 
 import json
 import shutil
