@@ -46,6 +46,7 @@ from lockgate.ports.forge import (
 from lockgate.ports.train import Target
 from lockgate.services.train.intake import IssueIntake
 from lockgate.services.train.offers import Offers
+from lockgate.services.train.pull_control import PullControl
 from lockgate.services.train.pulls import PullRequests
 from lockgate.services.train.view import TrainView
 from tests.scenarios.train.fake_yard import FakeYard, Railway, Works
@@ -98,6 +99,11 @@ class FakePullYard:
             return Relation.AHEAD
         return Relation.BEHIND if self.reaches(pushed, head) else Relation.REWRITTEN
 
+    def fork(self, target: Target, head: Commit) -> Commit | None:
+        while self.parents.get(head):
+            head = self.parents[head][-1]
+        return head if head in self.yard.history else None
+
     def bring(self, target: Target, branch: str, head: Commit) -> None: ...
 
     def contains(self, target: Target, commit: Commit, other: Commit) -> bool:
@@ -119,6 +125,7 @@ class FakeForge:
     branch_of: dict[int, str] = field(default_factory=dict)
     asks: Rules = ASKS
     me: Identity = ME
+    checked: dict[int, str] = field(default_factory=dict)  # the head that CI judged
     failed: tuple[Failure, ...] = ()
     writers: set[str] = field(default_factory=lambda: {"ann"})
     said: list[str] = field(default_factory=list)
@@ -160,7 +167,8 @@ class FakeForge:
     def seen(self, number: int) -> Seen:
         it = self.pulls[number]
         head = self.git.branches.get(self.branch_of[number], Commit(it.head))
-        return replace(it, head=head, at=self.at)
+        checks = it.checks if self.checked.get(number) == head else ()
+        return replace(it, head=head, at=self.at, checks=checks)
 
     def failures(self, seen: Seen, checks: Sequence[Check]) -> tuple[Failure, ...]:
         return self.failed
@@ -199,6 +207,7 @@ class FakeForge:
 
     def ci(self, number: int, state: CheckState, base: CheckState = CheckState.PASSED) -> None:
         checks, base_checks = ((Check("build", it, 7),) for it in (state, base))
+        self.checked[number] = self.seen(number).head
         self.sees(number, checks=checks, base_checks=base_checks)
 
     def review(self, number: int, state: ReviewState, body: str = "", by: Person = ANN) -> None:
@@ -217,7 +226,7 @@ class FakeForge:
         head = self.git.branches[branch]
         commit = Commit(f"{head} and {feature} by ann")
         self.git.yard.content[commit] = self.git.yard.content[head] | {feature}
-        self.git.parents[commit] = () if over else (head,)
+        self.git.parents[commit] = (self.git.yard.history[0],) if over else (head,)
         self.git.branches[branch] = commit
         return commit
 
@@ -271,6 +280,17 @@ class Harbour(Railway):
     @property
     def intake(self) -> IssueIntake:
         return IssueIntake(view=self.view(), pulls=self.rows, tasks=self.stage.app.tasks)
+
+    @property
+    def control(self) -> PullControl:
+        return PullControl(
+            view=self.view(),
+            pulls=self.rows,
+            yard=self.git,
+            coordinator=self.stage.app.coordinator,
+            forge_of=lambda _project: self.hub,
+            intake=self.intake,
+        )
 
     def connect(self) -> None:
         app, lander = self.stage.app, self.trains.lander

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from lockgate.core.forge.intake import Intake, Live, Skip, Stop, Take, key_of, take
 from lockgate.core.forge.model import Access, Issue, Pull
 from lockgate.core.lifecycle import landing
+from lockgate.core.lifecycle import pulls as turns
 from lockgate.core.model.task import Actor, Status, Task, TaskId
 from lockgate.errors import TurnDeclined
 from lockgate.ports import Project
@@ -57,16 +58,8 @@ class IssueIntake(Struct, frozen=True, kw_only=True):
                 live=live,
                 most=settings.max_open,
             )
-            match take(issue, it):
-                case Skip(why):
-                    said = why
-                case Take():
-                    said = "becomes a task"
-                case Stop(_, why):
-                    said = why
-                case None:
-                    said = f"task {live[key].task}" if key in live else "not wanted"
-            found.append((issue, said))
+            task = f"task {live[key].task}" if key in live else "not wanted"
+            found.append((issue, _said(take(issue, it), task)))
         return tuple(found)
 
     def _live(self, project: Project) -> Mapping[str, Live]:
@@ -106,6 +99,8 @@ class IssueIntake(Struct, frozen=True, kw_only=True):
         try:
             if hold:
                 coordinator.turn(id, lambda seen: landing.held(seen, why))
+            else:
+                coordinator.turn(id, lambda seen: turns.not_started(seen, why))
         except TurnDeclined:
             return  # it is at work: what comes of it is held when it waits to land
 
@@ -120,6 +115,16 @@ class IssueIntake(Struct, frozen=True, kw_only=True):
                 forge.comment(number, SAYS, f"Task `{task.id}` landed as {task.landed[:12]}.")
                 forge.close_issue(number)
                 self.pulls.put(replace(pull, issue=""))
+
+
+def _said(act: Take | Skip | Stop | None, otherwise: str) -> str:
+    match act:
+        case Skip(why) | Stop(_, why):
+            return why
+        case Take():
+            return "becomes a task"
+        case None:
+            return otherwise
 
 
 def _asked(act: Take) -> NewTask:

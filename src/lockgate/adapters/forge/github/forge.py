@@ -134,6 +134,9 @@ class GithubForge(Struct, kw_only=True):
     def look(self, numbers: Iterable[int]) -> Mapping[int, Seen | Unknown]:
         found: dict[int, Seen | Unknown] = {}
         for number in numbers:
+            if not self.client.spare():
+                found[number] = Unknown("the rest of GitHub's limit is kept for landing")
+                continue
             try:
                 found[number] = self._seen(number)
             except Unavailable as error:
@@ -223,7 +226,9 @@ class GithubForge(Struct, kw_only=True):
     def _identified(self) -> Identity:
         token = self.client.token()
         kind = next((it for start, it in KINDS.items() if token.startswith(start)), "classic")
-        login = self.client.graphql(VIEWER)["viewer"]["login"]
+        login = str(self.client.graphql(VIEWER)["viewer"]["login"])
+        if kind == "app":  # GraphQL leaves out what REST says of a bot
+            login = f"{login.removesuffix('[bot]')}[bot]"
         repo = self.client.get(self._repo)
         pushes = kind == "app" or bool((repo.get("permissions") or {}).get("push"))
         sees = self._may_read(f"{self._repo}/commits/{repo['default_branch']}/check-runs")
