@@ -8,8 +8,8 @@ from msgspec.structs import replace
 
 from lockgate.adapters.user_files import kept_for
 from lockgate.bootstrap.upkeep import cleaner_of, inspection_of, versions_of
-from lockgate.core.lifecycle.retention import DAY, Keep, Kind
 from lockgate.core.model.task import Status, TaskId
+from lockgate.core.retention import DAY, Keep, Kind
 from lockgate.errors import BadConfig
 from lockgate.services.setup.cleaning import Cleaner
 from tests.scenarios.world import World, git

@@ -22,7 +22,7 @@ from lockgate.ports import Granted, Project
 from lockgate.ports.keys import Place
 
 if TYPE_CHECKING:
-    from lockgate.core.lifecycle.retention import Keep
+    from lockgate.core.retention import Keep
 
 LARGEST = 1024 * 1024  # bytes of a file of variables
 REFUSED = ".refused.json"
@@ -322,7 +322,7 @@ def signs_off(home: Path) -> bool:
 
 def kept_for(home: Path) -> "Keep":
     """`[keep]`: for how many days each kind of thing is kept once nothing uses it."""
-    from lockgate.core.lifecycle.retention import Keep  # noqa: PLC0415 - only who cleans needs it
+    from lockgate.core.retention import Keep  # noqa: PLC0415 - only who cleans needs it
 
     told = _settings(home)["keep"]
     for name, days in told.items():
@@ -343,7 +343,7 @@ def _settings(home: Path) -> dict[str, dict[str, object]]:
         return {"commit": {}, "keep": {}}
     except (OSError, ValueError) as error:
         raise _bad_setting(file, str(error)) from error
-    from lockgate.core.lifecycle.retention import Keep  # noqa: PLC0415 - as above
+    from lockgate.core.retention import Keep  # noqa: PLC0415 - as above
 
     tables = {"commit": ("signoff",), "keep": Keep.__struct_fields__}
     found = dict[str, dict[str, object]]()

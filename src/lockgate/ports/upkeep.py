@@ -5,7 +5,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from lockgate.core.lifecycle.retention import Found
+from lockgate.core.retention import Found
 from lockgate.ports.store import Project
 
 

@@ -11,8 +11,8 @@ from lockgate.adapters.sessions.sessions import ProcessSessions
 from lockgate.adapters.task_file import TaskFiles
 from lockgate.adapters.workspaces.files import discard, remove, size_of
 from lockgate.adapters.workspaces.repositories import task_lock
-from lockgate.core.lifecycle.retention import Found, Kind
 from lockgate.core.model.task import SessionId, TaskId
+from lockgate.core.retention import Found, Kind
 from lockgate.core.text.task_file import Readable
 from lockgate.ports.upkeep import Used
 

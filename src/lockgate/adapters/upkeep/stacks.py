@@ -14,7 +14,7 @@ from lockgate.adapters.workspaces.repositories import (
     repositories_of,
     writing,
 )
-from lockgate.core.lifecycle.retention import Found, Kind
+from lockgate.core.retention import Found, Kind
 from lockgate.ports import Project
 from lockgate.ports.upkeep import Packing
 

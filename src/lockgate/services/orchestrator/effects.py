@@ -33,9 +33,9 @@ from lockgate.core.lifecycle.records import (
     lost_its_dependency,
     publish_skipped,
 )
-from lockgate.core.lifecycle.retention import IDLE
 from lockgate.core.lifecycle.transition import session_id
 from lockgate.core.model.task import ProjectId, Role, Status, Task, TaskId
+from lockgate.core.retention import IDLE
 from lockgate.errors import LockgateError
 from lockgate.ports import (
     Clock,

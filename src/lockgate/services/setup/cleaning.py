@@ -7,8 +7,8 @@ from contextlib import suppress
 from msgspec import Struct
 
 from lockgate.core.lifecycle.records import ENDED
-from lockgate.core.lifecycle.retention import Found, Keep, Kind, Owner, is_old, may_go, owner_of
 from lockgate.core.model.task import Status, Task, TaskId
+from lockgate.core.retention import Found, Keep, Kind, Owner, is_old, may_go, owner_of
 from lockgate.errors import LockgateError
 from lockgate.ports import Clock, Project, Store, Workspaces, of_project
 from lockgate.ports.upkeep import Packing, Shelves, Stacks, Used

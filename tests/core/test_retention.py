@@ -3,7 +3,8 @@
 import pytest
 from msgspec.structs import replace
 
-from lockgate.core.lifecycle.retention import (
+from lockgate.core.model.task import Status
+from lockgate.core.retention import (
     DAY,
     Found,
     Keep,
@@ -13,7 +14,6 @@ from lockgate.core.lifecycle.retention import (
     may_go,
     owner_of,
 )
-from lockgate.core.model.task import Status
 from tests.given import a_task
 
 NOW = 1000 * DAY
