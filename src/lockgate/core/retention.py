@@ -5,12 +5,10 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-from lockgate.core.lifecycle.records import ENDED
+from lockgate.core.lifecycle.records import ENDED, IDLE
 from lockgate.core.model.task import Status, Task
 
 DAY = 86400.0
-# A human may leave these alone for long: what is in their clones is kept before they are released.
-IDLE = frozenset({Status.STUCK, Status.PAUSED_FOR_INTERVENTION, Status.CLARIFICATION})
 
 
 class Keep(Struct, frozen=True, kw_only=True):

@@ -46,6 +46,8 @@ from lockgate.core.text.task_file import RESERVED
 MAX_SUMMARY = 200
 MAX_CONTEXT = 500_000
 ENDED = frozenset({Status.DONE, Status.CANCELLED})
+# A human may leave these alone for long.
+IDLE = frozenset({Status.STUCK, Status.PAUSED_FOR_INTERVENTION, Status.CLARIFICATION})
 DELETABLE = frozenset({Status.PENDING, Status.DONE, Status.CANCELLED})
 _SLUG = re.compile(r"[^a-z0-9]+")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")

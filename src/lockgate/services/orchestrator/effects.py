@@ -29,13 +29,13 @@ from lockgate.core.lifecycle.moves import Move
 from lockgate.core.lifecycle.needs import lost_dependencies
 from lockgate.core.lifecycle.records import (
     ENDED,
+    IDLE,
     has_its_dependencies,
     lost_its_dependency,
     publish_skipped,
 )
 from lockgate.core.lifecycle.transition import session_id
 from lockgate.core.model.task import ProjectId, Role, Status, Task, TaskId
-from lockgate.core.retention import IDLE
 from lockgate.errors import LockgateError
 from lockgate.ports import (
     Clock,
