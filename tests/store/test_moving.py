@@ -131,7 +131,10 @@ def test_a_write_before_the_switch_itself_is_noticed_too(world: World) -> None:
 
 
 def test_a_home_whose_orchestrator_runs_is_not_moved(world: World) -> None:
-    with holding(world.home), pytest.raises(Unavailable, match="an orchestrator uses it") as told:
+    with (
+        holding(world.home),
+        pytest.raises(Unavailable, match="an orchestrator of this home runs") as told,
+    ):
         move_to(world.app, "postgresql://nowhere/x", {})
 
     assert told.value.fix == "lockgate down, then try again"

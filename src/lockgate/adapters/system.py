@@ -165,7 +165,7 @@ def nobody_orchestrating(home: Path, what: str = UPDATED) -> Generator[None]:
             if not ours:
                 raise Unavailable(
                     what,
-                    why=f"an orchestrator uses it as it is (pid {holder(home)})",
+                    why=f"an orchestrator of this home runs (pid {holder(home)})",
                     fix="lockgate down, then try again",
                 )
             yield
