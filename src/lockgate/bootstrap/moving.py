@@ -11,8 +11,9 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from lockgate.adapters.store import SqlStore, open_store
+from lockgate.adapters.store import open_store
 from lockgate.adapters.store.database import Copy, Run, copied, must_be_empty, put_back, put_in
+from lockgate.adapters.store.sql_store import SqlStore
 from lockgate.adapters.system import nobody_orchestrating
 from lockgate.bootstrap.app import DATABASE, POSTGRES, App, database_of
 from lockgate.errors import LockgateError, Refused, Unavailable
