@@ -12,7 +12,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from pathlib import Path
 from statistics import median
 
@@ -110,7 +110,7 @@ class Home:
         return self.app.store.counts()[Status.DONE]
 
     @contextlib.contextmanager
-    def up(self) -> Iterator[None]:
+    def up(self) -> Generator[None]:
         with (self.where / "orchestrator.log").open("ab") as log:
             process = subprocess.Popen(
                 [sys.executable, "-m", "lockgate", "up"],

@@ -8,7 +8,7 @@ from uuid import uuid4
 import pytest
 
 from lockgate.adapters.store import open_store
-from lockgate.adapters.store.database import copied
+from lockgate.adapters.store.database import copied, put_back
 from lockgate.adapters.system import holding
 from lockgate.bootstrap import moving, open_app
 from lockgate.bootstrap.moving import SQLITE, move_to
@@ -103,13 +103,11 @@ def test_a_move_that_was_killed_before_the_switch_goes_on(world: World, url: str
 
 @pytest.mark.postgres
 def test_what_somebody_writes_meanwhile_is_not_lost(world: World, url: str, monkeypatch) -> None:
-    real = moving.put_back
-
     def written(*argv: object) -> None:
-        real(*argv)  # type: ignore[arg-type]
+        put_back(*argv)  # type: ignore[arg-type]
         world.create("late")
 
-    monkeypatch.setattr(moving, "put_back", written)
+    monkeypatch.setattr("lockgate.bootstrap.moving.put_back", written)
 
     with pytest.raises(Unavailable, match="somebody wrote into the old database"):
         move_to(world.app, url, {})
@@ -131,7 +129,10 @@ def test_a_write_before_the_switch_itself_is_noticed_too(world: World) -> None:
 
 
 def test_a_home_whose_orchestrator_runs_is_not_moved(world: World) -> None:
-    with holding(world.home), pytest.raises(Unavailable, match="an orchestrator uses it") as told:
+    with (
+        holding(world.home),
+        pytest.raises(Unavailable, match="an orchestrator of this home runs") as told,
+    ):
         move_to(world.app, "postgresql://nowhere/x", {})
 
     assert told.value.fix == "lockgate down, then try again"
