@@ -51,7 +51,10 @@ _ABSENT = {
 }
 
 
-_MARKED = "The change newly asks whether a test runs, who calls it, or renames a test in a report."
+_MARKED = (
+    "The change newly asks whether a test runs or who calls it, renames a test in a report, or "
+    "edits what a doctest expects."
+)
 _LOADED = "The change brings files that Python or the test runner loads by itself."
 
 
