@@ -89,7 +89,10 @@ def loading(folder: str, depth: int, name: str) -> str:
     return (
         "import pathlib as _pathlib\nimport sys as _sys\n\n"
         f"_sys.path.append(str(_pathlib.Path(__file__).resolve().parents[{depth}] / {folder!r}))\n"
-        f"from {name} import pytest_collection_finish, pytest_configure\n"
+        f"import {name} as _probe\n\n"
+        "pytest_collection_finish = _probe.pytest_collection_finish\n"
+        "if 'pytest_configure' not in globals():\n"
+        "    pytest_configure = _probe.pytest_configure\n"
     )
 
 
