@@ -571,6 +571,24 @@ def test_what_is_not_python_has_nothing_beside_its_tests() -> None:
     assert FileTestSources().beside({"tests/test_a.py": "def ("}) == {"tests/test_a.py": {}}
 
 
+def test_an_edited_doctest_is_named_with_old_and_new_where_doctests_run() -> None:
+    old = {
+        "app.py": 'def f():\n    """Adds.\n\n    >>> f(1)\n    2\n    >>> f(2)\n    3\n    """\n'
+    }
+    new = {"app.py": 'def f():\n    """Adds.\n\n    >>> f(1)\n    9\n    """\n'}
+
+    marks = changed_files(old, new, (), "pytest --doctest-modules").marks
+
+    assert [it.what for it in marks] == [
+        "doctest f(1): 2 → 9",
+        "doctest f(2): 3 → (no example)",
+    ]
+    assert changed_files(old, new, (), "pytest").marks == ()
+    assert changed_files({"a.md": ">>> f()\n1\n"}, {}, (), "doctest").marks != ()
+    assert changed_files({"a.md": ">>>f()\n1\n"}, {}, (), "doctest").marks == ()
+    assert changed_files({"a.js": ">>> 1\n1\n"}, {}, (), "doctest").marks == ()
+
+
 # --- failures planted in tests ------------------------------------------------------------------
 
 

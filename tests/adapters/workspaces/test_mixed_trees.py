@@ -156,6 +156,18 @@ def test_the_texts_are_those_of_plain_files_that_are_utf_8_and_not_too_big(bare)
     assert left <= {"base.git", "judge.git", "lock"}
 
 
+def test_a_file_of_python_may_say_which_encoding_it_has(bare) -> None:
+    (bare.root / "old.py").write_bytes("# -*- coding: latin-1 -*-\nx = 'é'\n".encode("latin-1"))
+    (bare.root / "odd.py").write_bytes(b"# coding: no-such-thing\n")
+    bare.commit("b.txt")
+    files = trees(bare).blobs(bare.project, taken(bare, on_branch(bare)))
+
+    texts = trees(bare).texts(bare.project, tuple(files.values()))
+
+    assert texts[files["old.py"]].endswith("x = 'é'\n")
+    assert files["odd.py"] not in texts
+
+
 def test_the_fork_is_where_the_change_left_its_base(bare) -> None:
     start = asked(bare.root, "rev-parse", "main")
     task = on_branch(bare)

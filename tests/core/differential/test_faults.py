@@ -107,6 +107,7 @@ def test_only_functions_that_base_has_too_get_faults() -> None:
     change = "X = 1\nif True:\n    def kept():\n        return 1\n\n\ndef edited():\n    return 2\n"
 
     assert {it.function for it in faults_in("new.py", change, base)} == {"kept"}
+    assert {it.function for it in faults_in("new.py", change, base, edited=True)} == {"edited"}
 
 
 @pytest.mark.parametrize("text", ["def f(:\n", "x = 1\n" * 200_000, "\0"])

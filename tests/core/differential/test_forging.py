@@ -1,9 +1,8 @@
 """A test of base in which a failure was planted, and which is reported green all the same."""
 
-from lockgate.core.differential.forging import to_break, unbelieved
 from lockgate.core.differential.runs import NotRun, Run
 from lockgate.core.differential.table import ChangedFiles, Kind, Row, SourceTest
-from lockgate.core.differential.verdict import Kept, Lost, Unjudged
+from lockgate.core.differential.verdict import Kept, Lost, Unjudged, to_break, unbelieved
 from lockgate.core.model.results import Outcome, TestResult
 
 CODE = ChangedFiles(code=("app.py",))

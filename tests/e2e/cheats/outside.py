@@ -4,7 +4,7 @@
 
 from lockgate.core.differential.verdict import Asked, Kept, Lost
 from tests.e2e.cheats.cheats import swapped
-from tests.e2e.cheats.repository import BASE, CODE, WRONG
+from tests.e2e.cheats.repository import BASE, CODE, PYPROJECT, WRONG
 from tests.e2e.cheats.stage import NODE, PYTEST, Case
 
 PAGE = (
@@ -117,6 +117,43 @@ OUTSIDE = (
         expect=Lost,
         says="test_page",
         change={"app/page.py": WRONG_PAGE},
+    ),
+)
+
+_DOC = 'def add(a, b):\n    """Adds.\n\n    >>> add(1, 2)\n    3\n    """\n    return a + b\n'
+DOCTESTS = {
+    **BASE,
+    "app/doc.py": _DOC,
+    "pyproject.toml": PYPROJECT + 'addopts = "--doctest-modules"\n',
+}
+_DOCTEST = PYTEST + " --doctest-modules app tests"
+OUTSIDE_TEXTS = (
+    Case(
+        name="outside: doctest edited with the code",
+        base=DOCTESTS,
+        command=_DOCTEST,
+        expect=Asked,
+        says="doctest add(1, 2): 3 → 4",
+        change={"app/doc.py": _DOC.replace("a + b", "a + b + 1").replace("    3", "    4")},
+    ),
+    Case(
+        name="outside: doctest weakened",
+        base=DOCTESTS,
+        command=_DOCTEST,
+        expect=Asked,
+        says="doctest",
+        change={
+            "app/doc.py": _DOC.replace(
+                ">>> add(1, 2)\n    3", ">>> add(1, 2) is not None\n    True"
+            )
+        },
+    ),
+    Case(
+        name="outside: doctest by settings",
+        base=DOCTESTS,
+        expect=Asked,
+        says="doctest",
+        change={"app/doc.py": _DOC.replace(">>> add(1, 2)\n    3\n", "")},
     ),
 )
 

@@ -10,15 +10,24 @@ from lockgate.core.model.results import Failed, Passed, SingleGateResult
 from tests.e2e.cheats.by_name import BY_NAME, MARKED
 from tests.e2e.cheats.cheats import CHEATS, NODE_CASES, PLAYED, REAL, RESIDUE
 from tests.e2e.cheats.honest import HONEST, QUESTIONS
-from tests.e2e.cheats.outside import OUTSIDE, OUTSIDE_HONEST
+from tests.e2e.cheats.outside import OUTSIDE, OUTSIDE_HONEST, OUTSIDE_TEXTS
 from tests.e2e.cheats.refactored import ASKED_ONCE, REFACTORED
 from tests.e2e.cheats.runners import RUNNERS, cases_of
 from tests.e2e.cheats.stage import NODE, RESULTS, Case, Theatre, played_result, words_of
 from tests.e2e.cheats.structural import STRUCTURAL
-from tests.e2e.cheats.weakened import WEAKENED
+from tests.e2e.cheats.weakened import NODE_WEAKENED, WEAKENED
 from tests.e2e.cheats.wrapped import WRAPPED, WRAPPED_HONEST
 
-MORE_CHEATS = (*BY_NAME, *MARKED, *WEAKENED, *STRUCTURAL, *WRAPPED, *OUTSIDE)
+MORE_CHEATS = (
+    *BY_NAME,
+    *MARKED,
+    *WEAKENED,
+    *STRUCTURAL,
+    *WRAPPED,
+    *OUTSIDE,
+    *OUTSIDE_TEXTS,
+    *NODE_WEAKENED,
+)
 MORE_HONEST = (*WRAPPED_HONEST, *OUTSIDE_HONEST, *REFACTORED)
 EVERY = (*CHEATS, *MORE_CHEATS, *HONEST, *MORE_HONEST, *QUESTIONS, *ASKED_ONCE, *RESIDUE)
 RUN = tuple(it for it in EVERY if it.played is None)
@@ -90,10 +99,12 @@ def test_a_played_case_is_judged_alike_with_the_runner_itself(
 
 
 def test_the_corpora_are_as_large_as_promised_and_every_name_is_used_once() -> None:
-    assert len(CHEATS) >= 60
-    assert len(HONEST) >= 30
+    assert len((*CHEATS, *MORE_CHEATS)) >= 250
+    assert len((*HONEST, *MORE_HONEST, *QUESTIONS, *ASKED_ONCE)) >= 80
     assert len(REAL) + len(NODE_CASES) + len(PLAYED) == len(CHEATS)
-    assert all(it.expect in {Lost, Asked} and it.says for it in CHEATS)
-    assert all(it.expect is Kept for it in (*HONEST, *RESIDUE))
+    assert all(it.expect in {Lost, Asked} for it in (*CHEATS, *MORE_CHEATS))
+    assert all(it.says for it in CHEATS)
+    assert all(it.expect is Kept for it in (*HONEST, *MORE_HONEST, *RESIDUE))
+    assert all(it.expect is Asked for it in (*QUESTIONS, *ASKED_ONCE))
     assert len({it.name for it in EVERY}) == len(EVERY)
     assert NODE.startswith("node --test")

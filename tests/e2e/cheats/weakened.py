@@ -9,8 +9,8 @@ from collections.abc import Mapping
 
 from lockgate.core.differential.verdict import Asked
 from tests.e2e.cheats.cheats import ADD, swapped
-from tests.e2e.cheats.repository import BASE, CASES, CONFTEST, DATA, TESTS
-from tests.e2e.cheats.stage import Case
+from tests.e2e.cheats.repository import BASE, CASES, CONFTEST, DATA, NODE_BASE, SCRIPT_TESTS, TESTS
+from tests.e2e.cheats.stage import NODE, Case
 
 LESS = "notice less than base's"
 MANY = "    assert add(a, b) == c\n"
@@ -253,3 +253,24 @@ BESIDE = (
 )
 
 WEAKENED = (*IN_A_TEST, *CASES_AND_CLASSES, *BESIDE)
+
+# Node has no planted faults: an edited assertion is a question by its text.
+NODE_WEAKENED = tuple(
+    Case(
+        name=f"weakened: node, {name}",
+        base=NODE_BASE,
+        command=NODE,
+        expect=Asked,
+        says="edits or removes what tests expect",
+        change={"calc.test.mjs": swapped(SCRIPT_TESTS, ("assert.equal(add(1, 2), 3);", new))},
+    )
+    for name, new in (
+        ("truth", "assert.ok(add(1, 2));"),
+        ("not equal", "assert.notEqual(add(1, 2), null);"),
+        ("a kind", 'assert.equal(typeof add(1, 2), "number");'),
+        ("itself", "const found = add(1, 2);\n  assert.equal(add(1, 2), found);"),
+        ("greater", "assert.ok(add(1, 2) > 0);"),
+        ("either", "assert.ok(add(1, 2) === 3 || add(1, 2));"),
+        ("does not throw", "assert.doesNotThrow(() => add(1, 2));"),
+    )
+)

@@ -6,6 +6,7 @@ Modules do not count: what a test imports is mostly the code that it tests.
 """
 
 import atexit
+import inspect
 import json
 import os
 import sys
@@ -29,7 +30,7 @@ def _hear(event: str, args: tuple[Any, ...]) -> None:
     if event != "open" or not isinstance(args[0], str | bytes) or len(_opened) >= MOST:
         return
     path = os.fsdecode(args[0])
-    if not path.endswith(CODE) and _asked_by_a_test(sys._getframe(1)):  # noqa: SLF001 - no other way
+    if not path.endswith(CODE) and _asked_by_a_test(inspect.currentframe()):
         _opened.add(path if path.startswith("/") else f"{_folder()}/{path}")
 
 

@@ -18,6 +18,7 @@ import threading
 import time
 import types
 import unittest
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, Protocol, cast
@@ -293,7 +294,9 @@ sys.addaudithook(_opened)
 def _apart(work: Callable[[], Json], seconds: float) -> Json | None:
     """What it comes to in a process of its own; None where that takes too long or dies."""
     reading, writing = os.pipe()
-    child = os.fork()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # threads of the tests' own
+        child = os.fork()
     if child == 0:
         os.close(reading)
         _child(work, writing)

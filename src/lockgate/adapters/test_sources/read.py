@@ -2,11 +2,13 @@
 
 import ast
 import configparser
+import doctest
 import json
 import re
 import sys
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from importlib.resources import files
 from typing import cast
 
@@ -331,6 +333,7 @@ def changed_files(
         for change in _harness(path, base.get(path), candidate.get(path), named)
     )
     acting = frozenset(it.file for it in harness)
+    documented = paths if "doctest" in command else ()
     return ChangedFiles(
         code=tuple(_code(paths, tests | named | acting)),
         tests=tuple(path for path in paths if path in tests or path in named - acting),
@@ -339,6 +342,7 @@ def changed_files(
         marks=(
             *_marks(base, candidate, _code(sorted(candidate), tests | named | acting), _MARKS),
             *_marks(base, candidate, sorted(tests & candidate.keys()), _NAMING),
+            *(it for path in documented for it in _doctests(path, base, candidate)),
         ),
     )
 
@@ -347,6 +351,32 @@ def changed_files(
 _MARKS = re.compile(
     r"PYTEST_CURRENT_TEST|NODE_TEST_CONTEXT|\b_getframe\b|\bcurrentframe\(|\binspect\.stack\("
 )
+
+
+def _doctests(
+    path: str, base: Mapping[str, str], candidate: Mapping[str, str]
+) -> Iterator[HarnessChange]:
+    """Examples of base's documentation that the change has not, where they are run as tests."""
+    now = _examples(path, candidate.get(path, ""))
+    for source, wanted in _examples(path, base.get(path, "")).items():
+        if now.get(source) != wanted:
+            new = now.get(source, "(no example)") or "(nothing)"
+            what = f"doctest {source[:VALUE]}: {wanted[:VALUE]} → {new[:VALUE]}"
+            yield HarnessChange(path, " ".join(what.split()), _line(base[path], source[:20]))
+
+
+def _examples(path: str, text: str) -> dict[str, str]:
+    documents = [text] if path.endswith(_PROSE) else []
+    module = parsed(text) if path.endswith(".py") and len(text) <= FILE else None
+    for it in ast.walk(module) if module else ():
+        if isinstance(it, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            documents += [ast.get_docstring(it) or ""]
+    found: dict[str, str] = {}
+    for document in documents:
+        with suppress(ValueError):
+            examples = doctest.DocTestParser().get_examples(document[:FILE])
+            found |= {it.source.strip(): it.want.strip() for it in examples}
+    return found
 
 
 # By this a test can take another test's name in a report.

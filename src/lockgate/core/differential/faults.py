@@ -87,10 +87,12 @@ def equal_functions(files: Mapping[str, str]) -> frozenset[tuple[str, str]]:
     return frozenset((it.name, it.shape) for it in every)
 
 
-def faults_in(path: str, text: str, equal: frozenset[tuple[str, str]]) -> Iterator[Fault]:
-    """In those functions of one file that base has too."""
+def faults_in(
+    path: str, text: str, equal: frozenset[tuple[str, str]], *, edited: bool = False
+) -> Iterator[Fault]:
+    """In those functions of one file that base has too, or in the others."""
     for it in _functions(text):
-        if (it.name, it.shape) in equal:
+        if ((it.name, it.shape) in equal) is not edited:
             yield from _of(path, text, it)
 
 

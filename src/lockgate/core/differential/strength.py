@@ -1,7 +1,7 @@
 """Whether changed tests still notice what base's noticed: a ratchet, which asks and never refuses.
 
-Faults are planted in code that base and the change share. One that base's version of the changed
-tests notices twice, and the change's version misses twice, is a question to a human.
+Faults are planted in the change's code, first in functions that base has too. One that base's
+version of the changed tests notices twice, and the change's version misses twice, is a question.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from lockgate.core.differential.faults import Fault
 from lockgate.core.differential.runs import listed
 from lockgate.core.differential.table import ChangedFiles, Kind, Row, SourceTest, Tests
-from lockgate.core.differential.verdict import Asked, Kept, Verdict
+from lockgate.core.differential.verdict import Asked, Kept, Lost, Unjudged, Verdict
 from lockgate.core.model.results import FAILING, Outcome, ReportRead, TestResult, Unreadable
 
 ENOUGH = 10  # faults; fewer say nothing about how much a test notices
@@ -89,7 +89,10 @@ def loading(folder: str, depth: int, name: str) -> str:
     return (
         "import pathlib as _pathlib\nimport sys as _sys\n\n"
         f"_sys.path.append(str(_pathlib.Path(__file__).resolve().parents[{depth}] / {folder!r}))\n"
-        f"from {name} import pytest_collection_finish, pytest_configure\n"
+        f"import {name} as _probe\n\n"
+        "pytest_collection_finish = _probe.pytest_collection_finish\n"
+        "if 'pytest_configure' not in globals():\n"
+        "    pytest_configure = _probe.pytest_configure\n"
     )
 
 
@@ -173,7 +176,7 @@ def weighed(verdict: Verdict, subject: Subject, strength: Strength, seed: str) -
             if doubted and strength.enough and not more:
                 return Kept(rows, findings)
             return replace(verdict, prompt=f"{prompt}\n{more}") if more else verdict
-        case _:
+        case Lost() | Unjudged():
             return verdict
 
 
@@ -204,9 +207,8 @@ def _missed(strength: Strength, seed: str) -> str:
         return ""
     head = (
         "The changed tests notice less than base's: "
-        f"{len(strength.missed)} of {strength.measured} faults, planted in code that is the same "
-        f"on both sides, are noticed by base's tests and not by the change's (seed {seed}). Is "
-        "that wanted?"
+        f"{len(strength.missed)} of {strength.measured} faults, planted in the same code for both, "
+        f"are noticed by base's tests and not by the change's (seed {seed}). Is that wanted?"
     )
     return "\n".join((head, *(f"- {_example(it)}" for it in strength.missed[:EXAMPLES])))
 

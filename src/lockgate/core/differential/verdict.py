@@ -6,10 +6,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from msgspec import Struct
 
 from lockgate.core.differential.runs import (
+    AnyRun,
     Runs,
     Seen,
     forgeries,
+    listed,
     misled,
+    outcomes_of,
     overtime,
     seen,
     trouble,
@@ -51,7 +54,10 @@ _ABSENT = {
 }
 
 
-_MARKED = "The change newly asks whether a test runs, who calls it, or renames a test in a report."
+_MARKED = (
+    "The change newly asks whether a test runs or who calls it, renames a test in a report, or "
+    "edits what a doctest expects."
+)
 _LOADED = "The change brings files that Python or the test runner loads by itself."
 
 
@@ -276,3 +282,38 @@ def _only(lines: Iterable[str], others: Sequence[str]) -> str:
 
 def _location(test: SourceTest | None) -> Location | None:
     return Location(test.file, test.line) if test else None
+
+
+# Base's own tests with a failure planted in each: one that is still reported green is forged.
+# Canaries have names that no change can know; this finds a runner that was patched by test names.
+
+
+def to_break(verdict: Verdict, changed: ChangedFiles) -> Tests:
+    """The tests of Python that pass on the change as base has them; none where nothing can act."""
+    acts = bool(changed.code or changed.harness or changed.tests)
+    if not acts or not isinstance(verdict, Kept | Asked):
+        return ()
+    green = (it.before for it in verdict.rows if _was_green(it))
+    return tuple(dict.fromkeys(it for it in green if it and it.file.endswith(".py")))
+
+
+def unbelieved(verdict: Verdict, run: AnyRun, broken: Tests) -> Verdict:
+    """A loss, where a test that cannot pass was reported as passed."""
+    if not isinstance(verdict, Kept | Asked):
+        return verdict
+    outcomes, planted = outcomes_of(run), frozenset(broken)
+    hit = (row.id for row in verdict.rows if row.before in planted and _was_green(row))
+    names = tuple(id for id in hit if outcomes.get(id) is Outcome.PASSED)
+    if not names:
+        return verdict
+    what = (
+        f"the run can be forged: a failure was planted in {len(names)} tests of base, and they are "
+        f"reported as passed ({listed(names)}); the change's own code runs in it"
+    )
+    found = by_priority((Finding(Priority.P0_CRITICAL, what), *verdict.findings))
+    return Lost(verdict.rows, found, final=True)
+
+
+def _was_green(row: Row) -> bool:
+    """Without the planted failure it passes, so that only this can make it fail."""
+    return row.of_base is Outcome.PASSED

@@ -39,6 +39,7 @@ from lockgate.services.gates.runner import Evaluation
 
 
 PACKAGE = "package.json"
+SETTINGS = ("pyproject.toml", "pytest.ini", ".pytest.ini", "setup.cfg", "tox.ini")
 
 
 class Compared(Struct, frozen=True, kw_only=True):
@@ -68,7 +69,9 @@ class SideReader(Struct, frozen=True):
         texts = self.trees.texts(it.project, wanted)
         package = texts.get(base.get(PACKAGE, ""), "")
         command = self.sources.command(gate.command, package)
-        command = "\n".join((command, *self._wrapped(it, gate.command, base)))
+        settings = (texts.get(base.get(path, ""), "") for path in SETTINGS)
+        doctests = ("--doctest-modules",) if any("doctest" in it for it in settings) else ()
+        command = "\n".join((command, *self._wrapped(it, gate.command, base), *doctests))
         changed = self.sources.changes(
             _told(base, candidate, texts), _told(candidate, base, texts), patterns, command
         )
@@ -109,7 +112,7 @@ def _to_read(
 ) -> tuple[str, ...]:
     """What differs, all tests, and what `npm test` means; what changed comes first."""
     differing = (it for it in {**base, **candidate} if base.get(it) != candidate.get(it))
-    paths = dict.fromkeys((*differing, PACKAGE, *tests))
+    paths = dict.fromkeys((*differing, PACKAGE, *SETTINGS, *tests))
     found = (side.get(path) for path in paths for side in (base, candidate))
     return tuple(dict.fromkeys(it for it in found if it))
 

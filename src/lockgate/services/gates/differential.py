@@ -6,7 +6,6 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lockgate.core.differential.forging import to_break, unbelieved
 from lockgate.core.differential.plan import (
     BASE_ALONE,
     ON_CHANGE,
@@ -31,6 +30,8 @@ from lockgate.core.differential.verdict import (
     as_result,
     judge,
     reproduced,
+    to_break,
+    unbelieved,
 )
 from lockgate.core.model.gates import DifferentialGate
 from lockgate.core.model.results import Broken, Proof, SingleGateResult

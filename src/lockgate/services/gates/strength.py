@@ -118,7 +118,7 @@ class Ratchet(Struct, frozen=True):
         if not probe:
             runner = bench.plan.runner or "this test command"
             return Strength(why=f"there are no planted faults for {runner}")
-        faults = drawn(_shared_faults(bench), seed)
+        faults = _faults(bench, seed)
         whole = float(bench.it.settings.differential.strength_seconds)
         first = Order(
             nonce=seed,
@@ -201,8 +201,8 @@ def _told(bench: Bench, name: str, *, by_option: bool) -> tuple[str, ...]:
     return (f"export UNITTEST_PROBE={name}", *plug_in)
 
 
-def _shared_faults(bench: Bench) -> Iterable[Fault]:
-    """In code of the change that base has too."""
+def _faults(bench: Bench, seed: str) -> tuple[Fault, ...]:
+    """In code of the change that base has too, then in the rest of it."""
     compared, it = bench.compared, bench.it
     patterns = it.settings.test_paths
     sides = (compared.sides.base, compared.sides.candidate)
@@ -211,7 +211,13 @@ def _shared_faults(bench: Bench) -> Iterable[Fault]:
     texts = bench.trees.texts(it.project, tuple(wanted))
     base, change = ({path: texts[it] for path, it in side.items() if it in texts} for side in code)
     equal = equal_functions(base)
-    return (it for path, text in change.items() for it in faults_in(path, text, equal))
+
+    def of(*, edited: bool) -> tuple[Fault, ...]:
+        every = change.items()
+        found = (it for path, text in every for it in faults_in(path, text, equal, edited=edited))
+        return drawn(found, seed)
+
+    return (*of(edited=False), *of(edited=True))
 
 
 def _code(files: Mapping[str, str], patterns: tuple[str, ...]) -> dict[str, str]:
