@@ -97,7 +97,9 @@ def forges(app: Parts) -> Callable[[Project], Forge]:
 def _github(app: Parts, project: Project, wanted: str) -> Forge:
     """Imported here: only who asks a forge loads its client."""
     try:
-        from lockgate.adapters.forge import Client, GithubForge, Wires, github_login
+        from lockgate.adapters.forge.credentials import github_login
+        from lockgate.adapters.forge.github.client import Client, Wires
+        from lockgate.adapters.forge.github.forge import GithubForge
     except ImportError as error:
         raise Refused(
             "GitHub was not asked",

@@ -22,6 +22,10 @@ ASKING = {
     "services.env": '[[services]]\nservice = "redis"\nenv = {MODEL_URL = "http://x"}',
     "merge.mode": '[merge]\nmode = "auto"',
     "merge.target": '[merge]\ntarget = "remote"',
+    "forge.kind": '[merge]\ntarget = "pull_request"\n[forge]\nkind = "github"',
+    "forge.repo": '[merge]\ntarget = "pull_request"\n[forge]\nrepo = "o/r"',
+    "forge.bots": '[forge]\nbots = ["x[bot]"]',
+    "forge.intake.label": '[forge.intake]\nlabel = "lockgate"',
     "commit.identity": '[commit]\nidentity = "Bot <bot@acme.dev>"',
     "notify.urls": '[notify]\nurls = ["env:NTFY"]',
     "agents.command": '[agents.mine]\ncommand = ["/srv/x"]',
@@ -37,6 +41,13 @@ protect = {paths = ["x"]}
 retry = {strategy = "fresh", fresh_after_failures = 1, max_iterations = 9}
 sandbox = {memory_mb = 99999, scratch_mb = 99999, session_disk_mb = 99999, pids = 99999}
 merge = {strategy = "squash", window = 9, batch = 9, fence = "ref"}
+forge.auto_merge = "github"
+forge.comments = "wait"
+forge.settle = 9
+forge.ci_wait = 99
+forge.rounds = 9
+forge.sign = true
+forge.intake.max_open = 9
 commit = {author = "agent"}
 budget = {task_usd = 0.0, task_tokens = 9, task_minutes = 0, day_usd = 9.0}
 [notify]

@@ -143,6 +143,13 @@ def test_a_head_that_was_rewritten_is_known_as_such(siding, yard):
     assert yard.relation(siding.target, first, theirs) is Relation.REWRITTEN
 
 
+def test_a_head_has_a_commit_of_the_target_that_it_is_built_on(siding, yard):
+    tip, first = first_push(siding, yard)
+
+    assert yard.fork(siding.target, first) == tip
+    assert yard.fork(siding.target, Commit("e" * 40)) is None
+
+
 def test_a_persons_commit_comes_to_where_gates_find_it(siding, yard):
     _, first = first_push(siding, yard)
     theirs = pushes_on_top(siding)

@@ -79,6 +79,17 @@ def test_a_persons_commits_go_to_the_gates_without_an_agent():
     assert not any(isinstance(it, SpawnAgent) for it in decision.effects)
 
 
+def test_a_task_whose_issue_is_not_wanted_is_not_started():
+    decision = pulls.not_started(evidence(a_task(S.PENDING)), "its issue was closed")
+
+    assert isinstance(decision, Decision)
+    assert not decision.task.auto_start
+    assert isinstance(pulls.not_started(evidence(WAITING), "why"), Declined)
+    assert isinstance(
+        pulls.not_started(evidence(a_task(S.PENDING, auto_start=False)), "why"), Declined
+    )
+
+
 def test_what_happens_to_a_pull_request_is_in_the_history():
     decision = pulls.told(evidence(WAITING), 12, "opened")
 

@@ -46,6 +46,7 @@ from lockgate.ports.forge import (
 from lockgate.ports.train import Target
 from lockgate.services.train.intake import IssueIntake
 from lockgate.services.train.offers import Offers
+from lockgate.services.train.pull_control import PullControl
 from lockgate.services.train.pulls import PullRequests
 from lockgate.services.train.view import TrainView
 from tests.scenarios.train.fake_yard import FakeYard, Railway, Works
@@ -97,6 +98,11 @@ class FakePullYard:
         if self.reaches(head, pushed):
             return Relation.AHEAD
         return Relation.BEHIND if self.reaches(pushed, head) else Relation.REWRITTEN
+
+    def fork(self, target: Target, head: Commit) -> Commit | None:
+        while self.parents.get(head):
+            head = self.parents[head][-1]
+        return head if head in self.yard.history else None
 
     def bring(self, target: Target, branch: str, head: Commit) -> None: ...
 
@@ -217,7 +223,7 @@ class FakeForge:
         head = self.git.branches[branch]
         commit = Commit(f"{head} and {feature} by ann")
         self.git.yard.content[commit] = self.git.yard.content[head] | {feature}
-        self.git.parents[commit] = () if over else (head,)
+        self.git.parents[commit] = (self.git.yard.history[0],) if over else (head,)
         self.git.branches[branch] = commit
         return commit
 
@@ -271,6 +277,17 @@ class Harbour(Railway):
     @property
     def intake(self) -> IssueIntake:
         return IssueIntake(view=self.view(), pulls=self.rows, tasks=self.stage.app.tasks)
+
+    @property
+    def control(self) -> PullControl:
+        return PullControl(
+            view=self.view(),
+            pulls=self.rows,
+            yard=self.git,
+            coordinator=self.stage.app.coordinator,
+            forge_of=lambda _project: self.hub,
+            intake=self.intake,
+        )
 
     def connect(self) -> None:
         app, lander = self.stage.app, self.trains.lander

@@ -100,6 +100,17 @@ def test_a_task_whose_issue_was_closed_is_held_where_it_waits_to_land(it):
     assert it.task(id).held == "its issue was closed"
 
 
+def test_a_task_that_has_not_begun_is_not_started(it):
+    it.ready("a")
+    looks(it, ISSUE)
+    id = task_of(it)
+    looks(it, replace(ISSUE, labels=()))
+    it.stage.turn()
+
+    assert it.task(id).status is S.PENDING
+    assert not it.task(id).auto_start
+
+
 def test_an_issue_is_closed_once_its_task_is_done(it):
     it.ready("a")
     looks(it, ISSUE)

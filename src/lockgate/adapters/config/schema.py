@@ -20,7 +20,6 @@ from lockgate.core.config.settings import (
     BudgetSettings,
     CommentMode,
     CommitSettings,
-    Draft,
     EnvSettings,
     Expect,
     ForgeKind,
@@ -234,7 +233,6 @@ class Intake(Table):
 class Forge(Table):
     kind: Annotated[ForgeKind, Loose] = ForgeKind.GITHUB
     repo: Annotated[str, Field(pattern=OWNER_AND_NAME)] = ""
-    draft: Annotated[Draft, Loose] = Draft.NEVER
     auto_merge: Annotated[AutoMerge, Loose] = AutoMerge.LOCKGATE
     comments: Annotated[CommentMode, Loose] = CommentMode.ACT
     bots: Annotated[tuple[Annotated[str, Field(pattern=LOGIN)], ...], Loose] = ()

@@ -106,6 +106,10 @@ class GitPullYard:
             return Relation.AHEAD
         return Relation.BEHIND if is_ancestor(where, head, pushed) else Relation.REWRITTEN
 
+    def fork(self, target: Target, head: Commit) -> Commit | None:
+        done = asked(Path(target.project.common_dir), "merge-base", ref_of(target), head)
+        return Commit(done.out.strip()) if done.code == 0 else None
+
     def bring(self, target: Target, branch: str, head: Commit) -> None:
         """base.git lends to judge.git, and agents fetch from it."""
         repos = repositories_of(self.home, target.project)

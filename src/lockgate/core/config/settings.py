@@ -155,13 +155,6 @@ class ForgeKind(StrEnum):
     GITHUB = "github"
 
 
-class Draft(StrEnum):
-    """Whether people see the pull request before the train has tested the change."""
-
-    NEVER = "never"
-    EARLY = "early"
-
-
 class AutoMerge(StrEnum):
     """Who merges in mode auto: Lockgate asks for one head, or the forge once it may."""
 
@@ -188,7 +181,6 @@ class ForgeSettings(Struct, frozen=True, kw_only=True):
 
     kind: ForgeKind = ForgeKind.GITHUB
     repo: str = ""  # owner/name; from origin where empty
-    draft: Draft = Draft.NEVER
     auto_merge: AutoMerge = AutoMerge.LOCKGATE
     comments: CommentMode = CommentMode.ACT
     bots: tuple[str, ...] = ()  # exact logins

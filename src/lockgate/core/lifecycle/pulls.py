@@ -97,6 +97,13 @@ def taken_over(seen: Evidence, theirs: Theirs, number: int, rules: Pinned) -> De
     return replace(judged, task=task, events=(said, *back.events, *judged.events))
 
 
+def not_started(seen: Evidence, why: str) -> Decision | Declined:
+    """Its issue is not wanted any more: it waits until a human starts it."""
+    if seen.task.status is not S.PENDING or not seen.task.auto_start:
+        return Declined("it has begun, or waits already", f"lockgate task why {seen.task.id}")
+    return also(stay(seen, replace(seen.task, auto_start=False)), LandingHeld(why))
+
+
 def told(seen: Evidence, number: int, what: str) -> Decision | Declined:
     """Something worth knowing happened to its pull request; the task stays where it is."""
     declined = _not_waiting(seen)

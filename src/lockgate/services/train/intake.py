@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from lockgate.core.forge.intake import Intake, Live, Skip, Stop, Take, key_of, take
 from lockgate.core.forge.model import Access, Issue, Pull
 from lockgate.core.lifecycle import landing
+from lockgate.core.lifecycle import pulls as turns
 from lockgate.core.model.task import Actor, Status, Task, TaskId
 from lockgate.errors import TurnDeclined
 from lockgate.ports import Project
@@ -106,6 +107,8 @@ class IssueIntake(Struct, frozen=True, kw_only=True):
         try:
             if hold:
                 coordinator.turn(id, lambda seen: landing.held(seen, why))
+            else:
+                coordinator.turn(id, lambda seen: turns.not_started(seen, why))
         except TurnDeclined:
             return  # it is at work: what comes of it is held when it waits to land
 

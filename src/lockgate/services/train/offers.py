@@ -96,10 +96,11 @@ class Offers(Struct, frozen=True, kw_only=True):
 
     def _commit(self, train: Train, pull: Pull, task: Task) -> OfferedCommit:
         base, pushed = Commit(pull.meant_base), Commit(pull.pushed)
-        parents = (pushed,) if pull.base == base else (pushed, base)
+        there = bool(pushed) and self.yard.contains(train.target, pushed, base)
+        both = (pushed,) if there else (pushed, base)
         return OfferedCommit(
             tree=Tree(pull.meant_tree),
-            parents=parents if pushed else (base,),
+            parents=both if pushed else (base,),
             message=f"{task.goal}\n\nLockgate-Task: {task.id}\n",
             like=Commit(pull.meant),
             sign=train.settings.forge.sign,

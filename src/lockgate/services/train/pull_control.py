@@ -11,7 +11,7 @@ from lockgate.core.lifecycle import pulls as turns
 from lockgate.core.model.people import Right
 from lockgate.core.model.task import Task, TaskId
 from lockgate.core.train.model import Commit
-from lockgate.errors import Refused
+from lockgate.errors import LockgateError, Refused
 from lockgate.ports import Project
 from lockgate.ports.forge import Forge, Pulls, PullYard, Pushed
 from lockgate.ports.train import Target
@@ -19,6 +19,11 @@ from lockgate.services.task.callers import Caller, must_be_human
 from lockgate.services.task.coordinator import Coordinator
 from lockgate.services.train.intake import IssueIntake
 from lockgate.services.train.view import TrainView
+
+ADVICE = (
+    '{branch} takes pull requests only: set [merge] target = "pull_request" in '
+    ".lockgate/config.toml, then run: lockgate forge check"
+)
 
 
 class Checked(Struct, frozen=True, kw_only=True):
@@ -62,6 +67,15 @@ class PullControl(Struct, frozen=True, kw_only=True):
         if self.view.configuration.settings_of(project).forge.intake.label:
             self.view.store.add_project(project)
 
+    def advised(self, project: Project, branch: str) -> str:
+        """What to set where the forge takes pull requests only; empty where nobody can tell."""
+        try:
+            forge = self.forge_of(project)
+            protected = forge.rules(branch).pull_request
+        except LockgateError:
+            return ""
+        return ADVICE.format(branch=branch) if protected else ""
+
     def of(self, id: TaskId) -> Pull:
         """Refused where the task has none."""
         pull = self.pulls.of(id)
@@ -98,9 +112,11 @@ class PullControl(Struct, frozen=True, kw_only=True):
         there = self.yard.branch_at(target, pull.branch)
         if there is None:
             raise Refused(what, why="its branch is gone", fix=f"lockgate pr restore {id}")
-        parent = self.view.yard.tip(target).commit
-        adopted = replace(pull, pushed=parent, change=self._task(id).candidate)
-        return self._lifted(adopted, caller, what)
+        fork = self.yard.fork(target, there)
+        if fork is None:
+            why = f"it has no history in common with {target.branch}"
+            raise Refused(what, why=why, fix=f"lockgate pr restore {id}")
+        return self._lifted(replace(pull, pushed=fork), caller, what)
 
     def issues(self, project: Project) -> tuple[tuple[Issue, str], ...]:
         return self.intake.listed(project, self.forge_of(project))

@@ -305,22 +305,24 @@ class PullRequests(Struct, frozen=True, kw_only=True):
             return
         tested = pull.meant_tree if pull.intent is Intent.MERGE else pull.tree
         exact = found.tree == tested
-        done = replace(
-            pull, exact=exact, unjudged=_besides(pull, seen, found), intent=Intent.NONE, waits=""
-        )
+        task = self.view.store.load(pull.task)
+        besides = _besides(pull, seen, found, task)
+        done = replace(pull, exact=exact, unjudged=besides, intent=Intent.NONE, waits="")
         self.offers.keep(replace(done, ready=False))
         self.offers.turn(pull, turns.lifted)
-        self.lander.merged(train, self.view.store.load(pull.task), found)
+        self.lander.merged(train, task, found)
         self.offers.yard.delete_branch(train.target, pull.branch, pushed)
         if not exact:
             tip = self.view.train(train.target).tip
             engine.put(TestTree(train.target.project.id, train.name, tip.commit, tip))
 
 
-def _besides(pull: Pull, seen: Seen, found: Merged) -> str:
+def _besides(pull: Pull, seen: Seen, found: Merged, task: Task) -> str:
     """What was merged that no gate judged; empty where nothing was."""
     if seen.head and seen.head != pull.pushed:
         return f"{seen.head[:12]} was merged, {pull.pushed[:12]} was judged"
+    if pull.change != task.candidate:
+        return f"{pull.pushed[:12]} was merged, an earlier version than the one that waits"
     if not found.whole:
         return f"{found.commit[:12]} does not have all of {pull.pushed[:12]}"
     return ""

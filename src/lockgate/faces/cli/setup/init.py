@@ -173,6 +173,8 @@ def _set_up(wanted: Wanted, baseline: int, *, dry_run: bool, as_json: bool) -> N
         work = rehearsed(it, project, (wanted, site, proposed), baseline, line.say)
         made = interruptible(line.listening(work))
     _tell(made, as_json=as_json)
+    if advice := it.pull_requests.advised(project, made.base):
+        echo(advice, err=True)
 
 
 def _tell(made: Initialised, *, as_json: bool) -> None:

@@ -1,0 +1,124 @@
+"""`lockgate forge`, `pr`, `issue` and `auth github`, against the test server."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from lockgate.adapters.store.pulls import SqlPulls
+from lockgate.core.forge.model import Pull
+from lockgate.core.model.task import TaskId
+from tests.faces.shell import CONFIG, Shell
+from tests.forge.conftest import hub
+from tests.forge.hub import TOKEN, Hub
+from tests.scenarios.world import git
+
+__all__ = ["hub"]
+MORE = """
+[merge]
+target = "pull_request"
+[forge]
+repo = "octo/demo"
+[forge.intake]
+label = "lockgate"
+"""
+
+
+class ForgeShell(Shell):
+    """A shell that finds the test server in GitHub's place."""
+
+    api = ""
+
+    def environment(self, token: str | None = None, **more: str) -> dict[str, str]:
+        return super().environment(token, **more) | {"LOCKGATE_GITHUB_API": self.api}
+
+
+@pytest.fixture
+def shell(tmp_path: Path, bare_of_config: Path, hub: Hub) -> ForgeShell:
+    it = ForgeShell(tmp_path / "shell")
+    it.api = hub.url
+    shutil.copytree(bare_of_config, it.repo)
+    (it.repo / ".lockgate").mkdir(exist_ok=True)
+    (it.repo / ".lockgate" / "config.toml").write_text(CONFIG + MORE)
+    git(it.repo, "add", "--all")
+    git(it.repo, "commit", "--quiet", "--message", "config")
+    it.agree()
+    return it
+
+
+def logged_in(shell: Shell) -> Shell:
+    done = shell.program("auth", "github", "--token-stdin", stdin=TOKEN.encode())
+    assert done.code == 0, done
+    assert TOKEN not in done.out + done.err
+    return shell
+
+
+def test_a_check_shows_what_the_login_may_and_the_target_asks_for(shell):
+    logged_in(shell)
+
+    text = shell.did("forge", "check")
+    facts = json.loads(shell.did("forge", "check", "--json"))
+
+    assert "login                     @lockgate[bot] (app)" in text
+    assert "warning: what lands may differ from what was tested" in text
+    assert (facts["checks"], facts["approvals"]) == (["build"], 1)
+
+
+def test_without_a_login_the_command_for_it_is_told(shell, monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+
+    assert "lockgate auth github" in shell.run("forge", "check").why
+
+
+def test_a_login_is_stored_shown_and_forgotten(shell):
+    assert "no login" in shell.did("auth", "github", "--show")
+    logged_in(shell)
+    assert "is stored" in shell.did("auth", "github", "--show")
+    assert "removed" in shell.did("auth", "github", "--forget")
+    assert "no login at GitHub was stored" in shell.did("auth", "github", "--forget")
+
+
+def test_issues_are_listed_and_taken(shell, hub):
+    logged_in(shell)
+    assert "no issue has the label" in shell.did("issue", "list")
+    hub.people.writes_issue("maria", "Answer it", label="lockgate")
+
+    assert "#1 Answer it: becomes a task" in shell.did("issue", "list")
+    shell.did("issue", "take")
+    [row] = json.loads(shell.did("issue", "list", "--json"))["issues"]
+    assert row["state"].startswith("task issue-1")
+
+
+def test_a_pull_request_is_shown_by_itself_and_with_its_task(shell):
+    id = shell.create()
+    assert "has no pull request" in shell.run("pr", "show", id).why
+    app = shell.app()
+    pull = Pull(
+        task=TaskId(id),
+        project=app.store.load(TaskId(id)).project,
+        number=12,
+        url="https://github.com/octo/demo/pull/12",
+        branch=f"lockgate/{id}",
+        pushed="a" * 40,
+        ci="running: build",
+        issue="github.com/octo/demo#5",
+    )
+    SqlPulls(app.store.database).put(pull)
+    app.store.close()
+
+    assert "pull request #12 CI running: build" in shell.did("pr", "show", id)
+    assert json.loads(shell.did("pr", "show", id, "--json"))["issue"] == pull.issue
+    assert "#12 CI running: build https://github.com" in shell.did("task", "show", id)
+    assert "pull request #12" in shell.did("task", "why", id)
+
+
+def test_a_look_needs_an_orchestrator(shell):
+    assert "no orchestrator runs" in shell.run("forge", "sync").why
+
+
+def test_a_listener_needs_a_secret(shell):
+    done = shell.program("forge", "listen", "--secret-stdin", stdin=b"\n")
+
+    assert done.code == 1
+    assert "the secret is empty" in done.err
