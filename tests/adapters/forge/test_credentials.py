@@ -73,7 +73,7 @@ def test_no_gate_and_no_agent_gets_a_login(monkeypatch):
 
     given = (
         attempt._environment("/place"),
-        bubblewrap._environment(Box(mounts=(), directory="/"), bubblewrap.host_now()),
+        bubblewrap._environment(Box(mounts=(), directory="/", env={}), bubblewrap.host_now()),
         prepare._environment(start),
         prepare._bare_environment(start, Path("/door")),
     )

@@ -125,6 +125,7 @@ class FakeForge:
     branch_of: dict[int, str] = field(default_factory=dict)
     asks: Rules = ASKS
     me: Identity = ME
+    checked: dict[int, str] = field(default_factory=dict)  # the head that CI judged
     failed: tuple[Failure, ...] = ()
     writers: set[str] = field(default_factory=lambda: {"ann"})
     said: list[str] = field(default_factory=list)
@@ -166,7 +167,8 @@ class FakeForge:
     def seen(self, number: int) -> Seen:
         it = self.pulls[number]
         head = self.git.branches.get(self.branch_of[number], Commit(it.head))
-        return replace(it, head=head, at=self.at)
+        checks = it.checks if self.checked.get(number) == head else ()
+        return replace(it, head=head, at=self.at, checks=checks)
 
     def failures(self, seen: Seen, checks: Sequence[Check]) -> tuple[Failure, ...]:
         return self.failed
@@ -205,6 +207,7 @@ class FakeForge:
 
     def ci(self, number: int, state: CheckState, base: CheckState = CheckState.PASSED) -> None:
         checks, base_checks = ((Check("build", it, 7),) for it in (state, base))
+        self.checked[number] = self.seen(number).head
         self.sees(number, checks=checks, base_checks=base_checks)
 
     def review(self, number: int, state: ReviewState, body: str = "", by: Person = ANN) -> None:

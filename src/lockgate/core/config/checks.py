@@ -185,6 +185,7 @@ def _of_read(paths: tuple[str, ...]) -> Iterator[Problem]:
 
 def _of_forge_logins(settings: Settings) -> Iterator[Problem]:
     """Who can push or approve at the forge is never code that an agent wrote."""
+    named: list[tuple[tuple[str, ...], str]]
     named = [(("env", "pass"), it) for it in settings.env.passed]
     named += [(("agents", agent.name, "env"), it) for agent in settings.agents for it in agent.env]
     for where, name in named:

@@ -58,16 +58,8 @@ class IssueIntake(Struct, frozen=True, kw_only=True):
                 live=live,
                 most=settings.max_open,
             )
-            match take(issue, it):
-                case Skip(why):
-                    said = why
-                case Take():
-                    said = "becomes a task"
-                case Stop(_, why):
-                    said = why
-                case None:
-                    said = f"task {live[key].task}" if key in live else "not wanted"
-            found.append((issue, said))
+            task = f"task {live[key].task}" if key in live else "not wanted"
+            found.append((issue, _said(take(issue, it), task)))
         return tuple(found)
 
     def _live(self, project: Project) -> Mapping[str, Live]:
@@ -123,6 +115,16 @@ class IssueIntake(Struct, frozen=True, kw_only=True):
                 forge.comment(number, SAYS, f"Task `{task.id}` landed as {task.landed[:12]}.")
                 forge.close_issue(number)
                 self.pulls.put(replace(pull, issue=""))
+
+
+def _said(act: Take | Skip | Stop | None, otherwise: str) -> str:
+    match act:
+        case Skip(why) | Stop(_, why):
+            return why
+        case Take():
+            return "becomes a task"
+        case None:
+            return otherwise
 
 
 def _asked(act: Take) -> NewTask:

@@ -126,7 +126,7 @@ class PullControl(Struct, frozen=True, kw_only=True):
         self.intake.sync(project, self.forge_of(project))
 
     def _lifted(self, pull: Pull, caller: Caller, what: str) -> Pull:
-        kept = replace(pull, intent=Intent.NONE, ready=False, waits="a look")
+        kept = replace(pull, intent=Intent.NONE, ready=False, waits="a look", looked=0.0)
         self.pulls.put(kept)
         if turns.is_ours(self._task(pull.task).held):
             self.coordinator.turn(pull.task, turns.lifted, caller, what)

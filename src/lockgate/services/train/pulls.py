@@ -126,7 +126,9 @@ class PullRequests(Struct, frozen=True, kw_only=True):
         return settings.merge.target is MergeTarget.PULL_REQUEST and bool(wanted)
 
     def _has_news(self, project: Project) -> bool:
-        fresh = any(it.intent and not it.asked for it in self._live(project))
+        """What was meant and not done, what was never looked at, what somebody says is new."""
+        rows = self._live(project)
+        fresh = any((it.intent and not it.asked) or (it.number and not it.looked) for it in rows)
         return fresh or project.id in self.hints
 
     def _live(self, project: Project) -> tuple[Pull, ...]:

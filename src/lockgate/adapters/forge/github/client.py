@@ -149,7 +149,7 @@ class Client(Struct, kw_only=True):
         token = self.token()
         known = self._known.get(url)
         tagged = known is not None and known[1] == token  # ETags die with their token
-        headers = {"if-none-match": known[0]} if known and tagged else {}
+        headers = {"If-None-Match": known[0]} if known and tagged else {}
         answer = self._asked("GET", url, headers=headers)
         if answer.status == NOT_MODIFIED and known:
             return Answer(200, known[2].body, known[2].next, answer.at)
@@ -167,10 +167,10 @@ class Client(Struct, kw_only=True):
 
     def _once(self, method: str, url: str, **given: Json) -> httpx.Response:
         headers = {
-            "authorization": f"Bearer {self.token()}",
-            "accept": "application/vnd.github+json",
-            "x-github-api-version": API,
-            "user-agent": "lockgate",
+            "Authorization": f"Bearer {self.token()}",
+            "Accept": "application/vnd.github+json",
+            "X-GitHub-Api-Version": API,
+            "User-Agent": "lockgate",
             **given.pop("headers", {}),
         }
         try:
@@ -181,7 +181,12 @@ class Client(Struct, kw_only=True):
     def _client(self) -> httpx.Client:
         if self._http is None:
             self._http = httpx.Client(
-                transport=self.wires.transport, timeout=SECONDS, follow_redirects=False
+                transport=self.wires.transport,
+                timeout=SECONDS,
+                follow_redirects=False,
+                limits=httpx.Limits(
+                    max_keepalive_connections=0
+                ),  # nothing stays open between looks
             )
         return self._http
 

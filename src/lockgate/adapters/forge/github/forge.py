@@ -230,7 +230,9 @@ class GithubForge(Struct, kw_only=True):
     def _identified(self) -> Identity:
         token = self.client.token()
         kind = next((it for start, it in KINDS.items() if token.startswith(start)), "classic")
-        login = self.client.graphql(VIEWER)["viewer"]["login"]
+        login = str(self.client.graphql(VIEWER)["viewer"]["login"])
+        if kind == "app":  # GraphQL leaves out what REST says of a bot
+            login = f"{login.removesuffix('[bot]')}[bot]"
         repo = self.client.get(self._repo)
         pushes = kind == "app" or bool((repo.get("permissions") or {}).get("push"))
         sees = self._may_read(f"{self._repo}/commits/{repo['default_branch']}/check-runs")
