@@ -48,7 +48,10 @@ BOOM = Outcome("failure", "boom: answer is wrong\n", "make", (Annotation("answer
 def it(tmp_path: Path, hub: Hub) -> Iterator[Orchestra]:
     made = Orchestra(tmp_path / "team", config=CONFIG, scripts={"issue-1": SCRIPT})
     git(made.root, "remote", "add", "origin", str(hub.repository))
-    git(made.root, "push", "--quiet", "--force", "origin", "main")
+    git(made.root, "push", "--quiet", "origin", "main:refs/heads/seed")  # main takes no push
+    hub.state.bare.move("main", str(hub.state.bare.tip("seed")))
+    hub.state.bare.delete("seed")
+    git(made.root, "fetch", "--quiet", "origin")
     made.environ |= {
         "LOCKGATE_GITHUB_API": hub.url,
         "LOCKGATE_GITHUB_TOKEN": TOKEN,

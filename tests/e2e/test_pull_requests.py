@@ -1,6 +1,7 @@
 """A change from the label on an issue to a merged pull request, without a command typed."""
 
 from collections.abc import Generator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -72,6 +73,10 @@ def _played(hub: Hub, three: Team) -> TaskId:
     return id
 
 
+def _did(hub: Hub, method: str, ending: str) -> bool:
+    return bool(hub.did(method, ending))
+
+
 def _answers(hub: Hub, number: int) -> int:
     said = [it.body for it in hub.state.pulls[number].comments]
     return sum(it.startswith("Answered in ") for it in said)
@@ -102,10 +107,10 @@ def test_killed_after_every_write_nothing_is_done_twice(hub: Hub, three: Team) -
     people.writes_issue("ben", "Answer well", "The answer is wrong.", label="lockgate")
     three.up()
 
+    number = 2
     for method, ending in WRITES:
-        three.until(lambda m=method, e=ending: bool(hub.did(m, e)))
+        three.until(partial(_did, hub, method, ending))
         three.kill()
-        number = three.pull().number
         with hub.lock:
             if ending == "/check-runs":
                 people.requests_changes("ben", number, "No.", ("answer.txt", 1, "say two"))

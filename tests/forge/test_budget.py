@@ -1,10 +1,12 @@
 """What looking costs: 304s while nothing happens, and a bounded number of requests else."""
 
 import time
+from collections.abc import Generator
 
 import pytest
 
-from lockgate.adapters.forge import Client, GithubForge, Wires
+from lockgate.adapters.forge.github.client import Client, Wires
+from lockgate.adapters.forge.github.forge import GithubForge
 from lockgate.core.forge.model import Seen
 from tests.forge.hub import TOKEN, Hub
 from tests.forge.state import Outcome
@@ -14,10 +16,12 @@ LOOKS_FOR_PEOPLE, LOOKS_FOR_CI = 3600 // 120, 3600 // 30  # in an hour
 
 
 @pytest.fixture
-def forge(hub: Hub) -> GithubForge:
+def forge(hub: Hub) -> Generator[GithubForge]:
     wires = Wires(elapsed=time.monotonic, sleep=lambda _seconds: None)
     client = Client(api=f"{hub.url}/", token=lambda: TOKEN, wires=wires)
-    return GithubForge(client=client, repository="octo/demo")
+    yield GithubForge(client=client, repository="octo/demo")
+    if client._http:
+        client._http.close()
 
 
 def offered(hub: Hub) -> list[int]:
