@@ -13,6 +13,7 @@ from lockgate.core.jobs import (
     Job,
     Kind,
     Limit,
+    SyncForge,
     TestTree,
     Tidy,
     TurnTrain,
@@ -37,6 +38,7 @@ limits = st.integers(1, 8).flatmap(lambda n: st.integers(1, n).map(lambda own: L
         (Evaluate(T, A, "t:1:0"), Kind.JUDGE, "judge t", T),
         (TurnTrain(A), Kind.LAND, "train of a", None),
         (TestTree(A, "main", Commit("c"), Built(Commit("d"), Tree("e"))), Kind.TEST, None, None),
+        (SyncForge(A), Kind.FORGE, "forge of a", None),
         (Tidy(), Kind.TIDY, "housekeeping", None),
     ],
 )
@@ -49,7 +51,7 @@ def test_every_job_has_a_kind_and_a_lane(job: Job, kind: Kind, lane, task) -> No
 
 def test_every_kind_has_a_limit_that_one_project_alone_does_not_use_up() -> None:
     assert set(LIMITS) == set(Kind)
-    for kind in (Kind.START, Kind.JUDGE, Kind.TEST, Kind.LAND):
+    for kind in (Kind.START, Kind.JUDGE, Kind.TEST, Kind.LAND, Kind.FORGE):
         assert LIMITS[kind].of_project < LIMITS[kind].all
 
 

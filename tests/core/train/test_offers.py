@@ -31,7 +31,7 @@ from lockgate.core.train.model import (
     StartTest,
     Tree,
 )
-from lockgate.core.train.offers import offer_places, plan_offers
+from lockgate.core.train.offers import next_steps, offer_places, plan_offers, standings
 from tests.given import a_task
 
 TIP = Built(Commit("tip"), Tree("main"))
@@ -220,3 +220,11 @@ def test_a_persons_own_hold_stays():
     [entry] = pull_entries([Waits(task, pull=replace(PULL, ready=True))], TIP.commit)
 
     assert (entry.held, entry.offered) == ("mine", None)
+
+
+def test_a_target_of_pull_requests_has_its_own_planner():
+    queue = a_queue(candidates=built(), results=GREEN)
+
+    assert next_steps(queue) == (Land(TIP.commit, MADE.commit, MADE.tree, (A.task,)),)
+    assert next_steps(replace(queue, pulls=True)) == (Offer(A.task, MADE, TIP.commit),)
+    assert standings(queue) == standings(replace(queue, pulls=True))
