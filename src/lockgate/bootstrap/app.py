@@ -46,8 +46,6 @@ from lockgate.services.task.rows import Live, Source
 from lockgate.services.task.views import Views
 
 if TYPE_CHECKING:
-    from http.server import ThreadingHTTPServer
-
     from lockgate.adapters.sessions.sessions import ProcessSessions
     from lockgate.adapters.workspaces import GitWorkspaces
     from lockgate.bootstrap.forge import Parts
@@ -345,12 +343,6 @@ class App(Struct, frozen=True, kw_only=True):
         from lockgate.bootstrap.forge import pull_control
 
         return pull_control(self.forge_parts)
-
-    def listener(self, project: "Project", port: int, secret: str) -> "ThreadingHTTPServer":
-        """For GitHub's webhooks, on loopback; each genuine one has the project looked at."""
-        from lockgate.bootstrap.forge import listening
-
-        return listening(self.forge_parts, project, port, secret)
 
     @property
     def forge_parts(self) -> "Parts":

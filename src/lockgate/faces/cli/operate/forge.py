@@ -49,7 +49,9 @@ def listen(*, port: int, secret_stdin: bool) -> None:
     secret = sys.stdin.readline().strip() if secret_stdin else ""
     if not secret:
         raise Refused("nothing listens", why="the secret is empty", fix="give it on stdin")
-    server = it.listener(it.projects.here(here()), port, secret)
+    from lockgate.bootstrap.forge import listening
+
+    server = listening(it.forge_parts, it.projects.here(here()), port, secret)
     echo(f"listening on 127.0.0.1:{server.server_port}")
     server.serve_forever()
 
