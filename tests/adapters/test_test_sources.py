@@ -589,6 +589,44 @@ def test_an_edited_doctest_is_named_with_old_and_new_where_doctests_run() -> Non
     assert changed_files({"a.js": ">>> 1\n1\n"}, {}, (), "doctest").marks == ()
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        "assert f(1) == 2",
+        "assert 2 == f(1)",
+        "assert f(1) == 2, 'a message'",
+        "found = f(1)\n    assert found == 2",
+        "one = 1\n    found = f(one)\n    assert found == 2",
+        "self.assertEqual(f(1), 2)",
+        "self.assertEqual(2, f(1), 'a message')",
+    ],
+)
+def test_assertions_that_say_the_same_are_the_same_text(body) -> None:
+    [test] = source_tests({"tests/test_a.py": f"def test_a(self):\n    {body}\n"})
+
+    assert test.asserts == ("assert 2 == f(1)",)
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ("self.assertTrue(x)", "assert x"),
+        ("self.assertFalse(x)", "assert not x"),
+        ("self.assertIsNone(x)", "assert x is None"),
+        ("self.assertIn(x, y)", "assert x in y"),
+        ("self.assertRaises(E, f)", "raises E"),
+        ("with pytest.raises(E): f()", "raises E"),
+        ("x = 1\n    x = 2\n    assert g(x)", "assert g(x)"),
+        ("f = lambda: 3\n    assert f() == 3", "assert (lambda: 3)() == 3"),
+        ("self.assertAlmostEqual(x, y, 3)", "self.assertAlmostEqual(x, y, 3)"),
+    ],
+)
+def test_an_assertion_is_told_plainly(body, said) -> None:
+    [test] = source_tests({"tests/test_a.py": f"def test_a(self):\n    {body}\n"})
+
+    assert test.asserts == (said,)
+
+
 # --- failures planted in tests ------------------------------------------------------------------
 
 

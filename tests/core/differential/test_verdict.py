@@ -631,6 +631,7 @@ def test_a_test_that_is_taken_out_and_would_pass_is_a_question(outcome) -> None:
     assert isinstance(found, Asked)
     assert kinds(found) == {ID: Kind.SET_ASIDE}
     assert "as base has it, it passes on the change" in found.prompt
+    assert any("passed on base and is" in it.issue for it in found.findings)
     assert isinstance(broken, Lost)
 
 

@@ -34,11 +34,64 @@ def checks_of(node: Function, local: frozenset[str]) -> tuple[str, ...]:
     """As text, in the order of the file."""
     found = [it for it in _living(node.body) if _is_check(it, local - {node.name})]
     checks = cast("list[ast.Assert | ast.Call]", found)
-    return tuple(_plainly(it) for it in sorted(checks, key=lambda it: (it.lineno, it.col_offset)))
+    named = _named_once(node)
+    ordered = sorted(checks, key=lambda it: (it.lineno, it.col_offset))
+    return tuple(_plainly(_spelled_out(it, named)) for it in ordered)
+
+
+def _named_once(node: Function) -> dict[str, ast.expr]:
+    """Values that have a name of their own in a test, which only makes them easier to read."""
+    stored = [it.id for it in ast.walk(node) if isinstance(it, ast.Name) and _is_stored(it)]
+    return {
+        it.targets[0].id: it.value
+        for it in node.body
+        if isinstance(it, ast.Assign)
+        and isinstance(it.targets[0], ast.Name)
+        and stored.count(it.targets[0].id) == 1
+    }
+
+
+def _is_stored(node: ast.Name) -> bool:
+    return not isinstance(node.ctx, ast.Load)
+
+
+def _spelled_out(
+    node: ast.Assert | ast.Call, named: Mapping[str, ast.expr]
+) -> ast.Assert | ast.Call:
+    """With the values in place of their names; what names itself stays."""
+    if not named:
+        return node
+    made = copy.deepcopy(node)
+    for _ in range(SPELLED):
+        made = cast("ast.Assert | ast.Call", _Spelling(named).visit(made))
+    return made
+
+
+SPELLED = 2  # names within values
+
+
+class _Spelling(ast.NodeTransformer):
+    def __init__(self, named: Mapping[str, ast.expr]) -> None:
+        self.named = named
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        value = self.named.get(node.id)
+        return copy.deepcopy(value) if value and len(unparsed(value)) < LONG else node
+
+
+LONG = 200  # characters of a value that are spelled out
+
+
+def _compared(test: ast.expr) -> str:
+    """The same for both orders of two sides that are to be equal."""
+    match test:
+        case ast.Compare(left=left, ops=[ast.Eq()], comparators=[right]):
+            return " == ".join(sorted((unparsed(left), unparsed(right))))
+        case _:
+            return unparsed(test)
 
 
 _COMPARING = {
-    "assertEqual": "==",
     "assertNotEqual": "!=",
     "assertIs": "is",
     "assertIsNot": "is not",
@@ -52,9 +105,11 @@ _COMPARING = {
 def _plainly(node: ast.Assert | ast.Call) -> str:
     """A method of unittest's as the statement that says the same."""
     if isinstance(node, ast.Assert):
-        return f"assert {unparsed(node.test)}"
+        return f"assert {_compared(node.test)}"
     given = [unparsed(it) for it in node.args]
     match _called(node), given:
+        case ("assertEqual", [left, right, *_]):
+            return f"assert {' == '.join(sorted((left, right)))}"
         case (name, [left, right, *_]) if name in _COMPARING:
             return f"assert {left} {_COMPARING[name]} {right}"
         case ("assertTrue", [value, *_]):

@@ -214,6 +214,9 @@ def _notes(table: Sequence[Row], outcomes: Seen, changed: ChangedFiles) -> Itera
     for row in weakened(table):
         yield Finding(Priority.P2_MINOR, f"{row.id} checks less than on base", _location(row.after))
     for row in table:
+        if row.kind is Kind.SET_ASIDE:
+            what = f"{row.id} passed on base and {_ABSENT[row.on_change]}"
+            yield Finding(Priority.P2_MINOR, what, _location(row.before))
         if row.kind in {Kind.FLAKY, Kind.NEW_UNRUN}:
             yield Finding(Priority.P3_SUGGESTION, f"{row.id}: {row.kind}", _location(row.after))
 
