@@ -129,6 +129,21 @@ pids = 4096
 [protect]
 paths = [".github/**", "tests/conftest.py"]
 
+[forge]
+kind = "github"
+repo = "octo/demo"
+auto_merge = "lockgate"
+comments = "act"
+bots = ["review[bot]"]
+settle = 120
+ci_wait = 3600
+rounds = 8
+sign = false
+
+[forge.intake]
+label = "lockgate"
+max_open = 5
+
 [merge]
 mode = "manual"
 target = "local"
