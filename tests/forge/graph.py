@@ -23,7 +23,7 @@ KINDS = {
 def execute(hub: Github, who: str, text: str, variables: Json) -> ExecutionResult:
     """One operation. What the server does not know is None, and an error where GitHub has one."""
     root = {
-        "viewer": _actor(who),
+        "viewer": {**_actor(who), "login": who},  # here alone a bot has its ending
         "rateLimit": {"cost": 1, "remaining": 4999, "limit": 5000, "resetAt": hub.now},
         "repository": lambda _info, owner, name, **_more: _repository(hub, owner, name),
         "node": lambda _info, id: _node(hub, id),

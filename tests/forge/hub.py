@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
+from email.message import Message
 from email.utils import format_datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -203,9 +204,7 @@ class Hub:
 
     # --- one request ---
 
-    def answer(
-        self, method: str, target: str, headers: Mapping[str, str], raw: bytes
-    ) -> Answer | Fault:
+    def answer(self, method: str, target: str, headers: Message, raw: bytes) -> Answer | Fault:
         """What is answered, or the fault that is to be played."""
         with self.lock:
             fault = self.faults.take(method, target)
@@ -226,7 +225,7 @@ class Hub:
     def _note(self, method: str, target: str, status: int, who: str, body: Json | None) -> None:
         self.log.append(Seen(method, target, status, who, body))
 
-    def _token(self, headers: Mapping[str, str]) -> Token | None:
+    def _token(self, headers: Message) -> Token | None:
         kind, _, value = headers.get("Authorization", "").partition(" ")
         if kind.lower() not in {"bearer", "token"}:
             return None
@@ -312,7 +311,7 @@ class Hub:
         self,
         method: str,
         target: str,
-        headers: Mapping[str, str],
+        headers: Message,
         found: Answer,
         fault: Fault | None,
     ) -> Answer:
@@ -405,7 +404,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def send_answer(self, raw: bytes) -> None:
         target = self.path.removeprefix("/api/v3")
-        found = self.server.hub.answer(self.command, target, dict(self.headers.items()), raw)
+        found = self.server.hub.answer(self.command, target, self.headers, raw)
         if isinstance(found, Fault):
             self.play(found)
             return

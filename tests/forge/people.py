@@ -95,6 +95,14 @@ class People:
 
     # --- pull requests ---
 
+    def opens(self, who: str, branch: str, title: str = "Do it") -> Pull:
+        sha = self.hub.bare.tip(branch)
+        pull = Pull(self.hub.new_issue(title, "", who), branch, "main", str(sha))
+        self.hub.pulls[pull.number] = pull
+        self.hub.start_ci(pull.sha)
+        self.hub.hint("pull_request", "opened", pull.number)
+        return pull
+
     def retargets(self, who: str, number: int, base: str) -> None:
         if self.hub.bare.tip(base) is None:
             self.hub.bare.move(base, str(self.hub.bare.tip("main")))

@@ -300,6 +300,17 @@ def test_a_thread_is_answered(hub, forge):
     assert [it.body for it in hub.state.pulls[number].comments] == ["this", "Answered in abc."]
 
 
+def test_an_answer_that_is_there_is_not_given_again(hub, forge):
+    number = opened(hub, forge).number
+    hub.people.comments("maria", number, "", ("answer.txt", 1, "this"))
+    [one] = seen(forge, number).comments
+
+    for _ in range(2):
+        forge.reply(number, one.thread, "Answered in abc.")
+
+    assert [it.body for it in hub.state.pulls[number].comments] == ["this", "Answered in abc."]
+
+
 def test_access_is_what_github_says_and_is_remembered(hub, forge):
     assert forge.may("maria") is Access.ADMIN
     assert not forge.may("eve").trusted

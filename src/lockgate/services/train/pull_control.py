@@ -62,6 +62,11 @@ class PullControl(Struct, frozen=True, kw_only=True):
         me, rules = forge.whoami(), forge.rules(target.branch)
         return Checked(me=me, rules=rules, target=target.branch, warnings=_warnings(me, rules))
 
+    def watch(self, project: Project) -> None:
+        """Issues are looked for in projects that the store knows, also before the first task."""
+        if self.view.configuration.settings_of(project).forge.intake.label:
+            self.view.store.add_project(project)
+
     def advised(self, project: Project, branch: str) -> str:
         """What to set where the forge takes pull requests only; empty where nobody can tell."""
         try:

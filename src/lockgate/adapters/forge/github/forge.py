@@ -182,8 +182,12 @@ class GithubForge(Struct, kw_only=True):
                 return self._merged(number, head, how)
 
     def reply(self, number: int, thread: int, words: str) -> None:
-        path = f"{self._repo}/pulls/{number}/comments/{thread}/replies"
-        self.client.send("POST", path, {"body": words})
+        """Once: who was killed after it finds it there."""
+        comments = f"{self._repo}/pulls/{number}/comments"
+        for it in self.client.pages(comments):
+            if it.get("in_reply_to_id") == thread and it["body"] == words:
+                return
+        self.client.send("POST", f"{comments}/{thread}/replies", {"body": words})
 
     def issues(self, label: str, since: str) -> tuple[Issue, ...]:
         rows = self.client.pages(f"{self._repo}/issues", labels=label, state="all", since=since)

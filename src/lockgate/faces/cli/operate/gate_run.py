@@ -2,7 +2,7 @@
 
 import os
 import threading
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from secrets import token_hex
@@ -162,7 +162,7 @@ class GithubActions(Struct, frozen=True):
 
 def _server(annotate: str | None) -> Nobody | GithubActions:
     """An orchestrator that runs the command for another knows nothing of that one's variables."""
-    told = {} if terminal() else os.environ
+    told: Mapping[str, str] = {} if terminal() else os.environ
     usual = "github" if told.get("GITHUB_ACTIONS") == "true" else "none"
     file = told.get("GITHUB_STEP_SUMMARY")
     if (annotate or usual) == "none":

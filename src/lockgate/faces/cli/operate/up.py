@@ -4,7 +4,7 @@ import os
 import signal
 import time
 from collections.abc import Callable, Generator
-from contextlib import closing, contextmanager, nullcontext
+from contextlib import closing, contextmanager, nullcontext, suppress
 from functools import partial
 
 import click
@@ -19,8 +19,8 @@ from lockgate.bootstrap.orchestrator import (
     start_orchestrator,
     web_child,
 )
-from lockgate.errors import Refused, Unavailable
-from lockgate.faces.cli.output import app, json_option, show
+from lockgate.errors import LockgateError, Refused, Unavailable
+from lockgate.faces.cli.output import app, here, json_option, show
 from lockgate.faces.cli.serve import answer
 from lockgate.faces.words import task as words
 from lockgate.services.orchestrator.loop import Loop
@@ -38,6 +38,8 @@ STOPS = 60.0
 def up(*, once: bool, detach: bool, idle: float | None, web: bool, port: int) -> None:
     """Run the orchestrator, which starts agents and checks their work."""
     it = app()
+    with suppress(LockgateError):  # started outside a repository, or in one without a configuration
+        it.pull_requests.watch(it.projects.here(here()))
     if detach:
         _must_be_alone(it)
         start_orchestrator(it.home, idle, ("--web", "--web-port", str(port)) if web else ())
