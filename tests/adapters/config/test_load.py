@@ -131,17 +131,17 @@ paths = [".github/**", "tests/conftest.py"]
 
 [forge]
 kind = "github"
-repo = "octo/demo"
+repo = ""
 auto_merge = "lockgate"
 comments = "act"
-bots = ["review[bot]"]
+bots = []
 settle = 120
 ci_wait = 3600
 rounds = 8
 sign = false
 
 [forge.intake]
-label = "lockgate"
+label = ""
 max_open = 5
 
 [merge]
