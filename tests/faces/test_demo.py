@@ -201,6 +201,8 @@ def test_a_story_that_does_not_come_to_its_end_says_where_it_stands(tmp_path, mo
 
 
 SAMPLE = {
+    "number": 12,
+    "what": "opened",
     "from": "WORKING",
     "to": "STUCK",
     "reason": "a reason\nof two lines",

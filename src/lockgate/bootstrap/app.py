@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from lockgate.adapters.harnesses import Registry
 from lockgate.adapters.store import open_store
+from lockgate.adapters.store.sql import HAS_PULL
 from lockgate.adapters.store.sql_store import SqlStore
 from lockgate.adapters.system import (
     SystemChance,
@@ -153,10 +154,11 @@ class App(Struct, frozen=True, kw_only=True):
 
     def pull_of(self, id: TaskId) -> "Pull | None":
         """The task's pull request; None where it has none."""
+        if not self.store.database.read(HAS_PULL, {"task": id}):
+            return None
         from lockgate.adapters.store.pulls import SqlPulls
 
-        found = SqlPulls(self.store.database).of(id)
-        return found if found and found.number else None
+        return SqlPulls(self.store.database).of(id)
 
     def _file_sizes(self, task: Task) -> "tuple[FileSize, ...]":
         from lockgate.ports import candidate_of

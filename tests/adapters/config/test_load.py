@@ -132,6 +132,21 @@ pids = 4096
 [protect]
 paths = [".github/**", "tests/conftest.py"]
 
+[forge]
+kind = "github"
+repo = ""
+auto_merge = "lockgate"
+comments = "act"
+bots = []
+settle = 120
+ci_wait = 3600
+rounds = 8
+sign = false
+
+[forge.intake]
+label = ""
+max_open = 5
+
 [merge]
 mode = "manual"
 target = "local"

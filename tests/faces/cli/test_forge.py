@@ -1,6 +1,7 @@
 """`lockgate forge`, `pr`, `issue` and `auth github`, against the test server."""
 
 import json
+import os
 import shutil
 from pathlib import Path
 
@@ -66,7 +67,10 @@ def test_a_check_shows_what_the_login_may_and_the_target_asks_for(shell):
 
 
 def test_without_a_login_the_command_for_it_is_told(shell, monkeypatch, tmp_path):
-    monkeypatch.setenv("PATH", str(tmp_path))
+    gh = tmp_path / "gh"
+    gh.write_text("#!/bin/sh\nexit 1\n")
+    gh.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
 
     assert "lockgate auth github" in shell.run("forge", "check").why
 

@@ -10,6 +10,7 @@ import json
 from collections import OrderedDict
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import cast
 
 from msgspec import Struct, field
 
@@ -41,11 +42,14 @@ class Deliveries(Struct):
 def repository_of(body: bytes) -> str:
     """owner/name; empty where the body does not say."""
     try:
-        found = json.loads(body)
+        found = _table(json.loads(body))
     except (ValueError, RecursionError):
         return ""
-    named = found.get("repository") if isinstance(found, dict) else None
-    return str(named.get("full_name", "")) if isinstance(named, dict) else ""
+    return str(_table(found.get("repository")).get("full_name", ""))
+
+
+def _table(found: object) -> dict[str, object]:
+    return cast("dict[str, object]", found) if isinstance(found, dict) else {}
 
 
 def listener(port: int, deliveries: Deliveries, look: Callable[[], None]) -> ThreadingHTTPServer:

@@ -318,3 +318,7 @@ PROJECT_AT = "SELECT * FROM projects WHERE common_dir = :common_dir"
 def for_psycopg(statement: str) -> bytes:
     """The same statement with psycopg's placeholders: `:name` becomes `%(name)s`."""
     return re.sub(r"(?<!:):([a-z_]+)", r"%(\1)s", statement.replace("%", "%%")).encode()
+
+
+# Asked for every page of a task: what it leads to is loaded only where there is one.
+HAS_PULL = "SELECT 1 AS one FROM pulls WHERE task = :task AND number > 0"

@@ -200,16 +200,16 @@ ISSUE_SAYS = {
 @click.group(cls=lazy_group(FORGE, FORGE_SAYS))
 @json_option
 def forge(*, as_json: bool) -> None:
-    """Check the login at the forge, look at it now, take its webhooks."""
+    """Check the login at GitHub, look at it now, take its webhooks."""
 
 
 @click.group(cls=lazy_group(PR, PR_SAYS))
 @json_option
 def pr(*, as_json: bool) -> None:
-    """Show the pull request of a task; say what to do where people pushed over it."""
+    """Show the pull request of a task; adopt or restore its branch."""
 
 
 @click.group(cls=lazy_group(ISSUE, ISSUE_SAYS))
 @json_option
 def issue(*, as_json: bool) -> None:
-    """Show the issues that become tasks."""
+    """Show the issues that become tasks, and take them now."""

@@ -10,9 +10,9 @@ if TYPE_CHECKING:
     from lockgate.services.train.pull_control import Checked
 
 
-def pull_lines(pull: "Pull | None") -> list[tuple[str, str]]:
+def pull_lines(pull: "Pull") -> list[tuple[str, str]]:
     """What a task's page says of it."""
-    return [("pull request", f"{line_of(pull)} {pull.url}".strip())] if pull else []
+    return [("pull request", f"{line_of(pull)} {pull.url}".strip())]
 
 
 def pull_text(pull: "Pull") -> str:

@@ -1,10 +1,10 @@
 """All about one task, as every face shows it."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from lockgate.core.forge.model import Pull
 from lockgate.core.model.facts import StoredEvent, json_facts
 from lockgate.core.model.findings import Finding, GateFeedback, compared
 from lockgate.core.model.task import Approval, IterationRecord, Session, Status, Task, TaskId
@@ -22,6 +22,9 @@ from lockgate.services.task.views import (
     task_facts,
     why_facts,
 )
+
+if TYPE_CHECKING:
+    from lockgate.core.forge.model import Pull
 
 
 class PageSection(Struct, frozen=True):
@@ -69,7 +72,7 @@ class TaskPage(Struct, frozen=True, kw_only=True):
     why: Why
     conflicts: tuple[Clashing, ...]
     evidence: Mapping[str, object] | None
-    pull: Pull | None = None
+    pull: "Pull | None" = None
 
     @property
     def task(self) -> Task:
@@ -125,7 +128,7 @@ class Near(Struct, frozen=True, kw_only=True):
     sizes: Callable[[Task], Sequence[FileSize]]
     conflicts: Callable[[Task], Sequence[Clashing]]
     evidence: Callable[[Task], Mapping[str, object] | None]
-    pull: Callable[[TaskId], Pull | None] = lambda _: None
+    pull: "Callable[[TaskId], Pull | None]" = lambda _: None
 
 
 class Pages(Struct, frozen=True):

@@ -15,6 +15,7 @@ from urllib.parse import urljoin, urlsplit
 import httpx
 from msgspec import Struct, field
 
+from lockgate.adapters.forge.github import reading
 from lockgate.errors import Unavailable
 
 API = "2022-11-28"
@@ -228,7 +229,7 @@ def _answer(response: httpx.Response, url: str) -> Answer:
     except ValueError as error:
         raise _lost(f"its answer at {urlsplit(url).path} is cut off") from error
     if status >= CLIENT_ERROR:
-        words = body.get("message", "") if isinstance(body, dict) else ""
+        words = str(reading.table(body).get("message", ""))
         raise Denied(status, f"{words} ({urlsplit(url).path})")
     following = response.links.get("next", {}).get("url", "")
     return Answer(status, body, following, _server_time(response))

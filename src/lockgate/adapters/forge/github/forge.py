@@ -234,7 +234,7 @@ class GithubForge(Struct, kw_only=True):
         if kind == "app":  # GraphQL leaves out what REST says of a bot
             login = f"{login.removesuffix('[bot]')}[bot]"
         repo = self.client.get(self._repo)
-        pushes = kind == "app" or bool((repo.get("permissions") or {}).get("push"))
+        pushes = kind == "app" or bool(reading.table(repo.get("permissions")).get("push"))
         sees = self._may_read(f"{self._repo}/commits/{repo['default_branch']}/check-runs")
         missing = [] if pushes else ["contents: write"]
         missing += [] if sees else ["checks: read"]
@@ -286,7 +286,7 @@ class GithubForge(Struct, kw_only=True):
         owner, _, name = self.repository.partition("/")
         asked = {"owner": owner, "name": name, "number": seen.number}
         pull = self.client.graphql(PULL, **asked)["repository"]["pullRequest"]
-        entry = pull["mergeQueueEntry"] or {}
+        entry = reading.table(pull["mergeQueueEntry"])
         unresolved = [it for it in pull["reviewThreads"]["nodes"] if not it["isResolved"]]
         return replace(seen, place=entry.get("position", 0), threads_open=len(unresolved))
 

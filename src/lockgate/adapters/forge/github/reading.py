@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, cast
 
 from lockgate.core.forge.model import (
     Check,
@@ -24,6 +24,11 @@ STATUS = {
     "error": CheckState.FAILED,
     "pending": CheckState.PENDING,
 }
+
+
+def table(found: Json) -> dict[str, Any]:
+    """An object of an answer; empty where there is none."""
+    return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
 
 
 def seconds(time: str | None) -> float:
@@ -103,10 +108,11 @@ def remark(row: Json) -> Remark:
 
 def rules_from(rows: Sequence[Json], protection: Json) -> Rules:
     """Rulesets and classic protection together: the stricter of both."""
-    kinds = {it["type"]: it.get("parameters") or {} for it in rows}
-    pulls, checks = kinds.get("pull_request", {}), kinds.get("required_status_checks", {})
-    old_pulls = protection.get("required_pull_request_reviews") or {}
-    old_checks = protection.get("required_status_checks") or {}
+    kinds = {str(it["type"]): table(it.get("parameters")) for it in rows}
+    pulls = table(kinds.get("pull_request"))
+    checks = table(kinds.get("required_status_checks"))
+    old_pulls = table(protection.get("required_pull_request_reviews"))
+    old_checks = table(protection.get("required_status_checks"))
     named = [it["context"] for it in checks.get("required_status_checks", ())]
     methods = tuple(pulls.get("allowed_merge_methods") or ("merge", "squash", "rebase"))
     return Rules(
@@ -132,4 +138,4 @@ def rules_from(rows: Sequence[Json], protection: Json) -> Rules:
 
 
 def _enabled(protection: Json, name: str) -> bool:
-    return bool((protection.get(name) or {}).get("enabled"))
+    return bool(table(protection.get(name)).get("enabled"))

@@ -86,10 +86,14 @@ def show_task(*, name: str | None, as_json: bool) -> None:
     if it.caller.actor is Actor.REVIEWER:
         _show_little(it.views.load(id), as_json=as_json)
         return
-    from lockgate.faces.words import forge, queue
+    from lockgate.faces.words import queue
 
     seen = it.boards.page(id)
-    lines = [*queue.queue_lines_of(seen), *forge.pull_lines(seen.pull)]
+    lines = queue.queue_lines_of(seen)
+    if seen.pull:
+        from lockgate.faces.words import forge
+
+        lines += forge.pull_lines(seen.pull)
     show(seen.facts(), words.task_text(seen, lines), as_json=as_json)
 
 

@@ -7,7 +7,7 @@ import click
 from lockgate.bootstrap import App, orchestrator_pid
 from lockgate.core.model.people import Right
 from lockgate.errors import Refused
-from lockgate.faces.cli.output import app, echo, here, json_option, named, show
+from lockgate.faces.cli.output import app, here, json_option, named, show
 from lockgate.faces.words import forge as words
 from lockgate.services.task.callers import must_be_human
 
@@ -39,7 +39,8 @@ def sync(*, as_json: bool) -> None:
 @click.command()
 @click.option("--port", default=8787, show_default=True, help="On 127.0.0.1.")
 @click.option("--secret-stdin", is_flag=True, required=True, help="Read its secret from stdin.")
-def listen(*, port: int, secret_stdin: bool) -> None:
+@json_option
+def listen(*, port: int, secret_stdin: bool, as_json: bool) -> None:
     """Take GitHub's webhooks on loopback; each genuine one has the pull requests looked at.
 
     Point `gh webhook forward` or any relay at it. It needs no trust: what is forged is refused.
@@ -52,7 +53,8 @@ def listen(*, port: int, secret_stdin: bool) -> None:
     from lockgate.bootstrap.forge import listening
 
     server = listening(it.forge_parts, it.projects.here(here()), port, secret)
-    echo(f"listening on 127.0.0.1:{server.server_port}")
+    where = f"127.0.0.1:{server.server_port}"
+    show({"address": where}, f"listening on {where}", as_json=as_json)
     server.serve_forever()
 
 
