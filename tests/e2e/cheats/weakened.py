@@ -261,7 +261,7 @@ NODE_WEAKENED = tuple(
         base=NODE_BASE,
         command=NODE,
         expect=Asked,
-        says="edits or removes what tests expect",
+        says="Is that wanted?",
         change={"calc.test.mjs": swapped(SCRIPT_TESTS, ("assert.equal(add(1, 2), 3);", new))},
     )
     for name, new in (
