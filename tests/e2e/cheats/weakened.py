@@ -7,7 +7,9 @@ Every test passes on both sides of each of them; what is lost shows only by plan
 
 from collections.abc import Mapping
 
-from lockgate.core.differential.verdict import Asked
+from msgspec.structs import replace
+
+from lockgate.core.differential.verdict import Asked, Kept
 from tests.e2e.cheats.cheats import ADD, swapped
 from tests.e2e.cheats.repository import BASE, CASES, CONFTEST, DATA, NODE_BASE, SCRIPT_TESTS, TESTS
 from tests.e2e.cheats.stage import NODE, Case
@@ -238,6 +240,10 @@ BESIDE = (
         },
         HELPED,
     ),
+)
+
+# Other tests of the same fixture's file still notice every fault, so that nothing seems lost.
+UNNOTICED = replace(
     _case(
         "fixture with less in it",
         {
@@ -250,8 +256,8 @@ BESIDE = (
             )
         },
     ),
+    expect=Kept,
 )
-
 WEAKENED = (*IN_A_TEST, *CASES_AND_CLASSES, *BESIDE)
 
 # Node has no planted faults: an edited assertion is a question by its text.
@@ -261,7 +267,7 @@ NODE_WEAKENED = tuple(
         base=NODE_BASE,
         command=NODE,
         expect=Asked,
-        says="edits or removes what tests expect",
+        says="Is that wanted?",
         change={"calc.test.mjs": swapped(SCRIPT_TESTS, ("assert.equal(add(1, 2), 3);", new))},
     )
     for name, new in (
