@@ -144,6 +144,23 @@ def test_tests_that_were_red_or_flaky_on_base_promised_nothing() -> None:
     assert worth((red, green), rows) == (green,)
 
 
+def test_what_newly_acts_on_every_test_counts_as_an_expectation_taken_away() -> None:
+    test = a_test("same", "a")
+    base = Side(tests=(test,), beside={FILE: {}}, others={"tests/conftest.py": "x"})
+    change = Side(
+        tests=(test,),
+        beside={FILE: {"!3": "def quick()"}},
+        others={"tests/conftest.py": "autouse=True"},
+    )
+    found = subject(base, change, "tests/conftest.py")
+
+    assert found is not None
+    assert found.lost == (
+        f"{FILE}: it newly acts on every test: def quick()",
+        "tests/conftest.py: a fixture newly acts on every test",
+    )
+
+
 # What was seen.
 
 

@@ -232,14 +232,6 @@ BESIDE = (
     _case("golden file cut", {"tests/golden/page.md": "# Names\n"}, GOLDEN),
     _case("golden rows emptied", {"tests/data/sums.json": "[]\n"}, DATA),
     _case("golden rows made trivial", {"tests/data/sums.json": "[[0, 0, 0]]\n"}, DATA),
-    _case(
-        "autouse patch in conftest",
-        {
-            "tests/conftest.py": CONFTEST
-            + "\n\n@pytest.fixture(autouse=True)\ndef quick(monkeypatch):\n    import tests.helpers\n\n    monkeypatch.setattr(tests.helpers.same, '__code__', (lambda found, wanted: None).__code__)\n"
-        },
-        HELPED,
-    ),
 )
 
 # Other tests of the same fixture's file still notice every fault, so that nothing seems lost.

@@ -111,7 +111,12 @@ def subject_of(base: Side, change: Side, changed: ChangedFiles) -> Subject | Non
     support = tuple(it for it in changed.tests if it not in files and it in base.others)
     if not (before or after or support):
         return None
-    gone = (*_gone(before, after), *_gone_beside(base, change), *_gone_others(base, change))
+    gone = (
+        *_gone(before, after),
+        *_gone_beside(base, change),
+        *_gone_others(base, change),
+        *_newly_acting(base, change),
+    )
     return Subject(
         before=tuple(it.id for it in before),
         after=tuple(it.id for it in after),
@@ -279,6 +284,17 @@ def _gone_others(base: Side, change: Side) -> Iterator[str]:
         lost = next((it for it in text.splitlines() if it not in now and says in it), None)
         if text not in kept and lost is not None:
             yield f"{path}: {lost.strip()}"
+
+
+def _newly_acting(base: Side, change: Side) -> Iterator[str]:
+    """What acts on tests that do not name it may take away what they expect."""
+    for file, texts in change.beside.items():
+        old = base.beside.get(file, texts)
+        new = (it for name, it in texts.items() if name.startswith(ACTS) and name not in old)
+        yield from (f"{file}: it newly acts on every test: {it}" for it in new)
+    for path, text in change.others.items():
+        if text.count("autouse") > base.others.get(path, "").count("autouse"):
+            yield f"{path}: a fixture newly acts on every test"
 
 
 def _clipped(text: str) -> str:
