@@ -4,7 +4,6 @@ import fcntl
 import json
 import os
 import re
-import resource
 import signal
 import time
 from collections.abc import Generator, Iterator, Sequence
@@ -206,6 +205,8 @@ def alone(file: Path) -> Generator[bool]:
 
 def allow_many_files() -> None:
     """As many open files as this user may have: each agent that is watched holds one."""
+    import resource  # noqa: PLC0415 - an orchestrator alone needs it
+
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     most = FILES if hard == resource.RLIM_INFINITY else min(FILES, hard)
     if soft != resource.RLIM_INFINITY and soft < most:

@@ -9,7 +9,6 @@ if TYPE_CHECKING:
     from lockgate.bootstrap.app import (
         App,
         checkup,
-        config_schema,
         make_demo_repository,
         open_app,
         orchestrator_pid,
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
 __all__ = [
     "App",
     "checkup",
-    "config_schema",
     "home_of",
     "make_demo_repository",
     "open_app",

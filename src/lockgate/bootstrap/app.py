@@ -471,13 +471,6 @@ def _set_in_the_orchestrator(home: Path) -> frozenset[str] | None:
     return frozenset(answer.out.split()) if answer and answer.code == 0 else None
 
 
-def config_schema() -> dict[str, object]:
-    """The JSON Schema of .lockgate/config.toml."""
-    from lockgate.adapters.config.load import json_schema
-
-    return json_schema()
-
-
 def _look(project: "Project", commit: str | None) -> "Tree":
     from lockgate.adapters.config.detect import look_at
 

@@ -42,3 +42,10 @@ def _config_hash(settings: Settings) -> str:
     from lockgate.adapters.config.load import config_hash
 
     return config_hash(settings)
+
+
+def config_schema() -> dict[str, object]:
+    """The JSON Schema of .lockgate/config.toml."""
+    from lockgate.adapters.config.load import json_schema
+
+    return json_schema()

@@ -73,7 +73,7 @@ def test_who_it_is_and_what_it_may(forge):
     me = forge.whoami()
 
     assert (me.login, me.kind, me.sees_checks) == ("lockgate[bot]", "app", True)
-    assert me.repository == "github.com/octo/demo"
+    assert me.repo == "github.com/octo/demo"
 
 
 def test_what_the_target_asks_for(hub, forge):

@@ -55,7 +55,7 @@ PULLS = 'target = "pull_request"\n[forge]\nsettle = 60\n'
 START = 1_900_000_000.0
 ANN = Person("ann")
 ASKS = Rules(checks=("build",), approvals=1, pull_request=True)
-ME = Identity(login="lockgate[bot]", kind="app", repository="github.com/o/r")
+ME = Identity(login="lockgate[bot]", kind="app", repo="github.com/o/r")
 
 
 @dataclass

@@ -139,7 +139,7 @@ class Identity(Struct, frozen=True, kw_only=True):
     login: str
     kind: str  # app, fine-grained, classic
     host: str = "github.com"
-    repository: str = ""
+    repo: str = ""
     sees_checks: bool = True
     may_push: bool = True
     missing: tuple[str, ...] = ()

@@ -27,7 +27,7 @@ def checked_text(it: "Checked") -> str:
     me, rules = it.me, it.rules
     rows = [
         ("login", f"@{me.login} ({me.kind})"),
-        ("repository", me.repository),
+        ("repository", me.repo),
         ("may push", _yes(me.may_push)),
         ("sees checks", _yes(me.sees_checks)),
         ("target", it.target),

@@ -32,7 +32,7 @@ class IssueIntake(Struct, frozen=True, kw_only=True):
         settings = self.view.configuration.settings_of(project).forge.intake
         if not settings.label:
             return
-        repository = forge.whoami().repository
+        repository = forge.whoami().repo
         for issue in forge.issues(settings.label, ""):
             it = Intake(
                 repository=repository,
@@ -47,7 +47,7 @@ class IssueIntake(Struct, frozen=True, kw_only=True):
     def listed(self, project: Project, forge: Forge) -> tuple[tuple[Issue, str], ...]:
         """Each issue with its task, or why it makes none."""
         settings = self.view.configuration.settings_of(project).forge.intake
-        repository, live = forge.whoami().repository, self._live(project)
+        repository, live = forge.whoami().repo, self._live(project)
         found: list[tuple[Issue, str]] = []
         for issue in forge.issues(settings.label, "") if settings.label else ():
             key = key_of(repository, issue.number)

@@ -38,7 +38,7 @@ class Checked(Struct, frozen=True, kw_only=True):
         return {
             "login": self.me.login,
             "kind": self.me.kind,
-            "repository": self.me.repository,
+            "repository": self.me.repo,
             "missing": list(self.me.missing),
             "target": self.target,
             "checks": list(self.rules.checks),

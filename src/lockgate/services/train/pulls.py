@@ -61,7 +61,7 @@ class Intervals(Struct, frozen=True):
     week: float = 7 * 86_400.0
 
 
-class Look(Struct, frozen=True, kw_only=True):
+class PullLook(Struct, frozen=True, kw_only=True):
     """What one turn of a project's lane has in hand."""
 
     train: Train
@@ -98,14 +98,14 @@ class PullRequests(Struct, frozen=True, kw_only=True):
         if rows:
             train = self.view.train(self.view.target(project)[0])
             rules, me = forge.rules(train.target.branch), forge.whoami()
-            look = Look(train=train, forge=forge, rules=rules, me=me)
+            look = PullLook(train=train, forge=forge, rules=rules, me=me)
             self._turn(look, rows, engine)
         rest = min((self._rest(it) for it in self._live(project)), default=self.every.people)
         self._next[project.id] = self.lander.clock.elapsed() + rest
         self.nudge(project.id)
         return 0.0
 
-    def _turn(self, look: Look, rows: Iterable[Pull], engine: Engine) -> None:
+    def _turn(self, look: PullLook, rows: Iterable[Pull], engine: Engine) -> None:
         train, forge, rules = look.train, look.forge, look.rules
         done = [self.offers.carry_out(train, forge, self._settled(it), rules) for it in rows]
         numbers = {it.number: it for it in done if it.number and it.intent is not Intent.OFFER}
@@ -155,7 +155,7 @@ class PullRequests(Struct, frozen=True, kw_only=True):
         more = pull.delivering if handed_on else ()
         return self.offers.keep(replace(pull, delivered=(*pull.delivered, *more), delivering=()))
 
-    def _acts(self, look: Look, pull: Pull, seen: Seen, engine: Engine) -> None:
+    def _acts(self, look: PullLook, pull: Pull, seen: Seen, engine: Engine) -> None:
         task = self.view.store.load(pull.task)
         if task.status is not Status.REVIEWING:
             return
@@ -167,7 +167,7 @@ class PullRequests(Struct, frozen=True, kw_only=True):
         if isinstance(act, CheckMerged):
             self._merged(look, pull, seen, engine)
 
-    def _noted(self, look: Look, pull: Pull, seen: Seen) -> Pull:
+    def _noted(self, look: PullLook, pull: Pull, seen: Seen) -> Pull:
         since = pull.since or (seen.at if seen.head == pull.pushed else 0.0)
         return replace(
             pull,
@@ -180,7 +180,7 @@ class PullRequests(Struct, frozen=True, kw_only=True):
             reviews=reviews_of(seen),
         )
 
-    def _case(self, look: Look, pull: Pull, seen: Seen, task: Task) -> Case:
+    def _case(self, look: PullLook, pull: Pull, seen: Seen, task: Task) -> Case:
         access = {it: look.forge.may(it) for it in sorted(speakers(seen))}
         return Case(
             pull=pull,
@@ -195,7 +195,7 @@ class PullRequests(Struct, frozen=True, kw_only=True):
             trusted=frozenset(who for who, may in access.items() if may.trusted),
         )
 
-    def _relation(self, look: Look, pull: Pull, seen: Seen) -> Relation:
+    def _relation(self, look: PullLook, pull: Pull, seen: Seen) -> Relation:
         """The remote itself is asked where the forge shows another head."""
         pushed = Commit(pull.pushed)
         if seen.head == pushed or seen.merged or not seen.open:
@@ -204,7 +204,7 @@ class PullRequests(Struct, frozen=True, kw_only=True):
         head = yard.branch_at(target, pull.branch)
         return Relation.GONE if head is None else yard.relation(target, pushed, Commit(seen.head))
 
-    def _did(self, look: Look, pull: Pull, seen: Seen, act: Act) -> None:
+    def _did(self, look: PullLook, pull: Pull, seen: Seen, act: Act) -> None:
         match act:
             case Wait() | NeedPeople() | Ready() | TryMerge() | Reopen():
                 self._rests(pull, act)
@@ -246,7 +246,7 @@ class PullRequests(Struct, frozen=True, kw_only=True):
         again = replace(pull, intent=Intent.NONE, asked=0.0) if lost else pull
         self.offers.keep(replace(again, ready=True, waits=""))
 
-    def _ci_failed(self, look: Look, pull: Pull, seen: Seen, act: FetchFailures) -> None:
+    def _ci_failed(self, look: PullLook, pull: Pull, seen: Seen, act: FetchFailures) -> None:
         found = of_failures(look.forge.failures(seen, act.checks))
         if isinstance(found, NotJudged):
             self._rerun(look, pull, seen, Rerun(act.checks))
@@ -256,7 +256,7 @@ class PullRequests(Struct, frozen=True, kw_only=True):
         self.offers.turn(pull, lambda seen: turns.ci_failed(seen, found, pull.change, rules))
         self.offers.keep(replace(pull, ready=False, waits="", intent=Intent.NONE))
 
-    def _rerun(self, look: Look, pull: Pull, seen: Seen, act: Rerun) -> None:
+    def _rerun(self, look: PullLook, pull: Pull, seen: Seen, act: Rerun) -> None:
         names = ", ".join(it.name for it in act.checks)
         if pull.reran == pull.pushed:
             self._needs_people(pull, f"CI did not judge it, also when it ran again: {names}")
@@ -264,7 +264,7 @@ class PullRequests(Struct, frozen=True, kw_only=True):
         self.offers.keep(replace(pull, reran=pull.pushed, ready=False, waits=f"CI again: {names}"))
         look.forge.rerun(seen, act.checks)
 
-    def _sends_back(self, look: Look, pull: Pull, act: SendBack) -> None:
+    def _sends_back(self, look: PullLook, pull: Pull, act: SendBack) -> None:
         """The marks are on disk before the turn, and count once the task has moved."""
         task, rules, said = self.view.store.load(pull.task), look.train.rules, of_people(act)
         begun = replace(pull, delivering=act.marks, delivering_rev=task.rev)
@@ -283,11 +283,11 @@ class PullRequests(Struct, frozen=True, kw_only=True):
         )
         self.offers.keep(replace(after if sent else pull, delivering=()))
 
-    def _lends(self, look: Look) -> None:
+    def _lends(self, look: PullLook) -> None:
         """Agents fetch the target as it is now."""
         self.view.yard.lend(look.train.target, look.train.tip.commit)
 
-    def _takes(self, look: Look, pull: Pull, head: Commit) -> None:
+    def _takes(self, look: PullLook, pull: Pull, head: Commit) -> None:
         task, target = self.view.store.load(pull.task), look.train.target
         self.offers.yard.bring(target, pull.branch, head)
         pinned = replace(task, pinned=look.train.rules)
@@ -298,7 +298,7 @@ class PullRequests(Struct, frozen=True, kw_only=True):
         self.offers.keep(replace(kept, intent=Intent.NONE))
         self.offers.turn(pull, lambda seen: turns.taken_over(seen, theirs, number, rules))
 
-    def _merged(self, look: Look, pull: Pull, seen: Seen, engine: Engine) -> None:
+    def _merged(self, look: PullLook, pull: Pull, seen: Seen, engine: Engine) -> None:
         """Done only where the fetched target has the change."""
         train, pushed = look.train, Commit(pull.pushed)
         found = self.offers.yard.merged(train.target, Commit(seen.merge_commit), pushed)

@@ -64,8 +64,8 @@ def listen(*, port: int, secret_stdin: bool, as_json: bool) -> None:
 def show_pull(*, name: str, as_json: bool) -> None:
     """Show the pull request of a task: CI, reviews, and what it waits for."""
     it = app()
-    must_be_human(it.caller, "the pull request was not shown", Right.LOOK)
     id = named(it, name)
+    must_be_human(it.caller, "the pull request was not shown", Right.LOOK)
     pull = it.pull_requests.of(id)
     show(it.pull_requests.facts(id), words.pull_text(pull), as_json=as_json)
 

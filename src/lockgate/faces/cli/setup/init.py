@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from lockgate import __version__
-from lockgate.bootstrap import config_schema
+from lockgate.bootstrap.rules import config_schema
 from lockgate.bootstrap.gates import commissioned, rehearsed
 from lockgate.core.discovery.found import Seen
 from lockgate.errors import Refused
