@@ -6,8 +6,9 @@ from typing import cast
 
 import pytest
 
-from lockgate.bootstrap import config_schema, home_of, open_app
+from lockgate.bootstrap import home_of, open_app
 from lockgate.bootstrap.orchestrator import merge_queue
+from lockgate.bootstrap.rules import config_schema
 from lockgate.errors import Overtaken, Refused
 from lockgate.services.gates.runner import GateRunner
 

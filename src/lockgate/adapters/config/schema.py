@@ -361,8 +361,8 @@ def settings_from(config: Config) -> Settings:
 
 
 def _forge(written: Forge) -> ForgeSettings:
-    intake = IntakeSettings(**dict(written.intake))
-    return ForgeSettings(**{**dict(written), "intake": intake})
+    settings = ForgeSettings(**dict(written))
+    return replace(settings, intake=IntakeSettings(**dict(written.intake)))
 
 
 def _notify(written: Notify) -> NotifySettings:

@@ -7,8 +7,8 @@ from pathlib import Path
 import click
 
 from lockgate import __version__
-from lockgate.bootstrap.rules import config_schema
 from lockgate.bootstrap.gates import commissioned, rehearsed
+from lockgate.bootstrap.rules import config_schema
 from lockgate.core.discovery.found import Seen
 from lockgate.errors import Refused
 from lockgate.faces.cli.output import (
