@@ -127,7 +127,7 @@ def test_repositories_are_packed_and_what_a_live_task_needs_stays(world: World) 
     [project] = cleaner.to_pack(0, 0)
     assert cleaner.pack(project) > 0
 
-    assert [it.loose for it in cleaner.stacks.packing(project)] == [0, 0]
+    assert [it.loose for it in cleaner.refs.packing(project)] == [0, 0]
     assert said(judge, "cat-file", "-t", lone) == "commit"
     assert said(judge, "cat-file", "-t", change) == "commit"
     assert said(judge, "cat-file", "-t", lost) == ""

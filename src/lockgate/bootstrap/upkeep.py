@@ -4,7 +4,7 @@ from functools import partial
 
 from lockgate import __version__
 from lockgate.adapters.system import SystemClock, holder, version_at
-from lockgate.adapters.upkeep import GitStacks, HomeInspector, HomeShelves
+from lockgate.adapters.upkeep import DiskFolders, GitTaskRefs, HomeInspector
 from lockgate.adapters.user_files import kept_for
 from lockgate.bootstrap.app import App
 from lockgate.core.model.versions import Versions
@@ -16,8 +16,8 @@ def cleaner_of(it: App) -> Cleaner:
     """Frees disk space that nothing needs."""
     return Cleaner(
         store=it.store,
-        shelves=HomeShelves(it.home),
-        stacks=GitStacks(it.home),
+        folders=DiskFolders(it.home),
+        refs=GitTaskRefs(it.home),
         workspaces=it.workspaces,
         keep=partial(kept_for, it.home),
         clock=SystemClock(),

@@ -27,7 +27,7 @@ class Packing(Struct, frozen=True):
     size: int
 
 
-class Shelves(Protocol):
+class HomeFolders(Protocol):
     """What lies in the folders of a home. Removing is safe to repeat."""
 
     def found(self) -> Iterable[Found]:
@@ -45,7 +45,7 @@ class Shelves(Protocol):
     def used(self) -> Iterable[Used]: ...
 
 
-class Stacks(Protocol):
+class TaskRefs(Protocol):
     """The repositories of projects: task branches, earlier changes, and how they are packed."""
 
     def found(self, project: Project) -> Iterable[Found]:

@@ -11,7 +11,7 @@ from lockgate.core.model.task import Status, Task, TaskId
 from lockgate.core.retention import Found, Keep, Kind, Owner, is_old, may_go, owner_of
 from lockgate.errors import LockgateError
 from lockgate.ports import Clock, Project, Store, Workspaces, of_project
-from lockgate.ports.upkeep import Packing, Shelves, Stacks, Used
+from lockgate.ports.upkeep import HomeFolders, Packing, TaskRefs, Used
 
 BATCH = 1000
 STEP = 100  # things that go at once
@@ -43,8 +43,8 @@ class Usage(Struct, frozen=True, kw_only=True):
 
 class Cleaner(Struct, frozen=True, kw_only=True):
     store: Store
-    shelves: Shelves
-    stacks: Stacks
+    folders: HomeFolders
+    refs: TaskRefs
     workspaces: Workspaces
     keep: Callable[[], Keep]
     clock: Clock
@@ -96,23 +96,23 @@ class Cleaner(Struct, frozen=True, kw_only=True):
         """The bytes that its repositories take less now."""
         before = sum(it.size for it in self._packing(project))
         needed = tuple(dict.fromkeys(self._candidates(project)))
-        after = self.stacks.repack(project, self.keep().unreachable, needed)
+        after = self.refs.repack(project, self.keep().unreachable, needed)
         return before - sum(after.values())
 
     def usage(self) -> tuple[Usage, ...]:
         """By project and kind, the largest first."""
         names = {str(it.id): it.name for it in self.store.projects()}
         found = Counter[tuple[str, str]]()
-        for it in self.shelves.used():
+        for it in self.folders.used():
             found[names.get(self._project_of(it), OF_HOME), _kind_of(it)] += it.size
         rows = [Usage(project=project, kind=kind, size=n) for (project, kind), n in found.items()]
         return tuple(sorted(rows, key=lambda it: (-it.size, it.project, it.kind)))
 
     def _all(self) -> Iterator[Found]:
-        yield from self.shelves.found()
+        yield from self.folders.found()
         for project in self.store.projects():
             with suppress(LockgateError):
-                yield from self.stacks.found(project)
+                yield from self.refs.found(project)
 
     def _candidates(self, project: Project) -> Iterator[str]:
         """The commits that are judged, land next, or revert another."""
@@ -128,7 +128,7 @@ class Cleaner(Struct, frozen=True, kw_only=True):
 
     def _packing(self, project: Project) -> tuple[Packing, ...]:
         with suppress(LockgateError):
-            return tuple(self.stacks.packing(project))
+            return tuple(self.refs.packing(project))
         return ()
 
     def _owner(self, task: str) -> Owner | None:
@@ -141,7 +141,7 @@ class Cleaner(Struct, frozen=True, kw_only=True):
     def _going(self, it: Found) -> Going:
         task = self.store.find(TaskId(it.task)) if it.task else None
         project = it.project or (task.project if task else "")
-        size = 0 if it.project else self.shelves.size(it)
+        size = 0 if it.project else self.folders.size(it)
         return Going(kind=it.kind, name=it.name, project=project, task=it.task, size=size)
 
     def _removed(self, it: Found) -> bool:
@@ -152,9 +152,9 @@ class Cleaner(Struct, frozen=True, kw_only=True):
             case Kind.BRANCH | Kind.SNAPSHOT:
                 return task is not None and self._unnamed(it, task)
             case Kind.TASK:
-                return self.shelves.remove(it, self.store.body(task.id) if task else None)
+                return self.folders.remove(it, self.store.body(task.id) if task else None)
             case Kind.SESSION | Kind.LOG | Kind.DELETED | Kind.BACKUP | Kind.LEFTOVER:
-                return self.shelves.remove(it, None)
+                return self.folders.remove(it, None)
 
     def _released(self, task: Task) -> bool:
         """With work that is unfit to be kept it stays."""
@@ -165,7 +165,7 @@ class Cleaner(Struct, frozen=True, kw_only=True):
         """With earlier changes go the texts of TASK.md that these were judged with."""
         if it.kind is Kind.SNAPSHOT:
             self.store.forget_texts(task.id)
-        return self.stacks.remove(self.store.project(task.project), it, task.branch)
+        return self.refs.remove(self.store.project(task.project), it, task.branch)
 
     def _project_of(self, it: Used) -> str:
         if it.place in BY_PROJECT:

@@ -25,8 +25,8 @@ ONE_LOG = "orchestrator.log"
 BLOCK = 512  # bytes in which a file's space is counted
 
 
-class HomeShelves:
-    """The Shelves port."""
+class DiskFolders:
+    """The HomeFolders port."""
 
     def __init__(self, home: Path) -> None:
         self._home, self._sessions, self._files = home, ProcessSessions(home), TaskFiles(home)

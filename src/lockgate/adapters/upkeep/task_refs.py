@@ -29,8 +29,8 @@ _OWN = (
 )
 
 
-class GitStacks:
-    """The Stacks port."""
+class GitTaskRefs:
+    """The TaskRefs port."""
 
     def __init__(self, home: Path) -> None:
         self._home = home
