@@ -29,7 +29,16 @@ MORE_CHEATS = (
     *NODE_WEAKENED,
 )
 MORE_HONEST = (*WRAPPED_HONEST, *OUTSIDE_HONEST, *REFACTORED)
-EVERY = (*CHEATS, *MORE_CHEATS, *HONEST, *MORE_HONEST, *QUESTIONS, *ASKED_ONCE, *RESIDUE, UNNOTICED)
+EVERY = (
+    *CHEATS,
+    *MORE_CHEATS,
+    *HONEST,
+    *MORE_HONEST,
+    *QUESTIONS,
+    *ASKED_ONCE,
+    *RESIDUE,
+    *UNNOTICED,
+)
 RUN = tuple(it for it in EVERY if it.played is None)
 SAMPLE = random.Random(20).sample(RUN, 20)  # noqa: S311 - which cases run is no secret
 
@@ -104,7 +113,7 @@ def test_the_corpora_are_as_large_as_promised_and_every_name_is_used_once() -> N
     assert len(REAL) + len(NODE_CASES) + len(PLAYED) == len(CHEATS)
     assert all(it.expect in {Lost, Asked} for it in (*CHEATS, *MORE_CHEATS))
     assert all(it.says for it in CHEATS)
-    assert all(it.expect is Kept for it in (*HONEST, *MORE_HONEST, *RESIDUE, UNNOTICED))
+    assert all(it.expect is Kept for it in (*HONEST, *MORE_HONEST, *RESIDUE, *UNNOTICED))
     assert all(it.expect is Asked for it in (*QUESTIONS, *ASKED_ONCE))
     assert len({it.name for it in EVERY}) == len(EVERY)
     assert NODE.startswith("node --test")

@@ -234,21 +234,31 @@ BESIDE = (
     _case("golden rows made trivial", {"tests/data/sums.json": "[[0, 0, 0]]\n"}, DATA),
 )
 
-# Other tests of the same fixture's file still notice every fault, so that nothing seems lost.
-UNNOTICED = replace(
-    _case(
-        "fixture with less in it",
-        {
-            "tests/conftest.py": swapped(
-                CONFTEST,
-                (
-                    "return [1, 2]",
-                    "class All:\n        def __add__(self, other):\n            return self\n\n        def __eq__(self, other):\n            return True\n\n    return All()",
-                ),
-            )
-        },
-    ),
-    expect=Kept,
+# Other tests that use the same helper or fixture still notice every fault: nothing seems lost.
+UNNOTICED = tuple(
+    replace(it, expect=Kept)
+    for it in (
+        _case(
+            "fixture with less in it",
+            {
+                "tests/conftest.py": swapped(
+                    CONFTEST,
+                    (
+                        "return [1, 2]",
+                        "class All:\n        def __add__(self, other):\n            return self\n\n        def __eq__(self, other):\n            return True\n\n    return All()",
+                    ),
+                )
+            },
+        ),
+        _case(
+            "autouse patch in conftest",
+            {
+                "tests/conftest.py": CONFTEST
+                + "\n\n@pytest.fixture(autouse=True)\ndef quick(monkeypatch):\n    import tests.helpers\n\n    monkeypatch.setattr(tests.helpers.same, '__code__', (lambda found, wanted: None).__code__)\n"
+            },
+            HELPED,
+        ),
+    )
 )
 WEAKENED = (*IN_A_TEST, *CASES_AND_CLASSES, *BESIDE)
 
