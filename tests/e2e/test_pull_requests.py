@@ -40,7 +40,9 @@ def test_from_the_label_to_done(hub: Hub, three: Team) -> None:
 
     assert hub.state.bare.text("main", "answer.txt") == "good three"
     assert len(hub.did("POST", "/pulls")) == 1
+    assert len(hub.did("PUT", "/merge")) == 1
     assert hub.state.issues[1].state == "closed"
+    assert three.lockgate("verify", three.task(id).landed).returncode == 0
     assert _answers(hub, 2) == 1
     assert three.starts(id) == 3
     told = written(three.home)
