@@ -47,7 +47,7 @@ prompt = "Well?"
 [limits]
 escalation_threshold = 1
 [merge]
-mode = "auto"
+mode = "manual"
 """
 WAITS = '{ shell = "until [ -e ~/go ]; do sleep 0.02; done" }'
 COMPLETE = '{ signal = "complete" }'
@@ -226,7 +226,11 @@ def course(it: Home) -> list[Step]:
             lambda: it.command("approve", id("lands")),
             lambda: it.is_("lands", S.REVIEWING, S.DONE),
         ),
-        Step("land", nothing, lambda: it.rests("lands", S.DONE)),
+        Step(
+            "land",
+            lambda: it.command("queue", "approve", id("lands")),
+            lambda: it.rests("lands", S.DONE),
+        ),
         Step(
             "cancel",
             lambda: it.command("task", "update", id("cancels"), "--status", "cancelled"),

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -270,6 +271,20 @@ def test_a_hostile_tree_is_removed_and_nothing_that_it_points_to(tmp_path) -> No
     assert not tree.exists()
     assert (victim / "file").read_text() == "safe"
     assert victim.stat().st_mode & 0o777 == 0o755
+
+
+def test_a_directory_is_removed_though_a_process_still_writes_into_it(tmp_path) -> None:
+    place = tmp_path / "place" / "inside"
+    place.mkdir(parents=True)
+    endless = "i=0; while : > $i; do i=$((i + 1)); done 2>/dev/null"
+    with subprocess.Popen(["sh", "-c", endless], cwd=place) as writer:
+        while not list(place.iterdir()):
+            time.sleep(0.001)
+        threading.Timer(0.3, writer.kill).start()
+
+        remove(place.parent)
+
+        assert not place.parent.exists()
 
 
 def test_a_link_to_a_directory_is_removed_as_a_link(tmp_path) -> None:

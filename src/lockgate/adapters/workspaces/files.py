@@ -1,9 +1,11 @@
 """Directories that an agent may have written: handed over, written into, measured, removed."""
 
+import errno
 import fcntl
 import os
 import secrets
 import stat
+import time
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -14,6 +16,7 @@ from lockgate.adapters.sandbox.layered import place_of
 from lockgate.adapters.sandbox.scratch import under_mark
 from lockgate.errors import Unavailable
 
+_LATE = 20  # tries while a process whose starter was killed still writes
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _PATH = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -131,11 +134,19 @@ def _flatten(name: str, top: int) -> None:
     """Empty one directory of the top: files go, directories move to the top."""
     _open_up(name, top)
     with _closing(os.open(name, _DIRECTORY, dir_fd=top)) as where:
-        for child in _names(where):
-            if not _unlinked(child, where):
-                _open_up(child, where)
-                os.rename(child, secrets.token_hex(8), src_dir_fd=where, dst_dir_fd=top)
-    os.rmdir(name, dir_fd=top)
+        for late in range(_LATE, -1, -1):
+            for child in _names(where):
+                if not _unlinked(child, where):
+                    _open_up(child, where)
+                    os.rename(child, secrets.token_hex(8), src_dir_fd=where, dst_dir_fd=top)
+            try:
+                os.rmdir(name, dir_fd=top)
+            except OSError as error:
+                if error.errno != errno.ENOTEMPTY or not late:
+                    raise
+                time.sleep(0.1)
+            else:
+                return
 
 
 def _names(where: int) -> list[str]:
