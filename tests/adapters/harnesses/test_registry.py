@@ -383,3 +383,39 @@ def test_opencode_asks_the_server_that_it_is_told(registry) -> None:
 def test_gemini_takes_the_model_that_it_is_told(registry) -> None:
     assert "--model" not in launched(registry, "gemini").argv
     assert "m" in launched(registry, "gemini", environ={"GEMINI_MODEL": "m"}).argv
+
+
+# --- its server and its login -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("agent", ["claude", "codex", "gemini", "opencode"])
+def test_an_agent_is_told_of_lockgates_server_where_there_is_one(registry, agent) -> None:
+    server = ("/run/lockgate/bin/tools", "mcp")
+
+    without, told = launched(registry, agent), launched(registry, agent, mcp_command=server)
+
+    assert server[0] not in repr(without)
+    assert server[0] in repr(told)
+    assert told.argv[0] == without.argv[0]
+
+
+@pytest.mark.parametrize(
+    ("agent", "given", "key"),
+    [
+        ("aider", {"AIDER_MODEL": "deepseek-chat"}, "DEEPSEEK_API_KEY"),
+        ("aider", {}, "OPENAI_API_KEY"),
+        ("opencode", {"OPENCODE_MODEL": "anthropic/x"}, "ANTHROPIC_API_KEY"),
+        (
+            "opencode",
+            {"OPENCODE_MODEL": "anthropic/x", "OPENAI_BASE_URL": "http://127.0.0.1"},
+            "OPENAI_API_KEY",
+        ),
+    ],
+)
+def test_the_key_that_is_used_is_that_of_the_models_provider(registry, agent, given, key) -> None:
+    keys = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "DEEPSEEK_API_KEY")
+    every = dict.fromkeys(keys, "k") | given
+
+    assert registry.login(agent, NONE, every) == key
+    assert key in registry.logins(agent, NONE)
+    assert registry.login(agent, NONE, {}) == ""

@@ -1,14 +1,16 @@
 """Notifications arrive: at a service by Apprise, at a webhook's receiver, on the desktop."""
 
+import io
 import json
 import stat
+from http.client import HTTPSConnection
 from pathlib import Path
 from threading import Event, Thread
 
 import pytest
 from standardwebhooks import Webhook
 
-from lockgate.adapters.notify import FileAddresses, ProcessNotifier
+from lockgate.adapters.notify import FileAddresses, ProcessNotifier, deliver
 from lockgate.core.notices.text import Message
 from lockgate.errors import BadConfig, Refused
 from lockgate.ports.notify import Address, Letter
@@ -142,3 +144,37 @@ def test_a_file_that_cannot_be_read_is_told(tmp_path: Path, text: str) -> None:
 
     with pytest.raises(BadConfig, match=r"notify.json was not read"):
         FileAddresses(tmp_path).all()
+
+
+# --- the program that delivers ------------------------------------------------------------------
+
+
+def test_without_apprise_a_service_is_told_how_to_install_it(monkeypatch) -> None:
+    monkeypatch.setattr(deliver.importlib.util, "find_spec", lambda _name: None)
+
+    for way in ("service", "known"):
+        told = deliver.WAYS[way]({"url": "tgram://a/b"})
+
+        assert told == "Apprise is not installed; pip install 'lockgate[notify]'"
+
+
+def test_what_goes_wrong_in_a_delivery_is_its_answer(monkeypatch, capsys) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO('{"way": "webhook", "url": "https://a"}'))
+
+    assert deliver.main() == 1
+    assert capsys.readouterr().out == "KeyError: 'body'"
+
+
+def test_a_webhook_by_https_has_its_certificate_checked() -> None:
+    made = deliver._connection("https", "example.org", None)
+
+    assert isinstance(made, HTTPSConnection)
+    assert made._context.check_hostname  # type: ignore[attr-defined]  # there, but not in its types
+
+
+def test_a_desktop_without_notify_send_is_told(monkeypatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    notifier, desktop = ProcessNotifier(), Address(name="me", url="desktop://")
+
+    assert notifier.problem(desktop.url) == "notify-send is not installed"
+    assert "notify-send" in notifier.send(desktop, LETTER)
