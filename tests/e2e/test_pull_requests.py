@@ -42,14 +42,12 @@ def test_from_the_label_to_done(hub: Hub, three: Team) -> None:
     assert len(hub.did("POST", "/pulls")) == 1
     assert len(hub.did("PUT", "/merge")) == 1
     assert hub.state.issues[1].state == "closed"
-    assert three.lockgate("verify", three.task(id).landed).returncode == 0
     assert _answers(hub, 2) == 1
-    assert three.starts(id) == 3
     told = written(three.home)
     assert "say three" in told
     assert STRANGE not in told
     assert TOKEN not in told
-    assert "LOCKGATE_GITHUB" not in (three.home / "homes" / id / "environment").read_text()
+    assert three.lockgate("verify", three.task(id).landed).returncode == 0
 
 
 def _played(hub: Hub, three: Team) -> TaskId:
@@ -67,6 +65,8 @@ def _played(hub: Hub, three: Team) -> TaskId:
         people.says("a-stranger", number, f"/lockgate fix {STRANGE}")
         people.requests_changes("ben", number, "Not yet.", ("answer.txt", 1, "say three"))
     three.pull(head_after(second))
+    assert three.starts(id) == 3
+    assert "LOCKGATE_GITHUB" not in (three.home / "homes" / id / "environment").read_text()
     with hub.lock:
         people.approves("ben", number)
     three.done(id)
@@ -117,16 +117,15 @@ def test_killed_after_every_write_nothing_is_done_twice(hub: Hub, three: Team) -
             if ending == "/check-runs":
                 people.requests_changes("ben", number, "No.", ("answer.txt", 1, "say two"))
             if ending == "/replies":
+                assert three.starts(three.issue_task()) == 2
                 people.approves("ben", number)
         three.up()
-    id = three.issue_task()
-    three.done(id)
+    three.done(three.issue_task())
 
     assert len(hub.did("POST", "/pulls")) == 1
     assert [it.status for it in hub.did("PUT", "/merge")].count(200) == 1
     assert _answers(hub, number) == 1
     assert hub.state.bare.text("main", "answer.txt") == "good two"
-    assert three.starts(id) == 2
 
 
 # --- a target that takes no push ------------------------------------------------------------------
