@@ -150,7 +150,7 @@ def test_a_file_that_cannot_be_read_is_told(tmp_path: Path, text: str) -> None:
 
 
 def test_without_apprise_a_service_is_told_how_to_install_it(monkeypatch) -> None:
-    monkeypatch.setattr(deliver.importlib.util, "find_spec", lambda _name: None)
+    monkeypatch.setattr("importlib.util.find_spec", lambda _name: None)
 
     for way in ("service", "known"):
         told = deliver.WAYS[way]({"url": "tgram://a/b"})
