@@ -77,6 +77,7 @@ def test_every_page_can_be_used_by_everybody(browser, board, size, scheme, pages
     paths = ["/", f"{review}?c=0n11", f"/t/{rows['fix-login']}", f"/train/{project}"]
     paths += ["/?q=nothing", review, f"/t/{rows['csv-export']}", "/stats", "/events", "/new"]
     paths += ["/login?link=x", "/t/nothing"]
+    paths.append(next(f"/t/{it}/output" for it in rows.values() if board.home.app.agents.of(it)))
     whole = {**SIZES[size], "height": 4000}  # so that no bar lies over what is measured
     made = context(browser, board, whole, color_scheme=scheme)
     page = made.new_page()
