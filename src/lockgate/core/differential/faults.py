@@ -49,7 +49,7 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 class Span(Struct, frozen=True):
-    """Lines count from one, columns in bytes from nought, as Python's own trees have them."""
+    """Lines count from one, columns in bytes from 0, as Python's own trees have them."""
 
     line: int
     column: int
