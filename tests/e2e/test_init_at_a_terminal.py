@@ -16,7 +16,10 @@ from tests.e2e.test_first_day import GREET, GREET_TEST, project
 from tests.faces.shell import Shell
 
 WHY_NOT = trouble()
-pytestmark = pytest.mark.skipif(WHY_NOT is not None, reason=f"needs a sandbox: {WHY_NOT}")
+pytestmark = [
+    pytest.mark.measured,
+    pytest.mark.skipif(WHY_NOT is not None, reason=f"needs a sandbox: {WHY_NOT}"),
+]
 
 CI = "test:\n  script:\n    - sh spec/all.sh test\n    - sh spec/some.sh test\n"
 # Two commands that may be meant, and nothing that says which.

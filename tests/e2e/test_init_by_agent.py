@@ -9,7 +9,10 @@ from tests.e2e.test_first_day import GREET, GREET_TEST, broken, project
 from tests.faces.shell import Answer, Shell
 
 WHY_NOT = trouble()
-pytestmark = pytest.mark.skipif(WHY_NOT is not None, reason=f"needs a sandbox: {WHY_NOT}")
+pytestmark = [
+    pytest.mark.measured,
+    pytest.mark.skipif(WHY_NOT is not None, reason=f"needs a sandbox: {WHY_NOT}"),
+]
 
 # No file says how this is tested: only somebody who reads it can know.
 UNKNOWN = {"checks/all.sh": GREET_TEST, "greet.sh": GREET}

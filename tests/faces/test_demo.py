@@ -20,7 +20,6 @@ from lockgate.faces.demo import story as demo_story
 from lockgate.faces.demo.story import Story, StoryBroke
 from lockgate.faces.words import task as words
 from tests.faces.shell import Shell
-from tests.unmeasured import unmeasured
 
 TOOLS = (
     "cat",
@@ -69,6 +68,7 @@ def processes_of(place: Path) -> list[str]:
     return found
 
 
+@pytest.mark.measured
 def test_the_demo_tells_its_story_and_leaves_nothing_where_git_signs_hooks_and_ignores(shell):
     hooks = shell.place / "hooks"
     hooks.mkdir()
@@ -126,11 +126,11 @@ def test_without_bubblewrap_it_says_so_and_tells_the_same_story_which_may_be_kep
     [(signal.SIGINT, 1), (signal.SIGTERM, 12), (signal.SIGINT, 17), (signal.SIGHUP, 34)],
 )
 def test_a_demo_that_is_interrupted_ends_its_agents_and_leaves_nothing(shell, number, line):
-    # Unmeasured: an interrupt that comes while coverage holds its own lock hangs the program.
+    # Not measured: an interrupt that comes while coverage holds its own lock hangs the program.
     given = shell.environment(None, TMPDIR=str(shell.user))
     demo = subprocess.Popen(
         [sys.executable, "-m", "lockgate", "demo"],
-        env=unmeasured(given),
+        env=given,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

@@ -12,8 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.unmeasured import unmeasured
-
 ROOT = Path(__file__).parents[2]
 # What a plant does, and by which words the simulation says that it has seen it.
 FOUND = {
@@ -30,7 +28,7 @@ FOUND = {
 
 
 def simulated(*argv: str) -> subprocess.CompletedProcess[str]:
-    environ = {**unmeasured(os.environ), "PYTHONHASHSEED": "0"}
+    environ = {**os.environ, "PYTHONHASHSEED": "0"}
     program = (sys.executable, "-m", "tests.simulation", *argv)
     return subprocess.run(
         program, cwd=ROOT, env=environ, capture_output=True, text=True, check=False

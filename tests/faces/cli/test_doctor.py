@@ -53,6 +53,7 @@ def test_a_machine_that_has_all_is_ready_and_each_part_is_named(shell):
     assert "\x1b" not in said.out
 
 
+@pytest.mark.measured
 @needs_sandbox
 def test_without_tmux_the_main_job_runs_and_the_cost_is_named(shell, tmp_path):
     answer = doctor(shell, **without(tmp_path / "bin", "tmux"))
@@ -107,6 +108,7 @@ def test_a_service_whose_program_is_missing_is_needed_and_said_how_to_install():
 NEEDED = {"git": "nothing works without it", "bwrap": "no agent and no gate runs"}
 
 
+@pytest.mark.measured
 @pytest.mark.parametrize("program", NEEDED)
 def test_without_what_the_main_job_needs_it_exits_1_and_says_what_to_install(
     shell, tmp_path, program
@@ -122,6 +124,7 @@ def test_without_what_the_main_job_needs_it_exits_1_and_says_what_to_install(
     assert part["fix"] in said.out
 
 
+@pytest.mark.measured
 def test_a_git_that_is_too_old_will_not_do(shell, tmp_path):
     place = without(tmp_path / "bin", "git")
     old = tmp_path / "bin" / "git"
@@ -135,6 +138,7 @@ def test_a_git_that_is_too_old_will_not_do(shell, tmp_path):
     assert "2.38 is the oldest" in parts(answer)["git"]["costs"]
 
 
+@pytest.mark.measured
 def test_without_a_sandbox_by_choice_it_is_ready_and_says_what_that_means(shell, tmp_path):
     commit_config(shell, CONFIG + '\n[sandbox]\nlevel = "none"\n')
 
@@ -144,6 +148,7 @@ def test_without_a_sandbox_by_choice_it_is_ready_and_says_what_that_means(shell,
     assert "all that you can" in parts(answer)["sandbox"]["costs"]
 
 
+@pytest.mark.measured
 def test_a_database_that_cannot_be_opened_is_named_with_all_the_rest(shell):
     shell.home.write_text("a file in the way", encoding="utf-8")
 
@@ -168,6 +173,7 @@ def test_a_log_that_somebody_changed_is_told(shell):
     assert "event 1 was changed after it was written" in parts(answer)["database"]["costs"]
 
 
+@pytest.mark.measured
 @needs_sandbox
 def test_a_broken_configuration_is_told_and_the_rest_looked_at(shell):
     commit_config(shell, "nonsense = 1\n")
@@ -178,6 +184,7 @@ def test_a_broken_configuration_is_told_and_the_rest_looked_at(shell):
     assert "agent claude" in parts(answer)
 
 
+@pytest.mark.measured
 @needs_sandbox
 def test_an_agent_without_a_login_says_how_to_get_one(shell, tmp_path):
     place = without(tmp_path / "bin")
@@ -289,6 +296,7 @@ def test_a_program_that_is_asked_for_its_version_learns_nothing_of_the_user(shel
 # --- trying an agent ----------------------------------------------------------------------------
 
 
+@pytest.mark.measured
 @needs_sandbox
 def test_the_scripted_agent_answers_from_inside_the_sandbox_and_leaves_nothing(shell):
     answer = doctor(shell, "--try", "scripted")
@@ -334,6 +342,7 @@ def given(shell: Shell, agent: str, *names: str, **environ: str) -> dict[str, st
     return dict(StoredCredentials(shell.home, environ).of(agent, names))
 
 
+@pytest.mark.measured
 def test_a_token_is_stored_for_its_owner_alone_and_never_shown(shell):
     answer = shell.program("auth", "claude", "--token-stdin", stdin=b"sk-very-secret\n")
     shown = shell.program("auth", "claude", "--show")
@@ -438,6 +447,7 @@ def answers(shell: Shell, environ: dict[str, str]) -> list[str]:
     return [shell.program("auth", "claude", "--show", env=environ).out, part["costs"], run.err]
 
 
+@pytest.mark.measured
 @needs_sandbox
 def test_a_missing_login_is_told_by_all_three_commands_before_a_task_exists(shell, claude):
     for told in answers(shell, claude):
@@ -465,6 +475,7 @@ def test_a_model_without_a_key_is_no_login(shell, claude):
         assert "claude is not logged in" in told
 
 
+@pytest.mark.measured
 @needs_sandbox
 def test_a_key_that_only_this_shell_has_is_told_while_an_orchestrator_runs(shell, claude):
     shell.program("up", "--detach", env=claude)
@@ -489,6 +500,7 @@ def test_a_key_that_the_orchestrator_has_counts_though_this_shell_has_none(shell
         shell.program("down", env=claude)
 
 
+@pytest.mark.measured
 def test_a_login_is_forgotten(shell):
     shell.program("auth", "claude", "--token-stdin", stdin=b"sk-1")
 
@@ -514,6 +526,7 @@ def test_a_token_without_a_name_is_stored_as_the_first_key_of_its_agent(shell):
     assert given(shell, "aider") == {"OPENAI_API_KEY": "sk-1"}
 
 
+@pytest.mark.measured
 def test_evidence_that_git_has_lost_is_told_and_written_again(shell):
     shell.create()
     shell.git("notes", "--ref=refs/notes/lockgate", "add", "-m", "x", "HEAD")

@@ -15,6 +15,8 @@ from tests.forge.conftest import hub
 from tests.forge.hub import TOKEN, Hub
 from tests.scenarios.world import git
 
+pytestmark = pytest.mark.measured
+
 __all__ = ["hub"]
 MORE = """
 [merge]

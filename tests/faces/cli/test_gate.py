@@ -14,6 +14,8 @@ from lockgate.adapters.sandbox import trouble
 from lockgate.core.model.task import Status
 from tests.faces.shell import HANDOFF, Shell, commit_config, files_of
 
+pytestmark = pytest.mark.measured
+
 WHY_NOT = trouble()
 needs_sandbox = pytest.mark.skipif(WHY_NOT is not None, reason=f"needs a sandbox: {WHY_NOT}")
 HEAD = '[project]\nagent = "scripted"\n[gates]\nformula = "none"\n'

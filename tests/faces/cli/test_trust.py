@@ -147,6 +147,7 @@ def test_ci_agrees_by_a_variable_that_names_the_digest(cloned, evidence, said):
     assert evidence.read_text() == "was here\n"
 
 
+@pytest.mark.measured
 def test_it_is_asked_again_only_when_more_is_asked_for(cloned: Shell) -> None:
     cloned.did("trust", "--yes", digest_of(cloned))
     text = (cloned.repo / ".lockgate" / "config.toml").read_text()
@@ -175,6 +176,7 @@ def test_another_repository_in_the_same_place_has_no_yes(cloned):
     assert refuses(cloned.program("gate", "run"))
 
 
+@pytest.mark.measured
 def test_the_users_own_file_may_name_origins(cloned):
     file = cloned.home / "trust.toml"
     file.write_text('origins = ["github.com/acme/*"]\n')
@@ -188,6 +190,7 @@ def test_the_users_own_file_may_name_origins(cloned):
     assert "names no host" in cloned.program("gate", "run").why
 
 
+@pytest.mark.measured
 def test_the_question_is_asked_at_a_terminal_and_nothing_else_is_a_yes(cloned):
     piped = cloned.program("trust", stdin=b"y\n")
     no = Seat(cloned, "trust")
