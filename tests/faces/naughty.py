@@ -1,5 +1,11 @@
 """Strings that somebody will pass one day: as an id, as a branch, as a summary."""
 
+import random
+from collections.abc import Sequence
+
+import pytest
+from _pytest.mark import ParameterSet
+
 TRAVERSAL = (
     ".", "..", "../", "../..", "../../etc/passwd", "/etc/passwd", "/", "//", "./x", "x/../y",
     "..\\..\\windows", "C:\\", "file:///etc/passwd", "%2e%2e%2f", "~", "~root", "tasks/x", "a//b",
@@ -71,3 +77,14 @@ BRANCHES = tuple(
         ("", " ", *TRAVERSAL, *OPTIONS, *GIT, *CONTROL, *UNICODE, *LONG, "{}", "'", "con")
     )
 )
+
+
+def some_of(strings: Sequence[str], count: int = 60) -> list[ParameterSet]:
+    """All of them, but only so many in `make check`: the same ones each time, from every kind."""
+    chosen = set(random.Random(len(strings)).sample(strings, count))  # noqa: S311 - a sample
+    kinds = (TRAVERSAL, OPTIONS, GIT, SHELL, QUOTES, CONTROL, UNICODE, YAML, RESERVED, LONG)
+    chosen |= {"", *(it for kind in kinds for it in kind[:2])}
+    return [
+        pytest.param(it, marks=() if it in chosen else pytest.mark.slow, id=ascii(it)[:40])
+        for it in strings
+    ]

@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from lockgate.core.model.task import Status
-from tests.faces.naughty import BRANCHES, NAUGHTY
+from tests.faces.naughty import BRANCHES, NAUGHTY, some_of
 from tests.faces.shell import CONFIG, FAIL, HANDOFF, PASS, Shell, a_shell, commit_config
 
 UNSAFE = re.compile(
@@ -76,7 +76,7 @@ MORE_BY_ID = (
 )
 
 
-@pytest.mark.parametrize("name", NAUGHTY, ids=short)
+@pytest.mark.parametrize("name", some_of(NAUGHTY))
 def test_a_naughty_id_names_no_task(still, name):
     before = still.traces()
 
@@ -112,7 +112,7 @@ def test_no_command_takes_a_naughty_id(still, argv):
     assert still.traces() == before
 
 
-@pytest.mark.parametrize("name", BRANCHES, ids=short)
+@pytest.mark.parametrize("name", some_of(BRANCHES))
 def test_a_naughty_branch_is_refused_or_gives_a_task_with_an_honest_id(growing, name):
     before = growing.traces()
 
@@ -161,7 +161,7 @@ def test_a_name_that_git_takes_for_no_branch_is_refused(still, name):
     assert still.traces() == before
 
 
-@pytest.mark.parametrize("text", NAUGHTY, ids=short)
+@pytest.mark.parametrize("text", some_of(NAUGHTY))
 def test_a_naughty_summary_is_refused_or_kept_as_it_is_and_shown_safely(still, text):
     before = still.traces()
 

@@ -65,30 +65,25 @@ def test_a_whole_visit_in_a_real_terminal(tmux: Tmux, own: Home):
     tmux.sees("terminal restored")
 
 
-def test_a_board_that_is_ended_gives_the_terminal_back(tmux: Tmux, own: Home):
-    tmux.keys(f"{sys.executable} -m lockgate tui --all & echo $! > pid; fg; echo left", "Enter")
-    tmux.sees("NEEDS YOU", "all projects")
-    [pid] = tmux.children()
-    os.kill(pid, signal.SIGTERM)
-    tmux.sees("left")
-    tmux.until(lambda: "NEEDS YOU" not in tmux.text, "the shell again")
-
-
-@pytest.mark.parametrize("who", ["the board", "who waits for it"])
-def test_a_board_that_is_killed_gives_the_terminal_back(tmux: Tmux, who: str):
-    """By kill -9, which no program can catch."""
+def test_a_board_that_is_ended_or_killed_gives_the_terminal_back(tmux: Tmux):
+    """By SIGTERM, and by kill -9, which no program can catch: of the board, of who waits for it."""
     tmux.keys("stty -a > before; echo ready", "Enter")
     tmux.sees("ready")
-    tmux.keys(f"{sys.executable} -m lockgate tui --all; echo left $?", "Enter")
-    tmux.sees("NEEDS YOU", "all projects")
-    [waits] = tmux.children()
-    [board] = children_of(waits)
+    for who, how in (
+        ("who waits for it", signal.SIGTERM),
+        ("the board", signal.SIGKILL),
+        ("who waits for it", signal.SIGKILL),
+    ):
+        tmux.keys(f"clear; {sys.executable} -m lockgate tui --all; echo left $?", "Enter")
+        tmux.sees("NEEDS YOU", "all projects")
+        [waits] = tmux.children()
+        [board] = children_of(waits)
 
-    os.kill(board if who == "the board" else waits, signal.SIGKILL)
+        os.kill(board if who == "the board" else waits, how)
 
-    tmux.until(lambda: tmux.run("display", "-p", "#{alternate_on}").strip() == "0", "one screen")
-    tmux.until(lambda: not Path(f"/proc/{board}").exists(), "the board has ended")
-    if who == "the board":
-        tmux.sees("the board was ended by SIGKILL", "left 137")
-    tmux.keys("stty -a > after; cmp before after && echo terminal restored", "Enter")
-    tmux.sees("terminal restored")
+        tmux.until(lambda: tmux.run("display", "-p", "#{alternate_on}").strip() == "0", "the shell")
+        tmux.until(lambda board=board: not Path(f"/proc/{board}").exists(), "the board has ended")
+        if who == "the board":
+            tmux.sees("the board was ended by SIGKILL", "left 137")
+        tmux.keys("clear; stty -a > after; cmp before after && echo terminal  restored", "Enter")
+        tmux.sees("terminal restored")
