@@ -47,13 +47,18 @@ def test_a_proposal_that_is_green_three_times_and_red_on_faults_is_committed(
     assert not list((shell.home / "trials").iterdir())
 
 
+REFUSED = [
+    ('test = "sh checks/none.sh"', "`sh checks/none.sh` fails on main"),
+    ('setup = "true"', "lockgate-setup.toml names no `test`"),
+    ("test = [", "lockgate-setup.toml is no TOML"),
+]
+
+
 @pytest.mark.parametrize(
     ("proposal", "why"),
     [
-        ('test = "sh checks/none.sh"', "`sh checks/none.sh` fails on main"),
         ('test = "true"', "`true` passes with the source broken, so it does not test it"),
-        ('setup = "true"', "lockgate-setup.toml names no `test`"),
-        ("test = [", "lockgate-setup.toml is no TOML"),
+        *(pytest.param(*it, marks=pytest.mark.slow) for it in REFUSED),  # core has them all
     ],
 )
 def test_a_proposal_that_does_not_hold_is_refused_and_nothing_is_written(
