@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from lockgate.core.config.settings import ForgeSettings
 from lockgate.core.forge.decide import merges_itself
 from lockgate.core.forge.findings import theirs_is_missing
-from lockgate.core.forge.model import Intent, Pull, Rules
+from lockgate.core.forge.model import Intent, Pull, Rules, Seen
 from lockgate.core.forge.text import our_part, with_our_part
 from lockgate.core.lifecycle import pulls as turns
 from lockgate.core.lifecycle.decision import Decision, Declined, Evidence
@@ -143,8 +143,8 @@ class Offers(Struct, frozen=True, kw_only=True):
         return pull
 
     def _merge(self, train: Train, forge: Forge, pull: Pull, rules: Rules) -> Pull:
-        """Asked once; whether it was merged is for a look to say."""
-        if pull.asked:
+        """Asked once; whether it was merged is for a look to say, also where no answer came."""
+        if pull.asked or not _is_open(forge, pull.number):
             return pull
         how = _how(train, rules)
         match forge.land(pull.number, pull.pushed, how):
@@ -188,6 +188,12 @@ def _body(pull: Pull, task: Task) -> str:
         task=task.id,
         closes=int(number) if number else 0,
     )
+
+
+def _is_open(forge: Forge, number: int) -> bool:
+    """As one look finds it just now; False where that look did not come to its end."""
+    seen = forge.look([number]).get(number)
+    return isinstance(seen, Seen) and not seen.merged
 
 
 def _how(train: Train, rules: Rules) -> How:
