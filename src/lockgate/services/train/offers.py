@@ -12,6 +12,7 @@ from lockgate.core.config.settings import ForgeSettings
 from lockgate.core.forge.decide import merges_itself
 from lockgate.core.forge.findings import theirs_is_missing
 from lockgate.core.forge.model import Intent, Pull, Rules, Seen
+from lockgate.core.forge.summary import PEOPLE
 from lockgate.core.forge.text import our_part, with_our_part
 from lockgate.core.lifecycle import pulls as turns
 from lockgate.core.lifecycle.decision import Decision, Declined, Evidence
@@ -114,7 +115,8 @@ class Offers(Struct, frozen=True, kw_only=True):
 
     def _needs_people(self, pull: Pull, why: str) -> Pull:
         self.turn(pull, lambda seen: turns.needs_people(seen, pull.number, why))
-        return self.keep(replace(pull, intent=Intent.NONE, ready=False, waits=why))
+        kept = replace(pull, intent=Intent.NONE, ready=False, waits=why, whom=PEOPLE)
+        return self.keep(kept)
 
     def _opened(self, train: Train, forge: Forge, pull: Pull, task: Task) -> Pull:
         """The push is on disk first: after a crash the pull request is searched, not made again."""
@@ -154,7 +156,7 @@ class Offers(Struct, frozen=True, kw_only=True):
                 told = f"the forge did not merge it: {why}"
                 refused = replace(pull, refused=pull.pushed, refusal=why, intent=Intent.NONE)
                 self.turn(pull, lambda seen: turns.refused(seen, pull.number, told))
-                return self.keep(replace(refused, ready=False, waits=told))
+                return self.keep(replace(refused, ready=False, waits=told, whom=PEOPLE))
             case NotYet(why):
                 return self.keep(replace(pull, intent=Intent.NONE, ready=False, waits=why))
             case Moved():
@@ -175,6 +177,7 @@ def _pushed(pull: Pull, commit: Commit, task: Task) -> Pull:
         since=0.0,
         ready=False,
         waits="",
+        whom="",
     )
 
 
