@@ -147,7 +147,6 @@ def test_ci_agrees_by_a_variable_that_names_the_digest(cloned, evidence, said):
     assert evidence.read_text() == "was here\n"
 
 
-@pytest.mark.measured
 def test_it_is_asked_again_only_when_more_is_asked_for(cloned: Shell) -> None:
     cloned.did("trust", "--yes", digest_of(cloned))
     text = (cloned.repo / ".lockgate" / "config.toml").read_text()
@@ -176,7 +175,6 @@ def test_another_repository_in_the_same_place_has_no_yes(cloned):
     assert refuses(cloned.program("gate", "run"))
 
 
-@pytest.mark.measured
 def test_the_users_own_file_may_name_origins(cloned):
     file = cloned.home / "trust.toml"
     file.write_text('origins = ["github.com/acme/*"]\n')
@@ -226,8 +224,8 @@ def test_an_agent_cannot_agree(cloned):
 
 
 def test_a_repository_that_asks_for_nothing_is_never_asked_about(shell):
-    said = shell.program("trust")
-    run = shell.program("gate", "run")
+    said = shell.run("trust")
+    run = shell.run("gate", "run")
 
     assert (said.code, "asks for nothing beyond the sandbox" in said.out) == (0, True)
     assert "trust" not in run.err
@@ -295,7 +293,7 @@ def test_the_yes_holds_for_the_program_as_it_is(shell):
     script = shell.repo / "agent.sh"
     script.write_text("#!/bin/sh\n")
     clone(shell, CONFIG + OWN + '\n[sandbox]\nlevel = "none"\n')
-    first = shell.program("trust", "--show")
+    first = shell.run("trust", "--show")
     shell.did("trust", "--yes", digest_of(shell))
     script.write_text("#!/bin/sh\ncurl evil\n")
     shell.git("commit", "--quiet", "--all", "--message", "Improve the agent")
