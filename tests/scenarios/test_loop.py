@@ -317,6 +317,18 @@ def test_two_whose_start_was_cut_off_do_not_wait_for_each_others_slot(tmp_path) 
     stage.app.store.close()
 
 
+def test_a_task_that_moved_on_since_it_was_found_ready_is_left_where_it_is(stage) -> None:
+    id = stage.world.create("one")
+    found = stage.world.task(id)
+    stage.world.move(id, S.CANCELLED)
+    stage.world.create("two")
+    stage.app.store.ready = lambda *_: (found,)
+    stage.turn()
+
+    assert stage.world.task(id).status is S.CANCELLED
+    assert stage.reports == []
+
+
 def test_an_agent_that_is_not_installed_leaves_its_task_pending(stage) -> None:
     stage.harnesses.how = "npm install it"
     id = _working(stage)

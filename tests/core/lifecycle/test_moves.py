@@ -4,6 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from lockgate.core.lifecycle.decision import (
+    Declined,
     EndSessions,
     EvaluateGates,
     MirrorTask,
@@ -19,7 +20,7 @@ from lockgate.core.lifecycle.evaluation import (
     gate_broken,
     reviews_reached,
 )
-from lockgate.core.lifecycle.moves import Move, attempt_failed, move, resumed
+from lockgate.core.lifecycle.moves import Move, attempt_failed, move, resumed, started
 from lockgate.core.lifecycle.sessions import Place, session_started
 from lockgate.core.model.events import (
     AllGatesPassed,
@@ -443,3 +444,15 @@ def test_a_handoff_that_no_gate_could_judge_counts_when_it_is_handed_in_again() 
     decision = taken(move(spent, Move(S.WORKING)))
 
     assert decision.task.spent == {"other"}
+
+
+def test_a_pending_task_is_started() -> None:
+    assert taken(started(evidence(a_task(Status.PENDING)))).task.status is Status.WORKING
+
+
+@pytest.mark.parametrize("status", [it for it in Status if it is not Status.PENDING])
+def test_what_is_no_longer_pending_is_not_started_by_one_who_looked_long_ago(status) -> None:
+    declined = started(evidence(a_task(status)))
+
+    assert isinstance(declined, Declined)
+    assert f"it is {status}" in declined.why

@@ -189,6 +189,14 @@ def move(seen: Evidence, asked: Move) -> Decision | Refusal | Declined:
     return _directed(asked, take(seen, asked))
 
 
+def started(seen: Evidence) -> Decision | Refusal | Declined:
+    """As the orchestrator starts what is ready; it may have looked at it long ago."""
+    if seen.task.status is not S.PENDING:
+        why = f"it is {seen.task.status}; only a task that is pending is started"
+        return Declined(why, f"lockgate task show {seen.task.id}")
+    return move(seen, Move(S.WORKING))
+
+
 def resumed(seen: Evidence, directive: str) -> Decision | Refusal | Declined:
     """A human takes the task out of its pause; there is nothing to resume anywhere else."""
     if seen.task.status is not S.PAUSED_FOR_INTERVENTION:

@@ -25,7 +25,6 @@ from lockgate.core.lifecycle.decision import (
     SpawnAgent,
     overtaken,
 )
-from lockgate.core.lifecycle.moves import Move
 from lockgate.core.lifecycle.needs import lost_dependencies
 from lockgate.core.lifecycle.records import (
     ENDED,
@@ -35,8 +34,8 @@ from lockgate.core.lifecycle.records import (
     publish_skipped,
 )
 from lockgate.core.lifecycle.transition import session_id
-from lockgate.core.model.task import ProjectId, Role, Status, Task, TaskId
-from lockgate.errors import LockgateError
+from lockgate.core.model.task import ProjectId, Role, Task, TaskId
+from lockgate.errors import LockgateError, TurnDeclined
 from lockgate.ports import (
     Clock,
     Configuration,
@@ -51,7 +50,7 @@ from lockgate.ports import (
 from lockgate.services.agents.day_budget import DayBudget
 from lockgate.services.agents.spawner import GRACE, Spawner
 from lockgate.services.gates.judge import Judge
-from lockgate.services.task.coordinator import LOCKGATE, Coordinator
+from lockgate.services.task.coordinator import Coordinator
 from lockgate.services.task.logins import Limits, Logins, usage_limits
 from lockgate.services.task.projects import Branches
 
@@ -225,7 +224,9 @@ class Starter(Struct, frozen=True, kw_only=True):
         free = slots - self.store.at_work(id, self.clock.now())
         for task in self._next(project, free, limits):
             try:
-                self.coordinator.move(task.id, Move(Status.WORKING), LOCKGATE)
+                self.coordinator.start(task.id)
+            except TurnDeclined:
+                continue  # somebody else was quicker
             except LockgateError as error:
                 self._refused[task.id] = self.clock.elapsed() + AGAIN_AFTER
                 trouble(f"task {task.id}", f"{error} ({error.fix})", task.id)

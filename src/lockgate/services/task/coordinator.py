@@ -109,6 +109,9 @@ class Coordinator(Struct, frozen=True):
             id, lambda seen: moves.move(seen, asked), caller, f"task {id} was not moved"
         )
 
+    def start(self, id: TaskId) -> Task:
+        return self.turn(id, moves.started, what=f"task {id} was not started")
+
     def resume(self, id: TaskId, directive: str, caller: Caller) -> Task:
         """Move out of paused-for-intervention and set the count of failed attempts to 0."""
         what = f"task {id} was not resumed"
