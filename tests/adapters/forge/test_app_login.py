@@ -2,6 +2,7 @@
 
 import base64
 import json
+import shutil
 import subprocess
 import time
 from datetime import timedelta
@@ -17,6 +18,7 @@ from tests.forge.conftest import hub
 from tests.forge.hub import Hub
 
 __all__ = ["hub"]
+pytestmark = pytest.mark.skipif(shutil.which("openssl") is None, reason="needs openssl")
 
 
 @pytest.fixture(scope="module")

@@ -10,6 +10,7 @@ import pytest
 from lockgate.adapters.store.pulls import SqlPulls
 from lockgate.core.forge.model import Pull
 from lockgate.core.model.task import TaskId
+from tests.faces.cli.test_agents import asked
 from tests.faces.shell import CONFIG, Shell
 from tests.forge.conftest import hub
 from tests.forge.hub import TOKEN, Hub
@@ -138,6 +139,18 @@ def test_a_pull_request_is_shown_by_itself_and_with_its_task(shell):
 
 def test_a_look_needs_an_orchestrator(shell):
     assert "no orchestrator runs" in shell.run("forge", "sync").why
+
+
+def test_a_look_is_asked_of_the_orchestrator_itself(shell):
+    """It once ran in a process of its own, whose hints nobody reads."""
+    app = shell.app()
+
+    looked = asked(app, shell.repo, "forge", "sync", "--hint")
+    listens = asked(app, shell.repo, "forge", "listen", "--secret-stdin")
+    app.store.close()
+
+    assert "no orchestrator runs" in looked.err
+    assert "not served here" in listens.err
 
 
 def test_a_listener_needs_a_secret(shell):
