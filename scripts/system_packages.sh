@@ -12,6 +12,7 @@ parts() {
     echo "nginx nginx-light the test of the web board behind a proxy"
     echo "sshd openssh-server the test of the web board through a tunnel"
     echo "strace strace the tests of power cuts"
+    echo "openssl openssl the tests of the login of a GitHub App"
     echo "ip iproute2 the tests of the real agents"
 }
 

@@ -1,6 +1,9 @@
 """A change from the label on an issue to a merged pull request, without a command typed."""
 
+import subprocess
+import sys
 from collections.abc import Generator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -9,7 +12,7 @@ import pytest
 from lockgate.core.model.task import TaskId
 from tests.e2e.pull_story import CONFIG, Team, answers, head_after, team
 from tests.forge.faults import Kind, on
-from tests.forge.hub import TOKEN, Hub
+from tests.forge.hub import SECRET, TOKEN, Hub
 from tests.forge.state import Annotation, Outcome
 
 STRANGE = "fourteen purple swans"
@@ -145,3 +148,52 @@ def test_a_refused_push_says_what_to_set(hub: Hub, tmp_path: Path) -> None:
     it.close()
 
     assert 'main takes pull requests only: set [merge] target = "pull_request"' in said
+
+
+# --- looks that somebody asks for -----------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_a_webhook_and_a_command_bring_a_look_before_its_time(hub: Hub, tmp_path: Path) -> None:
+    it = team(tmp_path, hub, answers("good one"))
+    it.environ["LOCKGATE_FORGE_SECONDS"] = "3600"
+    it.up()
+    del it.environ["LOCKGATE_NO_ORCHESTRATOR"]  # the orchestrator itself answers
+    it.until(lambda: _did(hub, "GET", "/issues"))
+    with hub.lock:
+        hub.people.writes_issue("ben", "Answer well", "It is wrong.", label="lockgate")
+
+    with listening(it) as hub.hook.url:
+        waiting = list(hub.hook.waiting)
+        assert set(hub.send_webhooks("forged")) == {403}
+        hub.hook.waiting = waiting
+        assert set(hub.send_webhooks("doubled")) == {202}
+        it.issue_task()
+
+    looks = len(hub.did("GET", "/issues"))
+    assert it.lockgate("forge", "sync").returncode == 0
+    it.until(lambda: len(hub.did("GET", "/issues")) > looks)
+    it.close()
+
+
+@contextmanager
+def listening(it: Team) -> Generator[str]:
+    """`lockgate forge listen`, and where."""
+    argv = [sys.executable, "-m", "lockgate", "forge", "listen", "--port", "0", "--secret-stdin"]
+    with subprocess.Popen(
+        argv,
+        cwd=it.root,
+        env=it.environ,
+        text=True,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    ) as process:
+        assert process.stdin
+        assert process.stdout
+        process.stdin.write(f"{SECRET}\n")
+        process.stdin.close()
+        said = process.stdout.readline()
+        try:
+            yield f"http://{said.rpartition(' ')[2].strip()}/"
+        finally:
+            process.terminate()

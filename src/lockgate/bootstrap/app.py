@@ -103,7 +103,7 @@ class App(Struct, frozen=True, kw_only=True):
     standings: dict[ProjectId, Standings] = field(default_factory=dict[ProjectId, Standings])
     feed: "Feed | None" = None  # where the loop is this process's
     began: Began = field(default_factory=Began)  # the tests of the train
-    hints: set[ProjectId] = field(default_factory=set[ProjectId])  # forges to look at at once
+    hints: dict[ProjectId, bool] = field(default_factory=dict[ProjectId, bool])  # forges with news
 
     def called_by(self, token: str | None, uid: int | None = None) -> "App":
         """The same for the holder of this token; without one, for the human of that user."""
@@ -472,7 +472,8 @@ def _look(project: "Project", commit: str | None) -> "Tree":
 def _render(plan: "Plan", wanted: "Wanted", base: str) -> str:
     from lockgate.adapters.config.write import render_config
 
-    return render_config(plan, formula=wanted.formula, agent=wanted.agent, base=base)
+    how = {"formula": wanted.formula, "agent": wanted.agent, "base": base}
+    return render_config(plan, **how, pulls=wanted.pulls)
 
 
 def make_demo_repository(root: Path, seconds: float = 0.0) -> str | None:

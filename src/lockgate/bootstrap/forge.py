@@ -13,6 +13,7 @@ from lockgate.adapters.store.pulls import SqlPulls
 from lockgate.adapters.train import GitPullYard
 from lockgate.adapters.user_files import StoredCredentials
 from lockgate.core.config.trust import origin_of
+from lockgate.core.forge.pace import Intervals
 from lockgate.core.model.task import ProjectId
 from lockgate.errors import Refused
 from lockgate.ports import Project, Repository, Workspaces
@@ -22,7 +23,7 @@ from lockgate.services.task.tasks import Tasks
 from lockgate.services.train.intake import IssueIntake
 from lockgate.services.train.offers import Offers
 from lockgate.services.train.pull_control import PullControl
-from lockgate.services.train.pulls import Intervals, PullRequests
+from lockgate.services.train.pulls import PullRequests
 from lockgate.services.train.queue import MergeQueue
 from lockgate.services.train.view import TrainView
 
@@ -56,7 +57,7 @@ def pull_control(app: Parts) -> PullControl:
 
 
 def pull_requests(
-    app: Parts, workspaces: Workspaces, trains: MergeQueue, hints: set[ProjectId]
+    app: Parts, workspaces: Workspaces, trains: MergeQueue, hints: dict[ProjectId, bool]
 ) -> PullRequests:
     """For the orchestrator, which alone acts by itself."""
     offers = Offers(
@@ -66,7 +67,7 @@ def pull_requests(
         clock=trains.lander.clock,
     )
     seconds = os.environ.get(LOOK, "")
-    every = Intervals(*[float(seconds)] * 3) if seconds else Intervals()
+    every = _every(float(seconds)) if seconds else Intervals()
     return PullRequests(
         view=app.train,
         offers=offers,
@@ -78,6 +79,11 @@ def pull_requests(
         hints=hints,
         every=every,
     )
+
+
+def _every(seconds: float) -> Intervals:
+    least = min(seconds, Intervals().least)
+    return Intervals(machines=seconds, people=seconds, long=seconds, hooked=seconds, least=least)
 
 
 def forges(app: Parts) -> Callable[[Project], Forge]:
@@ -98,6 +104,7 @@ def _github(app: Parts, project: Project, wanted: str) -> Forge:
     """Imported here: only who asks a forge loads its client."""
     try:
         from lockgate.adapters.forge.credentials import github_login
+        from lockgate.adapters.forge.github.app_login import app_login
         from lockgate.adapters.forge.github.client import Client, Wires
         from lockgate.adapters.forge.github.forge import GithubForge
     except ImportError as error:
@@ -109,9 +116,16 @@ def _github(app: Parts, project: Project, wanted: str) -> Forge:
     origin = origin_of(app.repository.origin(project))
     stored = partial(app.credentials.of, LOGIN, ())
     login = github_login(origin, wanted, stored)
-    wires = Wires(elapsed=time.monotonic, sleep=time.sleep)
-    client = Client(api=login.api, token=login.token, wires=wires)
+    wires = Wires(elapsed=time.monotonic, sleep=_sleep)
+    told = {**os.environ, **stored()}
+    of_app = app_login(told, login.api, login.repository, wires, time.time)
+    client = Client(api=login.api, token=of_app.token if of_app else login.token, wires=wires)
     return GithubForge(client=client, repository=login.repository, host=login.host)
+
+
+def _sleep(seconds: float) -> None:
+    """Tests, which look more often, also write more often."""
+    time.sleep(min(seconds, float(os.environ.get(LOOK) or seconds)))
 
 
 def listening(app: Parts, project: Project, port: int, secret: str) -> ThreadingHTTPServer:
@@ -122,7 +136,7 @@ def listening(app: Parts, project: Project, port: int, secret: str) -> Threading
     settings = app.configuration.allowed_of(project).forge
     origin = origin_of(app.repository.origin(project))
     repository = settings.repo or origin.partition("/")[2]
-    call = Request(token="", cwd=project.root, stdin="", argv=("forge", "sync"))
+    call = Request(token="", cwd=project.root, stdin="", argv=("forge", "sync", "--hint"))
 
     def look() -> None:
         ask(str(app.home / "door.sock"), call, patience=PATIENCE)

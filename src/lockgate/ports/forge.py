@@ -18,6 +18,7 @@ from lockgate.core.forge.model import (
     Seen,
     Unknown,
 )
+from lockgate.core.forge.pace import Budget
 from lockgate.core.model.task import ProjectId, TaskId
 from lockgate.core.train.model import Commit, Tree
 from lockgate.ports.train import Target
@@ -78,6 +79,10 @@ class Verdict(Struct, frozen=True):
 class Forge(Protocol):
     """Unavailable where it does not answer; Unknown where one look did not come to its end."""
 
+    def budget(self) -> Budget:
+        """What its limit leaves, as far as its last answer said."""
+        ...
+
     def whoami(self) -> Identity: ...
     def rules(self, branch: str) -> Rules: ...
     def find(self, branch: str) -> PullRequest | None:
@@ -89,6 +94,10 @@ class Forge(Protocol):
         ...
 
     def amend(self, number: int, *, body: str = "", reopen: bool = False) -> None: ...
+    def ready(self, number: int) -> None:
+        """A draft is one no more."""
+        ...
+
     def look(self, numbers: Iterable[int]) -> Mapping[int, Seen | Unknown]: ...
     def failures(self, seen: Seen, checks: Sequence[Check]) -> tuple[Failure, ...]: ...
     def rerun(self, seen: Seen, checks: Sequence[Check]) -> None: ...
@@ -162,6 +171,10 @@ class PullYard(Protocol):
 
     def bring(self, target: Target, branch: str, head: Commit) -> None:
         """A person's commit, fetched before, to where gates and agents find it."""
+        ...
+
+    def tree_of(self, target: Target, commit: Commit) -> Tree | None:
+        """Of a commit of the remote's, fetched to where gates find it; None where it is gone."""
         ...
 
     def contains(self, target: Target, commit: Commit, other: Commit) -> bool:

@@ -1,8 +1,13 @@
 """The GitHub adapter against the test server, which holds it to GitHub's own description."""
 
+from collections.abc import Iterator
+from datetime import timedelta
+
+import httpx
 import pytest
 
-from lockgate.adapters.forge.github.client import Client, Denied, Wires
+from lockgate.adapters.forge.github import client as client_module
+from lockgate.adapters.forge.github.client import MOST_LOG, Client, Denied, Wires
 from lockgate.adapters.forge.github.forge import GithubForge
 from lockgate.core.forge.model import (
     HOLD_LABEL,
@@ -268,7 +273,8 @@ def test_the_forges_queue_takes_the_head_that_was_seen(hub, forge):
 
     assert forge.land(number, "e" * 40, How.QUEUE) == Moved()
     assert forge.land(number, head, How.QUEUE) == Asked()
-    assert seen(forge, number).place == 1
+    found = seen(forge, number)
+    assert (found.place, found.entry) == (1, head)
 
 
 def test_the_forge_merges_by_itself_once_it_may(hub, forge):
@@ -363,3 +369,115 @@ def test_a_revoked_token_is_told(hub, forge):
         forge.rules("main")
 
     assert raised.value.status == 401
+
+
+# --- what goes wrong between Lockgate and GitHub ------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", [Kind.SILENT, Kind.SILENT_AFTER])
+def test_a_server_that_does_not_answer_in_time_moves_nothing(hub, forge, kind, monkeypatch):
+    number = opened(hub, forge).number
+    forge.client.close()
+    monkeypatch.setattr(client_module, "SECONDS", 0.2)
+    hub.faults.plan(kind, matches=on("GET", f"/pulls/{number}"))
+    hub.faults.plan(kind, matches=on("POST", "/check-runs"))
+
+    assert isinstance(forge.look([number])[number], Unknown)
+    with pytest.raises(Unavailable):
+        forge.report(hub.state.pulls[number].sha, Verdict("main", passed=True, summary="passed"))
+    assert seen(forge, number).number == number
+
+
+@pytest.mark.parametrize("hours", [-1, 1])
+def test_a_clock_that_is_off_by_an_hour_changes_nothing(hub, hours):
+    """Server times meet only server times."""
+    clock = Clock()
+    forge = a_forge(hub, clock=clock)
+    hub.state.clock = timedelta(hours=hours)
+    number = opened(hub, forge).number
+    review = hub.people.requests_changes("maria", number, "no")
+    found = seen(forge, number)
+
+    assert 0 <= found.at - found.reviews[0].at < 60, review
+    assert 3500 < forge.budget().left <= 3600
+    hub.buckets["core"].remaining = 0
+    assert isinstance(forge.look([number])[number], Unknown)
+    assert 3500 < forge.client.silent_for() <= 3601
+
+
+def test_an_empty_bucket_of_graphql_leaves_rest_alone(hub, forge):
+    number = opened(hub, forge).number
+    seen(forge, number)
+    hub.state.rules.threads = True
+    forge.rules("main")
+    hub.buckets["graphql"].remaining = 0
+
+    assert isinstance(forge.look([number])[number], Unknown), "which threads are open is not known"
+    hub.state.rules.threads = False
+    forge.rules("main")
+    assert seen(forge, number).number == number
+    assert forge.client.silent_for("graphql") > 0
+    assert forge.client.silent_for() == 0
+
+
+def test_half_of_a_limit_is_told_with_what_was_paid(hub, forge):
+    number = opened(hub, forge).number
+    seen(forge, number)
+    before = forge.budget()
+
+    seen(forge, number)
+
+    assert forge.budget().paid == before.paid, "304 is free"
+    hub.people.says("ben", number, "hm")
+    seen(forge, number)
+    assert forge.budget().paid > before.paid
+    assert forge.budget().remaining < before.remaining
+
+
+class Logs(httpx.SyncByteStream):
+    """More than is read."""
+
+    read = 0
+
+    def __iter__(self) -> Iterator[bytes]:
+        for _ in range(30):
+            Logs.read += 1
+            yield b"x" * 1024 * 1024
+
+
+@pytest.mark.parametrize(
+    ("where", "length"), [("https://logs.example/1", MOST_LOG), ("http://logs.example/1", 0)]
+)
+def test_a_log_is_fetched_without_the_token_over_https_and_up_to_20_mb(where, length):
+    asked: list[httpx.Request] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        asked.append(request)
+        if request.url.host == "api.github.com":
+            return httpx.Response(302, headers={"location": where})
+        return httpx.Response(200, stream=Logs())
+
+    Logs.read, time = 0, Clock()
+    transport = httpx.MockTransport(answer)
+    wires = Wires(elapsed=time.elapsed, sleep=time.sleep, transport=transport)
+    client = Client(api="https://api.github.com/", token=lambda: "ghs_secret", wires=wires)
+
+    text = client.log("repos/o/r/actions/jobs/1/logs")
+    client.close()
+
+    assert len(text) == length
+    assert Logs.read <= 21
+    assert all("authorization" not in it.headers for it in asked[1:])
+    assert asked[0].headers["authorization"] == "Bearer ghs_secret"
+
+
+def test_a_draft_is_made_ready_once(hub, forge):
+    pushed(hub)
+    number = forge.open(NewPull(branch=BRANCH, base="main", title="x", body="", draft=True)).number
+    assert seen(forge, number).draft
+
+    for _ in range(2):
+        forge.ready(number)
+
+    assert not seen(forge, number).draft
+    assert len([it for it in hub.did("POST", "/graphql") if "Ready" in str(it.body)]) == 1

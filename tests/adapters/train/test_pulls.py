@@ -107,9 +107,10 @@ def test_a_branch_that_exists_is_not_taken_for_a_first_push(siding, yard):
     assert yard.push_branch(siding.target, BRANCH, other, None) == Overwrites()
 
 
-def test_what_a_remote_refuses_is_told_in_its_words(siding, yard):
+@pytest.mark.parametrize("code", ["GH006", "GH013"])
+def test_what_a_remote_refuses_is_told_in_its_words(siding, yard, code):
     hook = hub_of(siding) / "hooks" / "pre-receive"
-    hook.write_text("#!/bin/sh\necho 'error: GH013: no' >&2\nexit 1\n")
+    hook.write_text(f"#!/bin/sh\necho 'error: {code}: no' >&2\nexit 1\n")
     hook.chmod(0o755)
     tip = siding.yard.tip(siding.target).commit
     built = siding.built(siding.change("t1", {"c": "1"}))
@@ -117,7 +118,7 @@ def test_what_a_remote_refuses_is_told_in_its_words(siding, yard):
     found = yard.push_branch(siding.target, BRANCH, offered(siding, yard, built, tip), None)
 
     assert isinstance(found, Refused)
-    assert "GH013" in found.why
+    assert code in found.why
     landed = siding.yard.land(siding.target, tip, built.commit)
     assert isinstance(landed, InTheWay)
     assert landed.why == 'main takes pull requests only: set [merge] target = "pull_request"'
@@ -161,6 +162,17 @@ def test_a_persons_commit_comes_to_where_gates_find_it(siding, yard):
     assert not yard.contains(siding.target, first, theirs)
     with pytest.raises(Unavailable, match="was not taken"):
         yard.bring(siding.target, BRANCH, Commit("e" * 40))
+
+
+def test_a_commit_of_the_forges_queue_comes_to_where_gates_find_it(siding, yard):
+    first_push(siding, yard)
+    theirs = pushes_on_top(siding)
+
+    assert yard.tree_of(siding.target, theirs) == asked(
+        hub_of(siding), "rev-parse", f"{theirs}^{{tree}}"
+    )
+    assert yard.contains(siding.target, theirs, theirs)
+    assert yard.tree_of(siding.target, Commit("e" * 40)) is None
 
 
 def test_a_branch_is_deleted_only_where_it_is_ours(siding, yard):

@@ -27,17 +27,21 @@ from lockgate.core.forge.model import (
     HOLD_LABEL,
     Access,
     CheckState,
+    Intent,
     Person,
     Relation,
     ReviewState,
+    is_early,
     mark_of,
 )
+from lockgate.core.model.task import Status
 from tests.core.forge.worlds import (
     ANN,
     AT,
     BUILD,
     CASE,
     HEAD,
+    PULL,
     STRANGER,
     YES,
     check,
@@ -48,6 +52,7 @@ from tests.core.forge.worlds import (
     rules,
     seen,
 )
+from tests.given import a_task
 
 C, R = CheckState, ReviewState
 LATE = ForgeSettings(ci_wait=60)
@@ -253,7 +258,11 @@ ROWS = {
     "in the forge's queue": (seen(place=3), Wait("place 3 in the merge queue of the forge")),
     "out of the forge's queue": (
         seen(dequeued=True),
-        NeedPeople("the forge's merge queue took it out"),
+        NeedPeople("the merge queue of the forge took it out; `lockgate approve` puts it in again"),
+    ),
+    "out of the forge's queue, and let in again": (
+        replace(seen(dequeued=True), approved=True),
+        Ready(),
     ),
     "no approval": (seen(reviews=()), NeedPeople("it waits for an approval")),
     "two approvals missing": (
@@ -364,3 +373,18 @@ def test_nothing_red_unapproved_or_unknown_is_ever_ready(  # noqa: PLR0917 - a w
 
 def test_a_case_of_a_pull_that_was_not_pushed_waits():
     assert decide(pull(pushed="")) == Wait("the forge does not show the pushed commit yet")
+
+
+@pytest.mark.parametrize(
+    ("pull", "task", "early"),
+    [
+        ({"change": ""}, {"candidate": "c1"}, True),
+        ({"change": ""}, {"candidate": ""}, False),
+        ({"change": "c1"}, {"candidate": "c1"}, False),
+        ({"change": "", "early": "c1"}, {"candidate": "c1"}, False),
+        ({"change": ""}, {"candidate": "c1", "held": "mine"}, False),
+        ({"change": "", "intent": Intent.OFFER}, {"candidate": "c1"}, False),
+    ],
+)
+def test_a_change_is_shown_as_a_draft_once_and_only_where_nothing_else_is_meant(pull, task, early):
+    assert is_early(replace(PULL, **pull), a_task(Status.REVIEWING, **task)) is early

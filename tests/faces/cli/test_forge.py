@@ -10,6 +10,7 @@ import pytest
 from lockgate.adapters.store.pulls import SqlPulls
 from lockgate.core.forge.model import Pull
 from lockgate.core.model.task import TaskId
+from tests.faces.cli.test_agents import asked
 from tests.faces.shell import CONFIG, Shell
 from tests.forge.conftest import hub
 from tests.forge.hub import TOKEN, Hub
@@ -85,6 +86,22 @@ def test_a_login_is_stored_shown_and_forgotten(shell):
     assert "no login at GitHub was stored" in shell.did("auth", "github", "--forget")
 
 
+def test_an_app_is_stored_with_its_key(shell, tmp_path):
+    key = tmp_path / "app.pem"
+    key.write_text("no key")
+    assert "has no private key" in shell.run("auth", "github", "--app", "7", "--key", str(key)).why
+    assert "github needs both" in shell.run("auth", "github", "--app", "7").why
+    gone = str(tmp_path / "gone.pem")
+    assert "No such file" in shell.run("auth", "github", "--app", "7", "--key", gone).why
+    key.write_text("-----BEGIN RSA PRIVATE KEY-----\nx\n-----END RSA PRIVATE KEY-----\n")
+
+    said = shell.did("auth", "github", "--app", "7", "--key", str(key))
+
+    assert "stored in" in said
+    assert "BEGIN" not in said
+    assert "is stored" in shell.did("auth", "github", "--show")
+
+
 def test_issues_are_listed_and_taken(shell, hub):
     logged_in(shell)
     assert "no issue has the label" in shell.did("issue", "list")
@@ -126,8 +143,47 @@ def test_a_look_needs_an_orchestrator(shell):
     assert "no orchestrator runs" in shell.run("forge", "sync").why
 
 
+def test_a_look_is_asked_of_the_orchestrator_itself(shell):
+    """It once ran in a process of its own, whose hints nobody reads."""
+    app = shell.app()
+
+    looked = asked(app, shell.repo, "forge", "sync", "--hint")
+    listens = asked(app, shell.repo, "forge", "listen", "--secret-stdin")
+    app.store.close()
+
+    assert "no orchestrator runs" in looked.err
+    assert "not served here" in listens.err
+
+
 def test_a_listener_needs_a_secret(shell):
     done = shell.program("forge", "listen", "--secret-stdin", stdin=b"\n")
 
     assert done.code == 1
     assert "the secret is empty" in done.err
+
+
+@pytest.fixture
+def fresh(tmp_path: Path, bare_of_config: Path, hub: Hub) -> ForgeShell:
+    """A repository that is not set up, of a base branch that takes no push."""
+    it = ForgeShell(tmp_path / "fresh")
+    it.api = hub.url
+    shutil.copytree(bare_of_config, it.repo)
+    git(it.repo, "remote", "add", "origin", "https://github.com/octo/demo.git")
+    logged_in(it)
+    return it
+
+
+INIT = ("init", "--test-command", "true", "--baseline", "0", "--no-commit")
+
+
+def test_init_writes_the_setting_where_the_base_takes_no_push_and_the_user_says_yes(fresh):
+    fresh.did(*INIT, "--yes")
+
+    assert 'target = "pull_request"' in (fresh.repo / ".lockgate" / "config.toml").read_text()
+
+
+def test_init_only_advises_where_nobody_is_asked(fresh):
+    done = fresh.run(*INIT)
+
+    assert 'set [merge] target = "pull_request"' in done.err
+    assert "pull_request" not in (fresh.repo / ".lockgate" / "config.toml").read_text()

@@ -24,6 +24,7 @@ from lockgate.core.forge.model import (
     Seen,
     Unknown,
 )
+from lockgate.core.forge.pace import Budget
 from lockgate.core.model.task import Task, TaskId
 from lockgate.core.train.model import Commit, Tree
 from lockgate.errors import Unavailable
@@ -106,6 +107,9 @@ class FakePullYard:
 
     def bring(self, target: Target, branch: str, head: Commit) -> None: ...
 
+    def tree_of(self, target: Target, commit: Commit) -> Tree | None:
+        return self.yard.tree(commit) if commit in self.yard.content else None
+
     def contains(self, target: Target, commit: Commit, other: Commit) -> bool:
         return self.reaches(commit, other)
 
@@ -136,12 +140,18 @@ class FakeForge:
     silent: bool = False
     lands: Asked | NotYet | Moved = field(default_factory=Asked)
     at: float = START
+    leaves: Budget = field(default_factory=Budget)
+    looks: int = 0
+    costs: int = 0  # of the limit, a look
 
     def wrote(self, word: str, more: str = "") -> None:
         self.said.append(f"{word} {more}".strip())
         if word in self.lost:
             self.lost.discard(word)
             raise Unavailable("the forge did not answer", why="502", fix="wait")
+
+    def budget(self) -> Budget:
+        return self.leaves
 
     def whoami(self) -> Identity:
         return self.me
@@ -162,7 +172,8 @@ class FakeForge:
         url = f"https://github.com/o/r/pull/{number}"
         seen = Seen(number=number, head="", base=new.base, at=self.at, url=url, body=new.body)
         self.pulls[number], self.branch_of[number] = replace(seen, mergeable=True), new.branch
-        self.wrote("open", f"{number}: {new.title}")
+        self.sees(number, draft=new.draft)
+        self.wrote("open", f"{number}: {new.title}{' as a draft' if new.draft else ''}")
         return PullRequest(number=number, head="", url=url)
 
     def amend(self, number: int, *, body: str = "", reopen: bool = False) -> None:
@@ -170,12 +181,19 @@ class FakeForge:
         if reopen:
             self.sees(number, open=True)
 
+    def ready(self, number: int) -> None:
+        self.wrote("ready", str(number))
+        self.sees(number, draft=False)
+
     def look(self, numbers: Iterable[int]) -> Mapping[int, Seen | Unknown]:
+        self.looks += 1
+        self.leaves = replace(self.leaves, paid=self.leaves.paid + self.costs)
         return {number: self.seen(number) for number in numbers}
 
     def seen(self, number: int) -> Seen:
         it = self.pulls[number]
-        head = self.git.branches.get(self.branch_of[number], Commit(it.head))
+        there = self.git.branches.get(self.branch_of[number], Commit(it.head))
+        head = Commit(it.head) if it.merged else there
         checks = it.checks if self.checked.get(number) == head else ()
         return replace(it, head=head, at=self.at, checks=checks)
 
@@ -186,7 +204,8 @@ class FakeForge:
         self.said.append(f"rerun {', '.join(it.name for it in checks)}")
 
     def report(self, commit: str, verdict: Verdict) -> None:
-        self.wrote("report", f"{verdict.target} {verdict.passed}")
+        where = "" if commit in self.git.branches.values() else f" on {commit}"
+        self.wrote("report", f"{verdict.target} {verdict.passed}{where}")
 
     def land(self, number: int, head: str, how: How) -> Asked | NotYet | Moved:
         if isinstance(self.lands, Asked):

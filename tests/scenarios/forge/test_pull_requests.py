@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -367,3 +368,127 @@ def _goes_on(it: Harbour, dies: bool) -> None:
 
 def _times(it: Harbour, word: str) -> int:
     return sum(said.startswith(word) for said in it.hub.said)
+
+
+def test_many_hints_are_one_look_in_ten_seconds_and_webhooks_make_polling_rare(it):
+    it.offered()
+    it.later(40)
+    looks = it.hub.looks
+    for _ in range(4):
+        it.requests.hints[it.project.id] = True
+        it.turn(2)
+    assert it.hub.looks == looks
+    it.turn(2)
+    assert it.hub.looks == looks + 1
+
+    it.later(200)
+    assert it.hub.looks == looks + 1, "webhooks arrive: it is looked at every five minutes"
+    it.later(101)
+    assert it.hub.looks == looks + 2
+
+
+def test_looks_that_cost_much_are_spread_up_to_the_reset(it):
+    it.hub.costs = 400  # a tenth of what may be spent of 4000, and half of that is ours
+    it.offered()
+    looks = it.hub.looks
+    it.later(600)
+    assert it.hub.looks == looks
+    it.later(125)
+
+    assert it.hub.looks == looks + 1
+
+
+class NoEngine:
+    """What is put into it is done later."""
+
+    def __init__(self) -> None:
+        self.jobs: list[object] = []
+
+    def put(self, job: object) -> None:
+        self.jobs.append(job)
+
+    def lanes(self) -> tuple[object, ...]:
+        return ()
+
+
+def test_an_early_draft_is_shown_before_the_train_and_ready_after_it(tmp_path):
+    it = Harbour(tmp_path, more='draft = "early"\n')
+    id = it.ready("a")
+    later: Any = NoEngine()
+    it.trains.turn(it.project, later)
+    it.requests.sync(it.project, later)
+    it.requests.sync(it.project, later)
+    assert it.hub.said == ["open 12: Fix it as a draft"]
+    assert it.hub.pulls[12].draft
+
+    it.opens()
+    it.later(1)
+
+    assert it.hub.said[1:] == ["amend 12", "ready 12", "report main True"]
+    it.hub.ci(12, C.PASSED)
+    assert it.approve(id).status is S.DONE
+    it.close()
+
+
+def test_the_commit_that_the_forges_queue_tests_gets_our_verdict(it):
+    id = it.offered()
+    it.hub.asks = replace(it.hub.asks, queue=True)
+    entry = it.git.yard.change("a", "others")
+    it.hub.sees(12, place=2, entry=entry)
+    it.later()
+    assert it.task(id).status is S.REVIEWING
+    assert it.pull(id).waits == "place 2 in the merge queue of the forge"
+    it.later()
+
+    assert it.hub.said.count(f"report main True on {entry}") == 1
+
+
+def test_a_change_that_the_forges_queue_took_out_waits_for_a_person(it):
+    id = it.offered()
+    it.hub.review(12, R.APPROVED)
+    it.hub.sees(12, place=1)
+    it.later()
+    it.hub.sees(12, place=0)
+    it.later()
+    assert "the merge queue of the forge took it out" in it.task(id).held
+    it.later()
+    assert "lockgate approve" in it.task(id).held
+    assert not any(word.startswith("land") for word in it.hub.said)
+
+    it.queueing.approve(id, "", HUMAN)
+    it.later()
+
+    assert it.task(id).status is S.DONE
+
+
+def test_of_two_approved_that_conflict_one_lands_and_the_other_goes_back(it):
+    it.yard.clashing = {frozenset({"a", "b"})}
+    ids = [it.ready("a"), it.ready("b")]
+    it.opens()
+    it.later(1)
+    for id in ids:
+        it.hub.ci(it.pull(id).number, C.PASSED)
+        it.hub.review(it.pull(id).number, R.APPROVED)
+    it.later()
+    it.later()
+
+    assert it.statuses(*ids) == [S.DONE, S.WORKING]
+    assert "ab.txt" in it.told(ids[1])
+
+
+def test_a_person_who_merges_while_a_newer_version_is_on_its_way_is_heard(it):
+    id = it.offered()
+    it.hub.comments(12, "this one")
+    it.later()
+    assert it.task(id).status is S.WORKING
+    it.hub.merge(12)
+    it.tries_again(id)
+    it.later(1)
+    it.later()
+
+    task = it.task(id)
+    assert task.status is S.DONE
+    found = it.queueing.verify(it.project, task.landed)
+    assert found
+    assert "was merged" in found.problem
+    assert not any(word.startswith("land") for word in it.hub.said)

@@ -21,6 +21,7 @@ from lockgate.core.config.settings import (
     CommentMode,
     CommitSettings,
     DifferentialSettings,
+    DraftMode,
     EnvSettings,
     Expect,
     ForgeKind,
@@ -238,6 +239,7 @@ class Intake(Table):
 class Forge(Table):
     kind: Annotated[ForgeKind, Loose] = ForgeKind.GITHUB
     repo: Annotated[str, Field(pattern=OWNER_AND_NAME)] = ""
+    draft: Annotated[DraftMode, Loose] = DraftMode.NEVER
     auto_merge: Annotated[AutoMerge, Loose] = AutoMerge.LOCKGATE
     comments: Annotated[CommentMode, Loose] = CommentMode.ACT
     bots: Annotated[tuple[Annotated[str, Field(pattern=LOGIN)], ...], Loose] = ()

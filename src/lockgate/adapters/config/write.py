@@ -23,12 +23,18 @@ _TESTS = (
     "# [tests] paths = [...] names the files that are tests. Without it, every name that a test",
     "# runner knows is one (tests/**, test_*.py, *.test.ts, *_test.go ...).",
 )
+_PULLS = ('target = "pull_request"  # the base branch takes no push',)
 _RUNS = ("command", "differential")
 Block = tuple[str, ...]
 
 
 def render_config(
-    plan: Plan, *, formula: str = "", agent: str = "claude", base: str = "main"
+    plan: Plan,
+    *,
+    formula: str = "",
+    agent: str = "claude",
+    base: str = "main",
+    pulls: bool = False,
 ) -> str:
     """A gate whose command was not found is skipped by name; none is given an empty command.
 
@@ -47,7 +53,8 @@ def render_config(
         tuple(f"# {_comment(it)}" for package in plan.packages for it in package.notes),
         *(_one(only, formula) if only else _many(plan, formula)),
         *(_service(it) for it in plan.services),
-        ("[merge]", 'mode = "manual"  # a change that passed waits for you to merge it'),
+        ("[merge]", *(_PULLS if pulls else ()),
+         'mode = "manual"  # a change that passed waits for you to merge it'),
     )  # fmt: skip
     return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
 

@@ -1,7 +1,8 @@
 """With which login Lockgate asks GitHub, and where its API is. Agents and gates get none of it.
 
-In this order: what `lockgate auth github` stored, LOCKGATE_GITHUB_TOKEN, gh's own login. The token
-that GitHub Actions gives a job is refused: what it pushes starts no workflow.
+In this order: the key of an App (github/app_login.py), what `lockgate auth github` stored,
+LOCKGATE_GITHUB_TOKEN, gh's own login. The token that GitHub Actions gives a job is refused: what it
+pushes starts no workflow.
 """
 
 import os

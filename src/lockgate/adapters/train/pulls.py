@@ -30,6 +30,7 @@ from lockgate.ports.train import Target
 
 _HERE = "refs/lockgate/pulls/ours"
 _THERE = "refs/lockgate/pulls/theirs"
+_QUEUED = "refs/lockgate/pulls/queued"
 _PUSH = (
     *("push", "--porcelain", "--no-verify", "--no-follow-tags", "--no-signed"),
     "--recurse-submodules=no",
@@ -119,6 +120,20 @@ class GitPullYard:
         if done.code != 0:
             what = f"{branch} was not taken from {target.project.root}"
             raise Unavailable(what, why=words_of(done), fix="see that it is whole: git fsck")
+
+    def tree_of(self, target: Target, commit: Commit) -> Tree | None:
+        with alone(target.project):
+            done = with_remote(target.project, *FETCH, "--", target.remote, f"+{commit}:{_QUEUED}")
+        where = Path(target.project.common_dir)
+        if done.code != 0 or commit_named(where, commit) is None:
+            return None
+        repos = repositories_of(self.home, target.project)
+        with writing(repos):
+            brought = fetched(repos.base, where, f"+{commit}:{_QUEUED}")
+        what = f"{commit} was not looked up"
+        if brought.code != 0:
+            raise Unavailable(what, why=words_of(brought), fix="see that the disk has room")
+        return Tree(answered(what, where, "rev-parse", f"{commit}^{{tree}}").strip())
 
     def contains(self, target: Target, commit: Commit, other: Commit) -> bool:
         return is_ancestor(repositories_of(self.home, target.project).judge, other, commit)

@@ -162,6 +162,13 @@ class AutoMerge(StrEnum):
     FORGE = "github"
 
 
+class DraftMode(StrEnum):
+    """When a change is shown: once the train has tested it, or before that, as a draft."""
+
+    NEVER = "never"
+    EARLY = "early"
+
+
 class CommentMode(StrEnum):
     """Whether comments without a request for changes send the change back by themselves."""
 
@@ -181,6 +188,7 @@ class ForgeSettings(Struct, frozen=True, kw_only=True):
 
     kind: ForgeKind = ForgeKind.GITHUB
     repo: str = ""  # owner/name; from origin where empty
+    draft: DraftMode = DraftMode.NEVER
     auto_merge: AutoMerge = AutoMerge.LOCKGATE
     comments: CommentMode = CommentMode.ACT
     bots: tuple[str, ...] = ()  # exact logins

@@ -60,7 +60,7 @@ KEYS: Mapping[str, Mark] = {
     **{f"merge.{it}": A for it in ("mode", "target")},
     **{f"merge.{it}": H for it in ("strategy", "fence", "window", "batch")},
     **{f"forge.{it}": A for it in ("kind", "repo", "bots")},
-    **{f"forge.{it}": H for it in ("auto_merge", "comments", "settle", "ci_wait")},
+    **{f"forge.{it}": H for it in ("draft", "auto_merge", "comments", "settle", "ci_wait")},
     **{f"forge.{it}": H for it in ("rounds", "sign")},
     "forge.intake.label": A,
     "forge.intake.max_open": H,

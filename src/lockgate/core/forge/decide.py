@@ -26,6 +26,7 @@ from lockgate.core.forge.model import (
     mark_of,
 )
 
+TAKEN_OUT = "the merge queue of the forge took it out"
 COMMANDS = ("fix", "hold", "retry")
 
 
@@ -286,8 +287,8 @@ def _merges(it: Case) -> Act | None:
         return TryMerge()
     if it.seen.place:
         return Wait(f"place {it.seen.place} in the merge queue of the forge")
-    if it.seen.dequeued:
-        return NeedPeople("the forge's merge queue took it out")
+    if it.seen.dequeued and not it.approved:
+        return NeedPeople(f"{TAKEN_OUT}; `lockgate approve` puts it in again")
     return None
 
 

@@ -4,7 +4,7 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-from lockgate.core.model.task import ProjectId, TaskId
+from lockgate.core.model.task import ProjectId, Task, TaskId
 
 HOLD_LABEL = "lockgate:hold"
 PREFIX = "pull request "  # how a hold of ours begins: a person's own hold is left alone
@@ -108,6 +108,7 @@ class Seen(Struct, frozen=True, kw_only=True):
     remarks: tuple[Remark, ...] = ()
     threads_open: int = 0
     place: int = 0  # in the forge's own merge queue; 0 where it is not in it
+    entry: str = ""  # the commit that its queue tests
     dequeued: bool = False
     acted_by: str = ""  # who closed it, made it a draft or gave it another base, where known
 
@@ -217,6 +218,11 @@ class Pull(Struct, frozen=True, kw_only=True):
     asked: float = 0.0  # our time at which the forge was asked to merge
     refused: str = ""  # the head that the forge refused to merge, whatever is asked again
     refusal: str = ""  # in its words
+    place: int = 0  # in the forge's merge queue, at the last look
+    evicted: str = ""  # the head that its merge queue took out
+    reported: str = ""  # the commit of its merge queue that has our verdict
+    draft: bool = False  # shown before the train has tested it
+    early: str = ""  # the change that was shown so
     exact: bool = True  # what landed is the very tree that was tested
     unjudged: str = ""  # what was merged besides what gates judged
     theirs: str = ""  # a person's commit that was taken over; later work must contain it
@@ -248,6 +254,12 @@ class Issue(Struct, frozen=True, kw_only=True):
 def is_offered(pull: Pull | None, change: str) -> bool:
     """Whether this very change is what the pull request shows."""
     return pull is not None and bool(pull.pushed) and pull.change == change
+
+
+def is_early(pull: Pull, task: Task) -> bool:
+    """Whether this change may be shown as a draft: it was not shown, and nothing else is meant."""
+    shown = task.candidate in {pull.early, pull.change}
+    return bool(task.candidate) and not (shown or task.held or pull.intent)
 
 
 def waits_for(pull: Pull) -> str:

@@ -22,7 +22,10 @@ from lockgate.services.orchestrator.feed import Wanted
 from lockgate.services.task.callers import must_be_human
 
 # What agents, hooks and people call often, or what only we can tell.
-SERVED = {(it,) for it in ("checkpoint", "gate", "inbox", "queue", "review", "status", "task")}
+SERVED = {
+    *((it,) for it in ("checkpoint", "gate", "inbox", "queue", "review", "status", "task")),
+    ("forge", "sync"),
+}
 # The names of the variables that we have, and no value: agents are given theirs from here.
 ENVIRONMENT = ("environment",)
 # Lines of JSON from here on, for as long as they like to listen.
@@ -61,7 +64,7 @@ def answer(it: App, benches: Benches, mcp: ServingChild, asked: Call) -> None:
         _let_follow(it, asked)
     elif asked.argv == MCP:
         serve_mcp(mcp, asked)
-    elif asked.argv[:1] not in SERVED:
+    elif not SERVED & {asked.argv[:1], asked.argv[:2]}:
         asked.line.err("not served here\n")
         asked.line.end(1)
     elif asked.argv[:2] != JUDGING:

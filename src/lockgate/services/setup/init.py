@@ -246,6 +246,7 @@ class Wanted(Struct, frozen=True, kw_only=True):
     yes: bool = False
     choose: Callable[[tuple[Seen, ...]], str] | None = None
     author: str = ""  # the agent that proposes the commands
+    pulls: bool = False  # changes land by pull requests
 
 
 class Initialised(Struct, frozen=True, kw_only=True):

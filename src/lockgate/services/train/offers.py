@@ -63,6 +63,19 @@ class Offers(Struct, frozen=True, kw_only=True):
             case Intent.CLOSE | Intent.NONE:
                 return pull
 
+    def draft(self, train: Train, forge: Forge, pull: Pull, task: Task) -> Pull:
+        """Shown before the train has tested it; done twice, it is the same commit."""
+        commit = self.yard.compose(train.target, self._commit(train, pull, task))
+        expected = Commit(pull.pushed) if pull.pushed else None
+        pushed = self.yard.push_branch(train.target, pull.branch, commit, expected)
+        if not isinstance(pushed, Pushed):
+            return self.keep(replace(pull, early=task.candidate))  # its offer says what that means
+        found = forge.find(pull.branch)
+        if found is None or not found.open:
+            found = forge.open(_new(train, pull, task, draft=True))
+        shown = replace(pull, number=found.number, url=found.url, pushed=commit, change="")
+        return self.keep(replace(shown, draft=True, early=task.candidate, base=pull.meant_base))
+
     def keep(self, pull: Pull) -> Pull:
         self.pulls.put(pull)
         return pull
@@ -124,16 +137,13 @@ class Offers(Struct, frozen=True, kw_only=True):
         ours, said = _body(pull, task), "pushed"
         found = forge.find(pull.branch)
         if found is None or not (found.open or pull.number):
-            said, title = "opened", " ".join(task.goal.split())[:TITLE]
-            new = NewPull(
-                branch=pull.branch,
-                base=train.target.branch,
-                title=title,
-                body=with_our_part("", ours),
-            )
-            found = forge.open(new)
+            said = "opened"
+            found = forge.open(_new(train, pull, task))
         else:
             forge.amend(found.number, body=with_our_part(found.body, ours))
+        if pull.draft:
+            forge.ready(found.number)
+            pull = replace(pull, draft=False)
         forge.report(pull.pushed, Verdict(train.target.branch, passed=True, summary=PASSED))
         return self._told(forge, replace(pull, number=found.number, url=found.url), said)
 
@@ -178,6 +188,16 @@ def _pushed(pull: Pull, commit: Commit, task: Task) -> Pull:
         ready=False,
         waits="",
         whom="",
+    )
+
+
+def _new(train: Train, pull: Pull, task: Task, *, draft: bool = False) -> NewPull:
+    return NewPull(
+        branch=pull.branch,
+        base=train.target.branch,
+        title=" ".join(task.goal.split())[:TITLE],
+        body=with_our_part("", _body(pull, task)),
+        draft=draft,
     )
 
 

@@ -69,12 +69,14 @@ class PullControl(Struct, frozen=True, kw_only=True):
 
     def advised(self, project: Project, branch: str) -> str:
         """What to set where the forge takes pull requests only; empty where nobody can tell."""
+        return ADVICE.format(branch=branch) if self.takes_no_push(project, branch) else ""
+
+    def takes_no_push(self, project: Project, branch: str) -> bool:
+        """False where nobody can tell: no forge, no login, no answer."""
         try:
-            forge = self.forge_of(project)
-            protected = forge.rules(branch).pull_request
+            return self.forge_of(project).rules(branch).pull_request
         except LockgateError:
-            return ""
-        return ADVICE.format(branch=branch) if protected else ""
+            return False
 
     def of(self, id: TaskId) -> Pull:
         """Refused where the task has none."""

@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterable
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from lockgate.core.config.settings import MergeTarget
+from lockgate.core.config.settings import DraftMode, MergeTarget
 from lockgate.core.forge.decide import (
+    TAKEN_OUT,
     Act,
     Case,
     CheckMerged,
@@ -34,31 +35,34 @@ from lockgate.core.forge.model import (
     Rules,
     Seen,
     Unknown,
+    is_early,
 )
+from lockgate.core.forge.pace import HOOKED_FOR, Intervals, spread, usual
 from lockgate.core.forge.summary import PEOPLE, ci_of, news_of, reviews_of
 from lockgate.core.jobs import TestTree
 from lockgate.core.lifecycle import pulls as turns
 from lockgate.core.lifecycle.pulls import Theirs
 from lockgate.core.model.task import ProjectId, Status, Task
-from lockgate.core.train.model import Commit
+from lockgate.core.train.model import (
+    Broken,
+    Built,
+    Candidate,
+    Change,
+    Commit,
+    Conflict,
+    Green,
+    Red,
+)
 from lockgate.errors import LockgateError
 from lockgate.ports import Project, Workspaces, candidate_of
 from lockgate.ports.engine import Engine
-from lockgate.ports.forge import Forge, Merged
-from lockgate.services.train.landing import Lander
+from lockgate.ports.forge import Forge, Merged, Verdict
+from lockgate.services.train.landing import BRANCHES, Lander
 from lockgate.services.train.offers import Offers
 from lockgate.services.train.view import Train, TrainView
 
+QUEUED = {True: "every gate passed on this tree", False: "a gate failed on this tree"}
 ASKED_FOR = 120.0  # seconds after which a merge that nobody sees is asked for again
-
-
-class Intervals(Struct, frozen=True):
-    """Seconds between two looks: for machines, for people, and for those that wait for long."""
-
-    machines: float = 30.0
-    people: float = 120.0
-    long: float = 600.0
-    week: float = 7 * 86_400.0
 
 
 class PullLook(Struct, frozen=True, kw_only=True):
@@ -78,9 +82,11 @@ class PullRequests(Struct, frozen=True, kw_only=True):
     forge_of: Callable[[Project], Forge]
     intake: Callable[[Project, Forge], None]
     nudge: Callable[[ProjectId], None]
-    hints: set[ProjectId] = field(default_factory=set[ProjectId])  # where there is news, they say
+    hints: dict[ProjectId, bool] = field(default_factory=dict[ProjectId, bool])  # by a webhook?
     every: Intervals = field(default_factory=Intervals)
     _next: dict[ProjectId, float] = field(default_factory=dict[ProjectId, float])
+    _last: dict[ProjectId, float] = field(default_factory=dict[ProjectId, float])
+    _hooked: dict[ProjectId, float] = field(default_factory=dict[ProjectId, float])
 
     def due(self) -> tuple[Project, ...]:
         """Projects with something to do at their forge, or whose time it is."""
@@ -90,17 +96,22 @@ class PullRequests(Struct, frozen=True, kw_only=True):
 
     def sync(self, project: Project, engine: Engine) -> float:
         """One turn: what is meant is done, then every pull request is looked at."""
-        self.hints.discard(project.id)
-        self._next[project.id] = self.lander.clock.elapsed() + self.every.machines
+        now = self.lander.clock.elapsed()
+        if self.hints.pop(project.id, False):
+            self._hooked[project.id] = now
+        self._last[project.id], self._next[project.id] = now, now + self.every.machines
         forge = self.forge_of(project)
+        before = forge.budget()
         self.intake(project, forge)
-        rows = self._live(project)
-        if rows:
+        rows, early = self._live(project), self._early(project)
+        if rows or early:
             train = self.view.train(self.view.target(project)[0])
             rules, me = forge.rules(train.target.branch), forge.whoami()
             look = PullLook(train=train, forge=forge, rules=rules, me=me)
+            self._drafts(look, early)
             self._turn(look, rows, engine)
         rest = min((self._rest(it) for it in self._live(project)), default=self.every.people)
+        rest = max(rest, spread(before, forge.budget()))
         self._next[project.id] = self.lander.clock.elapsed() + rest
         self.nudge(project.id)
         return 0.0
@@ -116,20 +127,26 @@ class PullRequests(Struct, frozen=True, kw_only=True):
                 self._acts(look, pull, seen, engine)
 
     def _is_due(self, project: Project, now: float) -> bool:
-        if now < self._next.get(project.id, 0.0) and not self._has_news(project):
+        rested = now >= self._next.get(project.id, 0.0)
+        if not (rested or self._is_meant(project) or self._is_hinted(project, now)):
             return False
         try:
             settings = self.view.configuration.settings_of(project)
         except LockgateError:
             return False
-        wanted = settings.forge.intake.label or bool(self._live(project))
+        wanted = settings.forge.intake.label or self._live(project) or self._early(project)
         return settings.merge.target is MergeTarget.PULL_REQUEST and bool(wanted)
 
-    def _has_news(self, project: Project) -> bool:
-        """What was meant and not done, what was never looked at, what somebody says is new."""
+    def _is_meant(self, project: Project) -> bool:
+        """What was meant and not done, what was never looked at."""
         rows = self._live(project)
-        fresh = any((it.intent and not it.asked) or (it.number and not it.looked) for it in rows)
-        return fresh or project.id in self.hints
+        fresh = any((it.intent and not it.asked) or (it.change and not it.looked) for it in rows)
+        return fresh or bool(self._early(project))
+
+    def _is_hinted(self, project: Project, now: float) -> bool:
+        """Somebody says that there is news; many say so at once."""
+        last = self._last.get(project.id)
+        return project.id in self.hints and (last is None or now - last >= self.every.least)
 
     def _live(self, project: Project) -> tuple[Pull, ...]:
         """Of tasks that wait to land."""
@@ -139,12 +156,45 @@ class PullRequests(Struct, frozen=True, kw_only=True):
             it for it, task in found if task and task.status is Status.REVIEWING and it.branch
         )
 
+    def _early(self, project: Project) -> tuple[tuple[Task, Candidate], ...]:
+        """Changes that are to be shown as drafts, each as the train has built it."""
+        try:
+            settings = self.view.configuration.settings_of(project)
+        except LockgateError:
+            return ()
+        if settings.forge.draft is not DraftMode.EARLY:
+            return ()
+        target = self.view.target(project)[0]
+        made = {it.changes: it for it in self.view.log.candidates(target.name)}
+        waiting = self.view.waiting(project.id)
+        found = ((it, made.get((Change(it.id, Commit(it.candidate)),))) for it in waiting)
+        return tuple((task, it) for task, it in found if it and is_early(self._row(task), task))
+
+    def _row(self, task: Task) -> Pull:
+        new = Pull(task=task.id, project=task.project)
+        known = self.view.pulls.of(task.id) if self.view.pulls else None
+        return replace(known or new, branch=f"{BRANCHES}/{task.id}")
+
+    def _drafts(self, look: PullLook, early: Iterable[tuple[Task, Candidate]]) -> None:
+        for task, it in early:
+            match it.outcome:
+                case Built(commit, tree):
+                    meant = replace(self._row(task), meant=commit, meant_tree=tree)
+                    self.offers.draft(
+                        look.train, look.forge, replace(meant, meant_base=it.onto), task
+                    )
+                case Conflict():
+                    pass  # it goes back to its agent
+
     def _rest(self, pull: Pull) -> float:
         task = self.view.store.find(pull.task)
-        waits_long = task and self.lander.clock.now() - task.entered > self.every.week
-        if waits_long:
-            return self.every.long
-        return self.every.people if task and turns.is_ours(task.held) else self.every.machines
+        hooked = self._hooked.get(pull.project)
+        return usual(
+            self.every,
+            by_people=bool(task and turns.is_ours(task.held)),
+            waited=self.lander.clock.now() - task.entered if task else 0.0,
+            hooked=hooked is not None and self.lander.clock.elapsed() - hooked < HOOKED_FOR,
+        )
 
     def _settled(self, pull: Pull) -> Pull:
         """What was about to be handed on when we were killed: the task tells whether it was."""
@@ -165,6 +215,9 @@ class PullRequests(Struct, frozen=True, kw_only=True):
         news = news_of(before, pull)
         if news:  # faces hear of it by the event
             self.offers.turn(pull, lambda seen: turns.told(seen, pull.number, news))
+        pull = self._queued(look, pull, seen, engine)
+        if before.place and not seen.place and seen.open:
+            pull = self._evicted(pull)
         act = decide(self._case(look, pull, seen, task))
         self._did(look, pull, seen, act)
         if isinstance(act, CheckMerged):
@@ -181,14 +234,40 @@ class PullRequests(Struct, frozen=True, kw_only=True):
             queue=look.rules.queue,
             ci=ci_of(look.rules, seen),
             reviews=reviews_of(seen),
+            place=seen.place,
             whom="",
         )
+
+    def _queued(self, look: PullLook, pull: Pull, seen: Seen, engine: Engine) -> Pull:
+        """The forge's queue waits for our verdict on the commit that it made for this change."""
+        if not seen.entry or pull.reported == seen.entry:
+            return pull
+        train, commit = look.train, Commit(seen.entry)
+        tree = self.offers.yard.tree_of(train.target, commit)
+        if tree is None:
+            return pull
+        results = self.view.log.results(train.name, train.rules.config_hash)
+        match results.get(tree):
+            case Green() | Red() as result:
+                passed = isinstance(result, Green)
+                said = Verdict(train.target.branch, passed=passed, summary=QUEUED[passed])
+                look.forge.report(seen.entry, said)
+                return replace(pull, reported=seen.entry)
+            case Broken() | None:
+                built = Built(commit, tree)
+                engine.put(TestTree(train.target.project.id, train.name, train.tip.commit, built))
+                return pull
+
+    def _evicted(self, pull: Pull) -> Pull:
+        """A yes that was given is used up: as it is, it would only be taken out again."""
+        self.offers.turn(pull, lambda seen: turns.refused(seen, pull.number, TAKEN_OUT))
+        return replace(pull, evicted=pull.pushed, intent=Intent.NONE, asked=0.0)
 
     def _case(self, look: PullLook, pull: Pull, seen: Seen, task: Task) -> Case:
         access = {it: look.forge.may(it) for it in sorted(speakers(seen))}
         return Case(
             pull=pull,
-            seen=seen,
+            seen=replace(seen, dequeued=pull.evicted == pull.pushed and not seen.place),
             rules=look.rules,
             me=look.me,
             target=look.train.target.branch,

@@ -16,6 +16,7 @@ import httpx
 from msgspec import Struct, field
 
 from lockgate.adapters.forge.github import reading
+from lockgate.core.forge.pace import RESERVE, Budget
 from lockgate.errors import Unavailable
 
 API = "2022-11-28"
@@ -25,8 +26,9 @@ MOST_LOG = 20 * 1024 * 1024
 SECONDS = 20.0
 BETWEEN_WRITES = 1.0
 FIRST_WAIT, LONGEST_WAIT = 60.0, 3600.0
+FULL_AGAIN = 3600.0  # seconds after which a limit is full again at the latest
 KEPT = 2000  # answers that are remembered by their ETag
-RESERVE = 0.2  # of a bucket is kept for landing
+CORE, GRAPHQL, ALL = "core", "graphql", ""  # limits, each with its own count
 TOO_MANY, FORBIDDEN, NOT_MODIFIED, UNAUTHORIZED = 429, 403, 304, 401
 SERVER_ERROR, CLIENT_ERROR = 500, 400
 
@@ -36,13 +38,13 @@ Json = Any
 class Denied(Unavailable):
     """GitHub refuses for good: the token may not, or there is no such thing."""
 
-    def __init__(self, status: int, words: str) -> None:
+    def __init__(self, status: int, words: str, at: float = 0.0) -> None:
         super().__init__(
             "GitHub did not do what was asked",
             why=f"{status}: {words}",
             fix="see what the token may do: lockgate forge check",
         )
-        self.status, self.words = status, words
+        self.status, self.words, self.at = status, words, at  # `at`: server time
 
 
 class Answer(Struct, frozen=True):
@@ -58,6 +60,7 @@ class Bucket(Struct):
     limit: int = 5000
     remaining: int = 5000
     reset: float = 0.0
+    at: float = 0.0  # server time of the answer that said so
 
 
 class Wires(Struct, frozen=True, kw_only=True):
@@ -75,12 +78,13 @@ class Client(Struct, kw_only=True):
     token: Callable[[], str]
     wires: Wires
     buckets: dict[str, Bucket] = field(default_factory=dict[str, Bucket])
+    paid: int = 0  # requests that the limit counted
     _known: dict[str, tuple[str, str, Answer]] = field(
         default_factory=dict[str, tuple[str, str, Answer]]
     )
     _lock: threading.RLock = field(default_factory=threading.RLock)
     _wrote: float = -BETWEEN_WRITES
-    _silent_until: float = 0.0
+    _silent_until: dict[str, float] = field(default_factory=dict[str, float])  # by bucket
     _refusals: int = 0
     _http: httpx.Client | None = None
 
@@ -133,11 +137,23 @@ class Client(Struct, kw_only=True):
             safe = urlsplit(where).scheme == "https" or self._is_here(where)
             return _tail(self._client().stream("GET", where)) if safe else ""
 
-    def silent_for(self) -> float:
-        """Seconds until GitHub takes requests again; 0 where it does."""
-        return max(0.0, self._silent_until - self.wires.elapsed())
+    def close(self) -> None:
+        if self._http is not None:
+            self._http.close()
+            self._http = None
 
-    def spare(self, bucket: str = "core") -> bool:
+    def silent_for(self, bucket: str = CORE) -> float:
+        """Seconds until GitHub takes such requests again; 0 where it does."""
+        until = max(self._silent_until.get(it, 0.0) for it in (ALL, bucket))
+        return max(0.0, until - self.wires.elapsed())
+
+    def budget(self, bucket: str = CORE) -> Budget:
+        """By the server's clock only: ours may be wrong by hours."""
+        it = self.buckets.get(bucket, Bucket())
+        left = max(0.0, it.reset - it.at) if it.reset else FULL_AGAIN
+        return Budget(limit=it.limit, remaining=it.remaining, left=left, paid=self.paid)
+
+    def spare(self, bucket: str = CORE) -> bool:
         """Whether looking may go on; what is left then is for landing."""
         it = self.buckets.get(bucket, Bucket())
         return it.remaining > it.limit * RESERVE
@@ -158,8 +174,9 @@ class Client(Struct, kw_only=True):
 
     def _asked(self, method: str, url: str, **given: Json) -> Answer:
         with self._lock:
-            if self.silent_for():
-                raise _lost(f"it asked to be left alone for {self.silent_for():.0f} s")
+            left = self.silent_for(GRAPHQL if url.endswith("/graphql") else CORE)
+            if left:
+                raise _lost(f"it asked to be left alone for {left:.0f} s")
             response = self._once(method, url, **given)
             self._counts(response)
             answer = _answer(response, url)
@@ -195,17 +212,21 @@ class Client(Struct, kw_only=True):
         """The limit's headers of every answer; a refusal for too many is obeyed."""
         head = response.headers
         if "x-ratelimit-remaining" in head:
-            self.buckets[head.get("x-ratelimit-resource", "core")] = Bucket(
+            self.buckets[head.get("x-ratelimit-resource", CORE)] = Bucket(
                 int(head.get("x-ratelimit-limit", "5000")),
                 int(head["x-ratelimit-remaining"]),
                 float(head.get("x-ratelimit-reset", "0")),
+                _server_time(response),
             )
+        self.paid += response.status_code != NOT_MODIFIED
         if not _is_limit(response):
             self._refusals = 0
             return
         self._refusals += 1
-        self._silent_until = self.wires.elapsed() + _wait(response, self._refusals)
-        raise _lost(f"its limit is reached; it is asked again in {self.silent_for():.0f} s")
+        spent = head.get("x-ratelimit-remaining") == "0"  # else it is the login that asks too much
+        bucket, wait = head.get("x-ratelimit-resource", CORE), _wait(response, self._refusals)
+        self._silent_until[bucket if spent else ALL] = self.wires.elapsed() + wait
+        raise _lost(f"its limit is reached; it is asked again in {wait:.0f} s")
 
     def _remember(self, method: str, url: str, response: httpx.Response, answer: Answer) -> None:
         etag = response.headers.get("etag", "")
@@ -230,7 +251,7 @@ def _answer(response: httpx.Response, url: str) -> Answer:
         raise _lost(f"its answer at {urlsplit(url).path} is cut off") from error
     if status >= CLIENT_ERROR:
         words = str(reading.table(body).get("message", ""))
-        raise Denied(status, f"{words} ({urlsplit(url).path})")
+        raise Denied(status, f"{words} ({urlsplit(url).path})", _server_time(response))
     following = response.links.get("next", {}).get("url", "")
     return Answer(status, body, following, _server_time(response))
 

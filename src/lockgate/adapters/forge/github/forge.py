@@ -21,6 +21,7 @@ from lockgate.core.forge.model import (
     Seen,
     Unknown,
 )
+from lockgate.core.forge.pace import Budget
 from lockgate.errors import Unavailable
 from lockgate.ports.forge import Asked, How, Moved, NewPull, NotYet, PullRequest, Verdict
 
@@ -37,7 +38,7 @@ PULL = """
 query ($owner: String!, $name: String!, $number: Int!) {
   repository(owner: $owner, name: $name) {
     pullRequest(number: $number) {
-      mergeQueueEntry { position }
+      mergeQueueEntry { position headCommit { oid } }
       reviewThreads(first: 100) { nodes { isResolved } }
     }
   }
@@ -58,6 +59,12 @@ mutation ($id: ID!, $head: GitObjectID!) {
   enqueuePullRequest(input: {pullRequestId: $id, expectedHeadOid: $head}) {
     mergeQueueEntry { position }
   }
+}
+"""
+
+READY = """
+mutation ($id: ID!) {
+  markPullRequestReadyForReview(input: {pullRequestId: $id}) { pullRequest { number } }
 }
 """
 
@@ -93,6 +100,9 @@ class GithubForge(Struct, kw_only=True):
         if not self._me:
             self._me.append(self._identified())
         return self._me[0]
+
+    def budget(self) -> Budget:
+        return self.client.budget()
 
     def rules(self, branch: str) -> Rules:
         rows = self.client.pages(f"{self._repo}/rules/branches/{branch}")
@@ -130,6 +140,11 @@ class GithubForge(Struct, kw_only=True):
     def amend(self, number: int, *, body: str = "", reopen: bool = False) -> None:
         given = {**({"body": body} if body else {}), **({"state": "open"} if reopen else {})}
         self.client.send("PATCH", f"{self._repo}/pulls/{number}", given)
+
+    def ready(self, number: int) -> None:
+        row = self.client.get(f"{self._repo}/pulls/{number}")
+        if row.get("draft"):
+            self.client.graphql(READY, id=row["node_id"])
 
     def look(self, numbers: Iterable[int]) -> Mapping[int, Seen | Unknown]:
         found: dict[int, Seen | Unknown] = {}
@@ -288,7 +303,9 @@ class GithubForge(Struct, kw_only=True):
         pull = self.client.graphql(PULL, **asked)["repository"]["pullRequest"]
         entry = reading.table(pull["mergeQueueEntry"])
         unresolved = [it for it in pull["reviewThreads"]["nodes"] if not it["isResolved"]]
-        return replace(seen, place=entry.get("position", 0), threads_open=len(unresolved))
+        tested = str(reading.table(entry.get("headCommit")).get("oid", ""))
+        place = entry.get("position", 0)
+        return replace(seen, place=place, entry=tested, threads_open=len(unresolved))
 
     def _checks(self, commit: str) -> tuple[Check, ...]:
         """Check runs, or the jobs of Actions where the token may not read those; and statuses."""

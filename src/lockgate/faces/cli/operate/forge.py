@@ -25,14 +25,15 @@ def check(*, as_json: bool) -> None:
 
 
 @click.command()
+@click.option("--hint", is_flag=True, hidden=True, help="It is a webhook that asks.")
 @json_option
-def sync(*, as_json: bool) -> None:
+def sync(*, hint: bool, as_json: bool) -> None:
     """Look at the pull requests and issues of this project now."""
     it = app()
     must_be_human(it.caller, "the forge was not looked at", Right.WORK)
     project = it.projects.here(here())
     _must_run(it)
-    it.hints.add(project.id)  # the loop wakes once this command is answered
+    it.hints[project.id] = hint  # the loop wakes once this command is answered
     show({"project": project.name}, f"{project.name} is looked at now", as_json=as_json)
 
 

@@ -3,6 +3,7 @@
 import os
 import re
 import sys
+from pathlib import Path
 
 import click
 
@@ -17,6 +18,7 @@ from lockgate.services.task.callers import must_be_human
 
 LONGEST = 10_000
 GITHUB, GITHUB_NAME = "github", "LOCKGATE_GITHUB_TOKEN"  # a login of Lockgate's, no agent's
+APP_NAME, APP_KEY_NAME = "LOCKGATE_GITHUB_APP", "LOCKGATE_GITHUB_APP_KEY"
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -24,6 +26,8 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 @click.argument("agent")
 @click.option("--variable", metavar="NAME", help="Read it from this variable at each start.")
 @click.option("--token-stdin", is_flag=True, help="Read a long-lived token from stdin.")
+@click.option("--app", "app_id", default="", metavar="ID", help="Of github: an App's id.")
+@click.option("--key", metavar="FILE", help="Of github: the App's private key (PEM).")
 @click.option("--as", "target", metavar="NAME", help="The variable the agent's program reads.")
 @click.option("--show", "instead", flag_value="show", help="Say what agents get, and no value.")
 @click.option("--forget", "instead", flag_value="forget", help="Remove what is stored.")
@@ -33,6 +37,8 @@ def auth(
     agent: str,
     variable: str | None,
     token_stdin: bool,
+    app_id: str,
+    key: str | None,
     target: str | None,
     instead: str | None,
     as_json: bool,
@@ -46,6 +52,9 @@ def auth(
     must_be_human(it.caller, f"no login of {agent} was stored", Right.ADMIN)
     if agent == GITHUB and instead is not None:
         _of_github(it, instead, as_json=as_json)
+        return
+    if app_id or key is not None:
+        _of_app(it, agent, app_id, key, as_json=as_json)
         return
     settings = settings_here(it.configuration, here())
     name = GITHUB_NAME
@@ -95,6 +104,22 @@ def _of_github(it: App, instead: str, *, as_json: bool) -> None:
     stored = it.logins.stored(GITHUB)
     told = "a login at GitHub is stored" if stored else "no login at GitHub is stored"
     show({"agent": GITHUB, "stored": list(stored)}, told, as_json=as_json)
+
+
+def _of_app(it: App, agent: str, id: str, key: str | None, *, as_json: bool) -> None:
+    """The id and the private key of an App, which ask for the token of its installation."""
+    what = "the App was not stored"
+    if agent != GITHUB or not id.isalnum() or not key:
+        raise Refused(what, why="github needs both", fix="lockgate auth github --app ID --key FILE")
+    try:
+        text = Path(key).read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        raise Refused(what, why=str(error), fix="name the file that GitHub gave you") from error
+    if "PRIVATE KEY-----" not in text:
+        raise Refused(what, why=f"{key} has no private key", fix="name the .pem file of the App")
+    it.logins.keep(agent, APP_NAME, value=id)
+    path = it.logins.keep(agent, APP_KEY_NAME, value=text)
+    show({"agent": agent, "app": id, "path": str(path)}, f"stored in {path}", as_json=as_json)
 
 
 SOURCES = {

@@ -5,8 +5,10 @@ import sys
 from pathlib import Path
 
 import click
+from msgspec.structs import replace
 
 from lockgate import __version__
+from lockgate.bootstrap import App
 from lockgate.bootstrap.gates import commissioned, rehearsed
 from lockgate.bootstrap.rules import config_schema
 from lockgate.core.discovery.found import Seen
@@ -157,6 +159,8 @@ def _write_new(file: Path, *, force: bool) -> None:
 def _set_up(wanted: Wanted, baseline: int, *, dry_run: bool, as_json: bool) -> None:
     project = (it := app()).projects.here(here())
     site = it.initialiser.site(project, wanted, it.caller)
+    if not dry_run and _offers_pulls(it, site.base, wanted):
+        wanted = replace(wanted, pulls=True)
     proposed = it.initialiser.propose(project, wanted, site)
     if dry_run:
         show(setup.proposed_facts(proposed), setup.proposed_text(proposed), as_json=as_json)
@@ -173,8 +177,17 @@ def _set_up(wanted: Wanted, baseline: int, *, dry_run: bool, as_json: bool) -> N
         work = rehearsed(it, project, (wanted, site, proposed), baseline, line.say)
         made = interruptible(line.listening(work))
     _tell(made, as_json=as_json)
-    if advice := it.pull_requests.advised(project, made.base):
+    if not wanted.pulls and (advice := it.pull_requests.advised(project, made.base)):
         echo(advice, err=True)
+
+
+def _offers_pulls(it: App, base: str, wanted: Wanted) -> bool:
+    """Where the base branch takes no push, and the user says yes to pull requests."""
+    project, asked = it.projects.here(here()), wanted.yes or wanted.choose is not None
+    if not asked or not it.pull_requests.takes_no_push(project, base):
+        return False
+    question = f"{one_line(base)} takes pull requests only. Land changes by pull requests?"
+    return wanted.yes or click.confirm(question, default=True, err=True)
 
 
 def _tell(made: Initialised, *, as_json: bool) -> None:
