@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -83,11 +84,15 @@ def test_a_board_that_is_ended_or_killed_gives_the_terminal_back(tmux: Tmux):
         os.kill(board if who == "the board" else waits, how)
 
         tmux.until(lambda: tmux.run("display", "-p", "#{alternate_on}").strip() == "0", "the shell")
-        tmux.until(lambda board=board: not Path(f"/proc/{board}").exists(), "the board has ended")
+        tmux.until(partial(_has_ended, board), "the board has ended")
         if who == "the board":
             tmux.sees("the board was ended by SIGKILL", "left 137")
         tmux.keys("clear; stty -a > after; cmp before after && echo terminal  restored", "Enter")
         tmux.sees("terminal restored")
+
+
+def _has_ended(pid: int) -> bool:
+    return not Path(f"/proc/{pid}").exists()
 
 
 def test_a_board_whose_terminal_went_ends_when_it_is_told_to(own: Home):

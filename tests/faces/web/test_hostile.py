@@ -15,8 +15,8 @@ from playwright.sync_api import Browser
 from lockgate.core.lifecycle.decision import Decision
 from lockgate.core.lifecycle.needs import gist
 from lockgate.core.lifecycle.records import created
-from lockgate.core.model.events import LandingHeld
 from lockgate.core.model.findings import Finding, GateFeedback, Location, Priority
+from lockgate.core.model.landings import LandingHeld
 from lockgate.core.model.task import (
     Approval,
     IterationOutcome,
