@@ -14,8 +14,13 @@ from markupsafe import Markup
 
 from lockgate.core.lifecycle.needs import NeedKind
 from lockgate.core.model.people import good_name
-from lockgate.faces.web import look, site
+from lockgate.core.model.statistics import Spread
+from lockgate.core.model.task import ProjectId, TaskId
+from lockgate.faces.plot import Stack
+from lockgate.faces.web import look, site, stats
+from lockgate.faces.web.draw import drawn
 from lockgate.faces.words import task as words
+from lockgate.services.train.board import Car, CarGate, TrainBoard
 from tests.faces.web.serving import Board
 from tests.faces.web.test_hostile import STRINGS, Names, pages
 
@@ -143,6 +148,43 @@ def test_hostile_text_in_any_field_of_any_page_adds_no_element(kept) -> None:
 @pytest.mark.slow
 def test_every_hostile_string_in_every_field_of_every_page_adds_no_element(kept) -> None:
     assert changed_by(kept, range(len(STRINGS))) == []
+
+
+def in_drawings(text: str) -> str:
+    """What is drawn, and so not escaped by the templates: the queue, bars and boxes."""
+    car = Car(
+        position=1,
+        task=TaskId(text),
+        summary=text,
+        priority=3,
+        patch=text,
+        standing=text,
+        why=text,
+        gates=(CarGate(text, "passed"),),
+    )
+    board = TrainBoard(
+        project=ProjectId("p"),
+        target=text,
+        tip=text,
+        mode=text,
+        holds=(text,),
+        window=1,
+        cars=(car,),
+        landed=(),
+        median_seconds=None,
+    )
+    bars = stats._bars("cost", "Cost", ("", "usd"), [Stack(text, (1.0,))]).svg
+    boxes = stats._spreads("took", "Took", {text: Spread(n=1, p50=1.0, p90=2.0)}).svg
+    return f"{drawn(board)}{bars}{boxes}"
+
+
+def test_hostile_text_in_drawings_adds_no_element_and_hides_nothing() -> None:
+    plain = Names(in_drawings("plain")).found
+
+    for text in (*STRINGS, "\u202egpj.exe", "a\u200bb", "\x1b[31m", "\x9b2J"):
+        made = in_drawings(text)
+        assert Names(made).found == plain, text
+        assert not set(made) & {"\u202e", "\u200b", "\x1b", "\x9b"}, text
 
 
 def test_a_name_of_a_person_cannot_be_hostile() -> None:
