@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode, urlsplit
 
 from starlette.types import ASGIApp
@@ -28,11 +28,24 @@ from lockgate.faces.web.guard import COOKIE, Served
 from lockgate.faces.web.serve import asgi, site_of
 from lockgate.services.task.callers import HUMAN
 
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
 MANY, FEW = 100_000, 1_000
 ROUNDS = 40
 READERS, BROWSERS = 200, 2
 WATCHED = 20.0  # seconds in which their cost is counted, with a commit in each
 FIRST, HEARD = "web: first page", "web: a commit is with an open page"
+SHOWN = "web: a commit stands in the page of a browser"
+# Notes when a text comes to stand in the page, by the clock that the commit is timed with.
+WATCH = """text => {
+    window.seen = 0;
+    new MutationObserver((_, watch) => {
+        if (!document.body.textContent.includes(text)) return;
+        window.seen = Date.now();
+        watch.disconnect();
+    }).observe(document.body, {subtree: true, childList: true, characterData: true});
+}"""
 COST = f"web: {READERS} pages follow, {BROWSERS} browsers, a commit each second"
 TICKS = os.sysconf("SC_CLK_TCK")
 
@@ -45,6 +58,7 @@ def bench(where: Path) -> list[Measure]:
         it.app.close()
     with _Home.served(where / "live") as home:
         heard = median(home.heard() for _ in range(ROUNDS))
+        shown = home.shown()
         cost = home.cost()
     many, few = found[str(MANY)], found[str(FEW)]
     return [
@@ -57,6 +71,7 @@ def bench(where: Path) -> list[Measure]:
             target=AtMost(1.5),
         ),
         _at_most(HEARD, heard, 0.2, "200 ms"),
+        *(_at_most(SHOWN, it, 0.2, "200 ms") for it in shown),
         _at_most(f"{COST}: orchestrator", cost["orchestrator"], 0.05, "a second's 5 %"),
         _at_most(f"{COST}: with the web board's", sum(cost.values()), 0.05, "a second's 5 %"),
     ]
@@ -162,7 +177,7 @@ class _Home:
         with ExitStack() as stack:
             for _ in range(READERS - 1):
                 stack.enter_context(self.follow())
-            stack.enter_context(self._browsers())
+            stack.enter_context(self._pages(BROWSERS))
             [web] = [it for it in _children(self.pid) if b"--child" in _read(it, "cmdline")]
             pids = {"orchestrator": self.pid, "web": web}
             before, begin = {name: _spent(pid) for name, pid in pids.items()}, time.monotonic()
@@ -183,23 +198,41 @@ class _Home:
             said += page.recv(1 << 16)
         return page
 
+    def shown(self) -> list[float]:
+        """From the commit of another process until its text stands in an open page; the median."""
+        with self._pages(1) as pages:
+            return [median(self._shown(page) for _ in range(ROUNDS)) for page in pages]
+
+    def _shown(self, page: "Page") -> float:
+        text = f"summary {self.number} in the page"
+        page.evaluate(WATCH, text)
+        begin = self.change(text)
+        committed = time.time() - (time.perf_counter() - begin)
+        end = time.monotonic() + 60
+        while not (seen := page.evaluate("window.seen")) and time.monotonic() < end:
+            time.sleep(0.005)
+        return float(seen) / 1000 - committed
+
     @contextmanager
-    def _browsers(self) -> Iterator[None]:
+    def _pages(self, count: int) -> Iterator[list["Page"]]:
+        """So many browsers with the board open; none where there is no Chromium."""
         chromium = shutil.which("chromium")
         if chromium is None:
             say("  no chromium: without browsers")
-            yield
+            yield []
             return
         from playwright.sync_api import sync_playwright  # noqa: PLC0415 - only where it is used
 
         with sync_playwright() as playwright:
             made = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-            for _ in range(BROWSERS):
+            pages = list["Page"]()
+            for _ in range(count):
                 context = made.new_context()
                 name, _, value = self.cookie.partition("=")
                 context.add_cookies([{"name": name, "value": value, "url": self.url}])
-                context.new_page().goto(self.url)
-            yield
+                pages.append(context.new_page())
+                pages[-1].goto(self.url)
+            yield pages
             made.close()
 
     def _found(self) -> bool:

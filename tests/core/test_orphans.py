@@ -1,6 +1,6 @@
-"""Directories that belong to nothing which the database knows."""
+"""Directories and branches that belong to nothing which the database knows."""
 
-from lockgate.core.orphans import Known, Orphan, orphans
+from lockgate.core.orphans import Known, Orphan, OwnBranch, orphans
 
 KNOWN = Known(tasks={"t1"}, sessions={"t1.1"}, projects={"p"})
 
@@ -25,3 +25,13 @@ def test_a_name_that_no_row_has_is_an_orphan_and_work_is_told_apart() -> None:
         Orphan("repos", "q"),
     ]
     assert [it.is_work for it in found] == [True, True, False, False, True]
+
+
+def test_a_branch_of_lockgate_goes_only_where_nothing_is_lost_and_nobody_is_on_it() -> None:
+    safe = OwnBranch(task="gone-2", name="safe", commit="2", kept=True)
+    only = OwnBranch(task="gone-2", name="only", commit="3", kept=False)
+    used = OwnBranch(task="gone-3", name="used", commit="4", kept=True, used="it is checked out")
+
+    assert safe.why_it_stays == ""
+    assert only.why_it_stays == "its commit is named by nothing else"
+    assert used.why_it_stays == "it is checked out"

@@ -1,12 +1,15 @@
 """The demo as people run it: the whole story, on every machine, and nothing of it left behind."""
 
 import os
+import pty
 import pwd
+import select
 import shutil
 import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -20,6 +23,7 @@ from lockgate.faces.demo import story as demo_story
 from lockgate.faces.demo.story import Story, StoryBroke
 from lockgate.faces.words import task as words
 from tests.faces.shell import Shell
+from tests.faces.tui.real_terminal import PATIENCE, children_of
 
 TOOLS = (
     "cat",
@@ -148,6 +152,43 @@ def test_a_demo_that_is_interrupted_ends_its_agents_and_leaves_nothing(shell, nu
     while processes_of(shell.user) and time.monotonic() < until:
         time.sleep(0.05)
     assert processes_of(shell.user) == []
+
+
+@pytest.mark.parametrize("who", ["the board", "who waits for it"])
+def test_a_demo_on_the_board_that_is_killed_leaves_nothing(shell, who):
+    """By kill -9 while agents are at work; the other one of the two processes puts all away."""
+    master, slave = pty.openpty()
+    given = shell.environment(None, TMPDIR=str(shell.user), TERM="xterm-256color")
+    demo = subprocess.Popen(
+        [sys.executable, "-m", "lockgate", "demo", "--board"],
+        env=given,
+        stdin=slave,
+        stdout=slave,
+        stderr=slave,
+    )
+    os.close(slave)
+    shown = b""
+    until = time.monotonic() + PATIENCE
+    while not any(shell.user.glob("*/home/sessions/*/run.json")):
+        assert time.monotonic() < until, shown[-2000:]
+        shown += os.read(master, 1 << 16)
+    [board] = children_of(demo.pid)
+
+    os.kill(board if who == "the board" else demo.pid, signal.SIGKILL)
+
+    while shell.user.exists() and (list(shell.user.iterdir()) or processes_of(shell.user)):
+        assert time.monotonic() < until, (list(shell.user.iterdir()), processes_of(shell.user))
+        _drained(master)
+    assert demo.wait(PATIENCE) == (137 if who == "the board" else -signal.SIGKILL)
+    os.close(master)
+
+
+def _drained(master: int) -> None:
+    """So that nobody waits for us to read."""
+    ready, _, _ = select.select([master], [], [], 0.05)
+    with suppress(OSError):  # its other end is closed by all
+        for it in ready:
+            os.read(it, 1 << 16)
 
 
 def told_with(place: Path, old: str, new: str) -> None:

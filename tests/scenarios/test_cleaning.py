@@ -1,5 +1,6 @@
 """A home is cleaned by age: nothing that is used goes, and nothing that cannot be had again."""
 
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from lockgate.core.model.task import Status, TaskId
 from lockgate.core.retention import DAY, Keep, Kind
 from lockgate.errors import BadConfig
 from lockgate.services.setup.cleaning import Cleaner
+from lockgate.services.task.callers import HUMAN
 from tests.scenarios.world import World, git
 from tests.store.samples import a_session, moved
 
@@ -280,6 +282,38 @@ def test_what_does_not_fit_together_is_told_and_what_is_safe_is_repaired(world: 
     assert world.path(id).exists()
     aside = sorted(it.name.rpartition("-")[0] for it in (world.home / "deleted").iterdir())
     assert aside == ["repos-q", "tasks-ghost", "workspaces-ghost"]
+
+
+def test_branches_of_tasks_that_are_gone_are_told_and_removed_where_nothing_is_lost(
+    world: World,
+) -> None:
+    """One that somebody moved on is theirs; one whose commit nothing else names stays."""
+    ids = [landed(world, it) for it in ("safe", "only", "moved")]
+    git(world.root, "branch", "same-place", "safe")
+    git(world.root, "branch", "--force", "moved", "main")
+    judge = world.app.workspaces.base(world.project()).with_name("judge.git")
+    for kind in ("changes", "snapshots"):
+        for name in names(world, kind, ids[1]):
+            said(judge, "update-ref", "-d", name)
+    assert looked(world) == {}
+    for id in ids:
+        world.app.tasks.delete(id, HUMAN)
+        shutil.rmtree(world.home / "tasks" / id, ignore_errors=True)
+
+    told = looked(world)["branches of tasks that are gone"]
+    repaired = looked(world, repair=True)["branches of tasks that are gone"]
+
+    only = f"only of {ids[1]} (its commit is named by nothing else)"
+    assert f"safe of {ids[0]}" in told
+    assert only in told
+    assert repaired == f"{world.project().name}: {only}"
+    assert said(world.root, "branch", "--list", "--format=%(refname:short)").split() == [
+        "main",
+        "moved",
+        "only",
+        "same-place",
+    ]
+    assert names(world, "changes", ids[0]) != []
 
 
 def test_commits_and_objects_that_are_gone_are_told(world: World) -> None:

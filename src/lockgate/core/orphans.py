@@ -1,4 +1,4 @@
-"""Directories of a home that belong to nothing which the database knows."""
+"""Directories of a home and branches of Lockgate that belong to nothing in the database."""
 
 from collections.abc import Collection, Iterator, Mapping
 
@@ -19,6 +19,25 @@ class Orphan(Struct, frozen=True):
     @property
     def is_work(self) -> bool:
         return self.folder in WORK
+
+
+class OwnBranch(Struct, frozen=True, kw_only=True):
+    """A branch in the user's repository that Lockgate has set for a task.
+
+    `kept`: its commit is also named by a ref of Lockgate's own, so that nothing is lost with it.
+    `used`: where somebody works on it, empty where nobody does.
+    """
+
+    task: str
+    name: str
+    commit: str
+    kept: bool
+    used: str = ""
+
+    @property
+    def why_it_stays(self) -> str:
+        """Empty where it is safe to remove."""
+        return self.used or ("" if self.kept else "its commit is named by nothing else")
 
 
 class Known(Struct, frozen=True):

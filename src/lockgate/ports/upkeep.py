@@ -1,10 +1,11 @@
 """The doors to what a home keeps on disk: what is there, how large it is, and its removal."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Protocol
 
 from msgspec import Struct
 
+from lockgate.core.orphans import OwnBranch
 from lockgate.core.retention import Found
 from lockgate.ports.store import Project
 
@@ -95,6 +96,17 @@ class Inspector(Protocol):
 
     def lacking(self, project: Project, commits: Sequence[str], *, theirs: bool) -> Sequence[str]:
         """Those that judge.git has not; or, `theirs`, that the user's repository has not."""
+        ...
+
+    def branches(self, project: Project, tasks: Collection[str]) -> Iterable[OwnBranch]:
+        """Those in the user's repository that Lockgate set last, for a task that is none of these.
+
+        One that somebody has moved since is not Lockgate's any more.
+        """
+        ...
+
+    def remove_branch(self, project: Project, it: OwnBranch) -> bool:
+        """Whether it went: only where it is still at that commit."""
         ...
 
     def put_aside(self, name: str) -> str:

@@ -1,5 +1,7 @@
 """The board at every size and in every mode: what must be there is there, and nothing breaks."""
 
+from functools import partial
+
 import pytest
 from textual.app import App
 
@@ -21,7 +23,7 @@ def test_the_board_shows_needs_first_at_every_size(seeded: Home, look):
     async def story(board: Driven) -> None:
         for size in SIZES:
             await board.pilot.resize_terminal(*size)
-            await board.until(lambda size=size: len(board.lines) == size[1], str(size))
+            await board.until(partial(_has, board, size[1]), str(size))
             await board.sees("NEEDS YOU 8", "approve-it", "needs you", "? keys", "q quit")
             assert all(len(it) == size[0] for it in board.lines)
             assert look.utf8 or board.text.isascii()
@@ -32,6 +34,10 @@ def test_the_board_shows_needs_first_at_every_size(seeded: Home, look):
             _check_colours(board.app, look)
 
     seeded.drive(story, size=SIZES[0], look=look)
+
+
+def _has(board: Driven, height: int) -> bool:
+    return len(board.lines) == height
 
 
 def _check_colours(app: App[None], look: Look) -> None:

@@ -1,17 +1,20 @@
 """The board in a real terminal: opened, moved in, left for a session, and everything put back."""
 
 import os
+import pty
 import shutil
 import signal
+import subprocess
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from lockgate.bootstrap import orchestrator_pid
 from tests.faces.tui.conftest import Home
-from tests.faces.tui.real_terminal import Tmux, children_of
+from tests.faces.tui.real_terminal import PATIENCE, Tmux, children_of
 
 pytestmark = [
     pytest.mark.measured,
@@ -82,8 +85,31 @@ def test_a_board_that_is_ended_or_killed_gives_the_terminal_back(tmux: Tmux):
         os.kill(board if who == "the board" else waits, how)
 
         tmux.until(lambda: tmux.run("display", "-p", "#{alternate_on}").strip() == "0", "the shell")
-        tmux.until(lambda board=board: not Path(f"/proc/{board}").exists(), "the board has ended")
+        tmux.until(partial(_has_ended, board), "the board has ended")
         if who == "the board":
             tmux.sees("the board was ended by SIGKILL", "left 137")
         tmux.keys("clear; stty -a > after; cmp before after && echo terminal  restored", "Enter")
         tmux.sees("terminal restored")
+
+
+def _has_ended(pid: int) -> bool:
+    return not Path(f"/proc/{pid}").exists()
+
+
+def test_a_board_whose_terminal_went_ends_when_it_is_told_to(own: Home):
+    """It would read the end of that terminal again and again, for ever."""
+    master, slave = pty.openpty()
+    environ = own.shell.environment(TERM="xterm-256color")
+    argv = [sys.executable, "-m", "lockgate", "tui", "--all"]
+    board = subprocess.Popen(
+        argv, stdin=slave, stdout=slave, stderr=slave, env=environ, cwd=own.shell.repo
+    )
+    os.close(slave)
+    shown = b""
+    while b"NEEDS YOU" not in shown:
+        shown += os.read(master, 1 << 16)
+
+    os.close(master)
+    board.terminate()
+
+    board.wait(PATIENCE)

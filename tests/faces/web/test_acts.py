@@ -1,6 +1,5 @@
 """What people do on the web board: each form does what its command does, under their name."""
 
-from collections.abc import Iterator
 from html import unescape
 from pathlib import Path
 
@@ -13,14 +12,6 @@ from lockgate.faces.words.changes import files_of
 from tests.faces.web.home import FIXED, Home, a_home
 from tests.faces.web.serving import Board, serving, unix_answer
 from tests.scenarios.world import git
-
-
-@pytest.fixture
-def shop(tmp_path: Path) -> Iterator[Board]:
-    home = a_home(tmp_path)
-    with serving(home) as board:
-        yield board
-    home.app.close()
 
 
 def waiting(home: Home, branch: str = "fix-login") -> str:
@@ -76,6 +67,24 @@ def test_comments_on_lines_go_back_to_the_agent_with_the_no(shop: Board) -> None
     assert found["login.py", 11] == "'//evil' too?"
     assert found["b.txt", 1] == "Why?"
     assert shop.home.app.desk.drafts(task.id, shop.home.app.caller) == ()
+
+
+@pytest.mark.parametrize("act", ["approve", "land"])
+def test_a_yes_keeps_the_notes_and_leaves_the_other_comments(shop: Board, act: str) -> None:
+    """A note asks for nothing: it stands with the yes. The rest stays a draft of its author."""
+    id = waiting(shop.home)
+    if act == "land":
+        shop.home.put(shop.home.load(id), Status.REVIEWING, passed=("tests", "sign_off"))
+    patch = shop.home.load(id).patch
+    shop.post(f"/t/{id}/drafts", patch=patch, at="0n11", text="Name it", priority="P3")
+    shop.post(f"/t/{id}/drafts", patch=patch, at="1n1", text="And this?", priority="P1")
+
+    answer = shop.post(f"/t/{id}/{act}", patch=patch)
+
+    assert answer.status == 303
+    assert shop.home.load(id).approvals[-1].comment == "login.py:11: Name it"
+    left = shop.home.app.desk.drafts(shop.home.load(id).id, shop.home.app.caller)
+    assert [it.text for it in left] == ["And this?"]
 
 
 def test_a_comment_stays_until_it_is_removed_and_finds_its_line_again(shop: Board) -> None:

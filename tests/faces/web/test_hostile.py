@@ -1,7 +1,7 @@
 """Text of agents, git and people stays text, whatever it says."""
 
+import os
 import re
-import shutil
 from collections.abc import Iterator
 from html import unescape
 from html.parser import HTMLParser
@@ -10,22 +10,32 @@ from urllib.parse import quote
 
 import pytest
 from msgspec.structs import replace
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import Browser
 
+from lockgate.core.lifecycle.decision import Decision
+from lockgate.core.lifecycle.needs import gist
 from lockgate.core.lifecycle.records import created
 from lockgate.core.model.findings import Finding, GateFeedback, Location, Priority
-from lockgate.core.model.task import IterationOutcome, IterationRecord, Status, Task, TaskId
+from lockgate.core.model.landings import LandingHeld
+from lockgate.core.model.task import (
+    Approval,
+    IterationOutcome,
+    IterationRecord,
+    Status,
+    Task,
+    TaskId,
+)
 from lockgate.faces.web.guard import COOKIE
 from lockgate.faces.web.review import Place, draft_of
 from lockgate.faces.words import task as words
 from tests.faces import naughty
-from tests.faces.web.conftest import without_waiting
+from tests.faces.web.conftest import CHROMIUM, without_waiting
 from tests.faces.web.home import Home, a_home
 from tests.faces.web.serving import Board, serving
 
-CHROMIUM = shutil.which("chromium")
 LONG = 5_000  # characters; what is longer is refused in some places
 RUN = "window.pwned=1"
+EACH_HELD = 4  # an event's reason, what a yes says, to which gate, and whose it is
 # What a comment has that is kept, which the plain shop has none of.
 OF_A_DRAFT = {"div id", "form data-draft", "form class"}
 SHAPES = (
@@ -79,7 +89,9 @@ STRINGS = list(
 )[:260]
 
 
-NUMBERED = re.compile(r"h\d+")  # the tasks that are one string each
+LONGEST_NAME = 255  # bytes
+UNFIT = frozenset({".", "..", ".git"})
+NUMBERED = re.compile(r"[hx]\d+")  # the tasks that are one string each
 
 
 class Names(HTMLParser):
@@ -92,6 +104,19 @@ class Names(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.found |= {tag, *(f"{tag} {name}" for name, _ in attrs)}
+
+
+def path_of(number: int, text: str) -> str:
+    """A file in a directory of its own: its name is that text, directories where that has some.
+
+    What no file system takes (a long name) or git refuses (`.git`, `..`) is cut or marked.
+    """
+    parts = [
+        os.fsdecode(os.fsencode(it)[:LONGEST_NAME]) if it not in UNFIT else f"{it}x"
+        for it in text.split("/")
+        if it
+    ]
+    return "/".join([f"d{number}", *parts]) if parts else f"d{number}"
 
 
 def filled(place: Path) -> tuple[Home, Task]:
@@ -108,12 +133,18 @@ def filled(place: Path) -> tuple[Home, Task]:
     home.spoke(one, every)
     home.task("context", "Context", context=every.replace("\n", "\n\n"))
     held = home.changed(home.started("held", "Held"), {"held.txt": "x\n"})
-    home.put(held, Status.REVIEWING, passed=("tests", "sign_off"), held=STRINGS[0])
+    held = home.put(held, Status.REVIEWING, passed=("tests", "sign_off"), held=STRINGS[0])
+    reasons = tuple(map(LandingHeld, STRINGS))
+    said = tuple(Approval(it, held.patch, comment=it, by=it) for it in STRINGS)
+    held = replace(held, rev=held.rev + 1, approvals=said)
+    home.app.store.commit(Decision(held, reasons))
     pattern = replace(one, status=Status.PENDING, pinned=None, rev=0)
     for number, it in enumerate(STRINGS):
         named = replace(pattern, id=TaskId(f"h{number}"), summary=it, goal=it, branch=it, agent=it)
         home.app.store.create(created(named))
-    files = {f"{it}.py": "x\n" for it in STRINGS if "/" not in it and len(it.encode()) < 250}
+        holds = replace(held, id=TaskId(f"x{number}"), branch=f"x{number}", rev=0, held=it)
+        home.app.store.create(created(replace(holds, approvals=())))
+    files = dict.fromkeys(map(path_of, range(len(STRINGS)), STRINGS), "x\n")
     files["lines.py"] = f"{every}\n"
     return home, home.waiting(home.changed(home.started("change", "Change"), files))
 
@@ -186,6 +217,7 @@ def test_hostile_text_is_shown_as_it_is_wherever_it_stands(hostile: Board) -> No
         "output": shown[f"/t/{ids['plain']}/output"],
         "context": shown[f"/t/{ids['context']}"],
         "lines": opened,
+        "reasons of holds that were, and approvals": shown[f"/t/{ids['held']}"],
         "comments": opened.partition('class="said draft"')[2],
     }
     for name, text in places.items():
@@ -194,23 +226,30 @@ def test_hostile_text_is_shown_as_it_is_wherever_it_stands(hostile: Board) -> No
         assert [it for it in missing if name != "output" or not it.startswith("{")] == [], name
         assert "\u202e" not in text
         assert "\u200b" not in text
+    held = shown[f"/t/{ids['held']}"]
+    assert [it for it in STRINGS if held.count(words.safe(it).strip()) < EACH_HELD] == []
+    asked = [words.safe(gist(f"Held: {it}")) for it in STRINGS]
+    assert [it for it in asked if it not in shown["/"]] == []
+    review = shown[f"/t/{ids['change']}/review"]
+    paths = [words.safe(path_of(n, it)) for n, it in enumerate(STRINGS)]
+    assert [it for it in paths if f'<span class="name">{it}</span>' not in review] == []
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason="needs chromium")
-def test_a_browser_runs_nothing_of_it(hostile: Board) -> None:
+def test_a_browser_runs_nothing_of_it_and_asks_no_other_host(
+    browser: Browser, hostile: Board
+) -> None:
     """Every page, in a real one, with JavaScript."""
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        made = browser.new_context()
-        cookie = {"name": COOKIE, "value": hostile.login, "url": hostile.origin}
-        made.add_cookies([cookie])  # type: ignore[list-item]  # a plain dict will do
-        page, asked = made.new_page(), set[str]()
-        page.on("request", lambda it: asked.add(it.url.split("/")[2]))
-        page.on("dialog", lambda it: asked.add("a dialog"))
-        for path in pages(hostile):
-            page.goto(f"{hostile.origin}{path}", wait_until="load")
-            assert page.evaluate("window.pwned") is None, path
-        browser.close()
+    made = browser.new_context()
+    cookie = {"name": COOKIE, "value": hostile.login, "url": hostile.origin}
+    made.add_cookies([cookie])  # type: ignore[list-item]  # a plain dict will do
+    page, asked = made.new_page(), set[str]()
+    page.on("request", lambda it: asked.add(it.url.split("/")[2]))
+    page.on("dialog", lambda it: asked.add("a dialog"))
+    for path in (*pages(hostile), f"/?q={quote(STRINGS[2])}"):
+        page.goto(f"{hostile.origin}{path}", wait_until="load")
+        assert page.evaluate("window.pwned") is None, path
+    made.close()
     assert asked == {hostile.served.host}
 
 

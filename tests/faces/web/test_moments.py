@@ -1,18 +1,14 @@
 """The five moments in a real browser, with the taps that each takes; and nothing but a keyboard."""
 
-import shutil
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
-from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
+from playwright.sync_api import Locator, Page, expect
 
 from lockgate.core.model.task import Cause, Status
-from tests.faces.web.home import FIXED, a_home
-from tests.faces.web.serving import Board, happened, serving
+from tests.faces.web.conftest import CHROMIUM
+from tests.faces.web.home import FIXED
+from tests.faces.web.serving import Board, happened
 from tests.faces.web.test_browser import SIZES, context, waiting
 
-CHROMIUM = shutil.which("chromium")
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs chromium")
 TARGET = 44  # pixels that a finger needs
 # On the phone with JavaScript, on the desk without; the other two in `make soak`.
@@ -22,22 +18,6 @@ WITH = [
     pytest.param("phone", False, marks=pytest.mark.slow),
     pytest.param("desk", True, marks=pytest.mark.slow),
 ]
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        made = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield made
-        made.close()
-
-
-@pytest.fixture
-def shop(tmp_path: Path) -> Iterator[Board]:
-    home = a_home(tmp_path)
-    with serving(home) as board:
-        yield board
-    home.app.close()
 
 
 class Hand:

@@ -2,16 +2,17 @@
 
 import secrets
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from lockgate.adapters.sessions.sessions import ProcessSessions
 from lockgate.adapters.store.database import Database
+from lockgate.adapters.upkeep.task_refs import own_branches, remove_own_branch
 from lockgate.adapters.workspaces.files import discard, made_mark
 from lockgate.adapters.workspaces.git import git, words_of
 from lockgate.adapters.workspaces.repositories import repositories_of
 from lockgate.core.model.task import SessionId
-from lockgate.core.orphans import OF_PROJECTS, OF_SESSIONS, OF_TASKS
+from lockgate.core.orphans import OF_PROJECTS, OF_SESSIONS, OF_TASKS, OwnBranch
 from lockgate.errors import Unavailable
 from lockgate.ports import Project
 
@@ -99,6 +100,12 @@ class HomeInspector:
             asked.unlink(missing_ok=True)
         kinds = done.out.splitlines()
         return [it for it, kind in zip(commits, kinds, strict=False) if kind != "commit"]
+
+    def branches(self, project: Project, tasks: Collection[str]) -> Iterable[OwnBranch]:
+        return own_branches(repositories_of(self._home, project), project, tasks)
+
+    def remove_branch(self, project: Project, it: OwnBranch) -> bool:
+        return remove_own_branch(repositories_of(self._home, project), project, it)
 
     def put_aside(self, name: str) -> str:
         place = self._home / name

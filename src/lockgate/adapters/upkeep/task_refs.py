@@ -1,9 +1,9 @@
 """The repositories of a project: its task branches, earlier changes of tasks, and its packs."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from lockgate.adapters.workspaces.changes import in_use
+from lockgate.adapters.workspaces.changes import in_use, set_by
 from lockgate.adapters.workspaces.files import size_of
 from lockgate.adapters.workspaces.git import commit_at, git, told
 from lockgate.adapters.workspaces.repositories import (
@@ -14,6 +14,7 @@ from lockgate.adapters.workspaces.repositories import (
     repositories_of,
     writing,
 )
+from lockgate.core.orphans import OwnBranch
 from lockgate.core.retention import Found, Kind
 from lockgate.ports import Project
 from lockgate.ports.upkeep import Packing
@@ -111,6 +112,45 @@ def _refs(repos: Repositories, root: str) -> list[tuple[str, str]]:
         return []
     said = told("the refs of tasks were not listed", repos.judge, "for-each-ref", _REFS, root)
     return [(ref, commit) for ref, _, commit in (it.partition(" ") for it in said.splitlines())]
+
+
+# Branches whose task the database does not have.
+
+
+def own_branches(
+    repos: Repositories, project: Project, tasks: Collection[str]
+) -> Iterator[OwnBranch]:
+    """Those that Lockgate was the last to set, by their own reflog, for none of these tasks."""
+    theirs = Path(project.common_dir)
+    said = told("the branches were not listed", theirs, "for-each-ref", _REFS, "refs/heads")
+    heads = [(ref, commit) for ref, _, commit in (it.partition(" ") for it in said.splitlines())]
+    published = [(it[0].removeprefix(f"{PUBLISHED}/"), it[1]) for it in _refs(repos, PUBLISHED)]
+    for task, set_to in ((name.partition("/")[0], commit) for name, commit in published):
+        for ref, commit in heads if task not in tasks else ():
+            if commit == set_to and _set_last(theirs, ref) == set_by(task):
+                name = ref.removeprefix("refs/heads/")
+                used = in_use(theirs, name) or ""
+                kept = _is_kept(repos, task, commit)
+                yield OwnBranch(task=task, name=name, commit=commit, kept=kept, used=used)
+
+
+def remove_own_branch(repos: Repositories, project: Project, it: OwnBranch) -> bool:
+    theirs = Path(project.common_dir)
+    with writing(repos):
+        if git(theirs, "update-ref", "-d", f"refs/heads/{it.name}", it.commit).code != 0:
+            return False
+        _drop(repos, _refs(repos, f"{PUBLISHED}/{it.task}"))
+    return True
+
+
+def _set_last(theirs: Path, ref: str) -> str:
+    """What the reflog says of how it came to be where it is; empty where it has none."""
+    return git(theirs, "log", "--walk-reflogs", "-1", "--format=%gs", ref).out.strip()
+
+
+def _is_kept(repos: Repositories, task: str, commit: str) -> bool:
+    names = (f"{CHANGES}/{task}", f"{SNAPSHOTS}/{task}")
+    return any(it[1] == commit for name in names for it in _refs(repos, name))
 
 
 def _remove_branch(repos: Repositories, project: Project, task: str, branch: str) -> bool:

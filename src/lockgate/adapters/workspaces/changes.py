@@ -230,10 +230,14 @@ def published(repos: Repositories, project: Project, task: Task, commit: str) ->
         if tip and not ours and not is_ancestor(theirs, tip, commit):
             return f"{task.branch} has work that is not part of the change: {tip}"
         told(f"{task.branch} was not set", repos.judge, "update-ref", f"{mine}/{commit}", commit)
-        message = f"lockgate: task {task.id}"
         expected = tip or "0" * len(commit)
-        done = git(theirs, "update-ref", "-m", message, branch, commit, expected)
+        done = git(theirs, "update-ref", "-m", set_by(task.id), branch, commit, expected)
         return None if done.code == 0 else f"{task.branch} was not set: {words_of(done)}"
+
+
+def set_by(task: str) -> str:
+    """What the reflog of a branch says that we have set for a task."""
+    return f"lockgate: task {task}"
 
 
 def fork_of(repos: Repositories, it: Candidate) -> str:

@@ -21,7 +21,7 @@ from lockgate.bootstrap.gates import Benches
 from lockgate.bootstrap.orchestrator import feed_of, orchestrating
 from lockgate.errors import Unavailable
 from lockgate.faces.cli.commands import SAYS
-from lockgate.faces.cli.look.tui import must_open
+from lockgate.faces.cli.look.tui import BY_A_SIGNAL, guard, must_open
 from lockgate.faces.cli.serve import answer
 from lockgate.faces.demo.story import GRACE, LAST, LOOK_EVERY, TASKS, Story, StoryBroke
 from lockgate.services.orchestrator.loop import Loop
@@ -44,11 +44,14 @@ def demo(*, keep: bool, fast: bool, board: bool) -> None:
     agent, no key, no network. Your own repositories and state are not touched. With --board you
     answer what the gates ask, by the keys of the board.
     """
+    if board:
+        must_open()
     place = _place()
+    waits = _guarded(place, keep=keep) if board else None
     thinking = THINKING if sys.stdout.isatty() and not fast else 0.0
     with _interruptible_once():
         try:
-            _show(place, thinking, board=board)
+            _show(place, thinking, waits)
         finally:
             _ignore_signals()
             _leave(place, keep=keep)
@@ -62,14 +65,28 @@ def _place() -> Path:
         raise Unavailable("the demo did not begin", why=str(error), fix=fix) from error
 
 
-def _show(place: Path, thinking: float, *, board: bool) -> None:
+def _guarded(place: Path, *, keep: bool) -> int:
+    """Goes on in a child; where that is killed, what it started is ended and put away here."""
+    try:
+        return guard("the demo's agents are ended with it")
+    except click.exceptions.Exit as ended:
+        if ended.exit_code > BY_A_SIGNAL and place.exists():
+            _ignore_signals()
+            with closing(open_app(_environment(place))) as app:
+                app.agents.end_all(GRACE)
+            _leave(place, keep=keep)
+        raise
+
+
+def _show(place: Path, thinking: float, waits: int | None) -> None:
+    """On the board where somebody `waits` for that to end; else the story is told."""
     why_bare = make_demo_repository(place / "repository", thinking)
     app = open_app(_environment(place))
     if why_bare:  # it is the user's own, who is told of it
         app.configuration.agree(app.projects.here(place / "repository"))
     try:
-        if board:
-            show_board(app, place / "repository")
+        if waits is not None:
+            show_board(app, place / "repository", waits)
         else:
             Story(app, place / "repository").tell(why_bare)
     finally:
@@ -120,13 +137,12 @@ def _ignore_signals() -> None:
 # The demo on the board.
 
 
-def show_board(app: App, root: Path) -> None:
+def show_board(app: App, root: Path, waits: int) -> None:
     """Nobody answers for you here: what a gate asks waits on the board."""
-    must_open()
     from lockgate.faces.tui.app import Opening, open_board
 
     with at_work(app, root):
-        open_board(app, root, Opening(tuple(SAYS.items())))
+        open_board(app, root, Opening(tuple(SAYS.items()), parent=waits))
 
 
 @contextmanager

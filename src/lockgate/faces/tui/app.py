@@ -15,6 +15,7 @@ from typing import ClassVar, TypeVar
 from msgspec import Struct
 from textual.app import App
 from textual.binding import Binding, BindingType
+from textual.drivers.linux_driver import LinuxDriver
 from textual.message import Message
 from textual.worker import Worker
 
@@ -114,6 +115,11 @@ class BoardApp(App[None]):
         self._view = "board"  # that was asked for; a small terminal shows another
         for name in FACES:
             self.add_mode(name, self._maker(name))  # pyright: ignore[reportUnknownMemberType] - a Screen of anything
+
+    def let_go(self) -> None:
+        """Where the terminal went first, Textual ends without its thread that reads there."""
+        if isinstance(self._driver, LinuxDriver):
+            self._driver.exit_event.set()
 
     def _maker(self, name: str) -> Callable[[], Face]:
         return lambda: FACES[name](self.desk)
@@ -403,4 +409,8 @@ class Opening(Struct, frozen=True):
 def open_board(it: Services, where: Path, how: Opening) -> None:
     look = look_of(chosen=theme_of(it.home))
     desk = make_desk(it, where, look, everywhere=how.everywhere, read_only=how.read_only)
-    BoardApp(desk, how.commands, how.parent).run()
+    board = BoardApp(desk, how.commands, how.parent)
+    try:
+        board.run()
+    finally:
+        board.let_go()

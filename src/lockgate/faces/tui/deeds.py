@@ -12,9 +12,10 @@ from msgspec import Struct
 from lockgate.bootstrap import App
 from lockgate.core.lifecycle.moves import Move
 from lockgate.core.lifecycle.needs import SENT_BACK, UNSTUCK
+from lockgate.core.lifecycle.transition import session_id
 from lockgate.core.model.findings import Finding, Location, Priority
 from lockgate.core.model.people import Draft, is_note, noted
-from lockgate.core.model.task import Session, Status, Task, TaskId
+from lockgate.core.model.task import Status, Task, TaskId
 from lockgate.errors import Refused, Unavailable
 from lockgate.faces.tui.diff import DiffLine, Note
 from lockgate.faces.words import task as words
@@ -158,13 +159,12 @@ class Deeds(Struct, frozen=True):
     def take_over(self, id: TaskId) -> tuple[str, ...]:
         """The command that opens its session, once that runs."""
         task = self._done(id, lambda it: it.people.take_over(id, it.caller))
-        until = time.monotonic() + PATIENCE
-        while time.monotonic() < until:
-            session = self._of(task)
-            command = self.app.agents.attach_command(session) if session else None
+        session, until = session_id(task.id, task.generation), time.monotonic() + PATIENCE
+        while time.monotonic() < until:  # its files are watched, not the database
+            command = self.app.agents.attach_command(session)
             if command:
                 return command
-            if session and self.app.agents.is_over(session):
+            if self.app.agents.has_ended(session):
                 break
             time.sleep(PAUSE)
         what, why = f"task {id} is yours, but its session is not there", "it did not start"
@@ -180,7 +180,7 @@ class Deeds(Struct, frozen=True):
         """What opens its live session; None where that is not interactive."""
         self._must_act("nothing was attached")
         sessions = [it for it in self.app.agents.of(id) if not self.app.agents.is_over(it)]
-        found = (self.app.agents.attach_command(it) for it in reversed(sessions))
+        found = (self.app.agents.attach_command(it.id) for it in reversed(sessions))
         return next((it for it in found if it), None)
 
     def editor(self, id: TaskId) -> tuple[str, ...]:
@@ -195,10 +195,6 @@ class Deeds(Struct, frozen=True):
         return *editor, str(place)
 
     # --- how ------------------------------------------------------------------------------------
-
-    def _of(self, task: Task) -> Session | None:
-        found = [it for it in self.app.agents.of(task.id) if it.generation == task.generation]
-        return found[-1] if found else None
 
     def _move(self, id: TaskId, asked: Move) -> str:
         return self._did(id, lambda it: it.signals.move(id, asked, it.caller))

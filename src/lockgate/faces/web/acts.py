@@ -14,6 +14,7 @@ from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from lockgate.bootstrap import App
 from lockgate.bootstrap.outside import web_logins_of
 from lockgate.core.lifecycle.moves import Move
+from lockgate.core.model.people import is_note, noted
 from lockgate.core.model.task import ProjectId, Status, TaskId
 from lockgate.core.notices.hours import UNITS
 from lockgate.errors import LockgateError, Refused
@@ -29,11 +30,21 @@ SNOOZE = UNITS["d"]
 
 
 def approve(app: App, id: TaskId, said: Said) -> object:
-    return app.queue.say_yes(id, said.get("message", ""), _patch(said), app.caller)
+    return _yes(app, id, said, lambda text: app.queue.say_yes(id, text, _patch(said), app.caller))
 
 
 def land(app: App, id: TaskId, said: Said) -> object:
-    return app.queue.approve(id, _patch(said), app.caller)
+    return _yes(app, id, said, lambda text: app.queue.approve(id, _patch(said), app.caller, text))
+
+
+def _yes(app: App, id: TaskId, said: Said, deed: Callable[[str], object]) -> object:
+    """The person's notes on the change are kept with the yes; other comments stay drafts."""
+    drafts = app.desk.drafts(id, app.caller)
+    done = deed("; ".join(filter(None, (said.get("message", "").strip(), noted(drafts)))))
+    notes = tuple(it.id for it in drafts if is_note(it))
+    if notes:  # none would be all of them
+        app.desk.discard(id, notes, app.caller)
+    return done
 
 
 def reject(app: App, id: TaskId, said: Said) -> object:

@@ -123,7 +123,7 @@ def _gates(gates: Mapping[str, GateStats]) -> Figure:
 
 def _spreads(name: str, title: str, spreads: Mapping[str, Spread]) -> Figure:
     known = {key: it for key, it in spreads.items() if it.n and it.p50 is not None}
-    boxes = [Box(key, it.p50 or 0.0, it.p90 or 0.0) for key, it in known.items()]
+    boxes = [Box(words.safe(key), it.p50 or 0.0, it.p90 or 0.0) for key, it in known.items()]
     rows: Rows = tuple((it.name, round(it.middle), round(it.most)) for it in boxes)
     svg = Markup(box_plot(title, boxes, long))  # noqa: S704 - the plot escapes its names
     return Figure(
@@ -154,7 +154,8 @@ def _bars(name: str, title: str, head: tuple[str, ...], stacks: Sequence[Stack])
     """Without rows where nothing of it happened in all that time."""
     rows: Rows = tuple((it.name, *(round(value, 2) for value in it.values)) for it in stacks)
     some = any(value for it in stacks for value in it.values)
-    svg = Markup(bar_plot(title, head[1:], stacks))  # noqa: S704 - the plot escapes its names
+    drawn = [Stack(words.safe(it.name), it.values) for it in stacks]
+    svg = Markup(bar_plot(title, head[1:], drawn))  # noqa: S704 - the plot escapes its names
     empty = "Nothing has landed in this time."
     return Figure(
         name=name, title=title, head=head, rows=rows if some else (), svg=svg, empty=empty

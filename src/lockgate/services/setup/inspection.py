@@ -37,6 +37,7 @@ class Inspection(Struct, frozen=True, kw_only=True):
         yield self._repositories()
         yield self._sessions()
         yield self._orphans(tasks)
+        yield self._branches(frozenset(it.id for it in tasks))
         yield self._layers()
         yield self._mounts()
 
@@ -102,6 +103,25 @@ class Inspection(Struct, frozen=True, kw_only=True):
                 self._put_right(it)
         names = [f"{it.folder}/{it.name}" for it in found]
         return self._repaired("directories of nothing known", names, "moved to deleted/ or removed")
+
+    def _branches(self, tasks: frozenset[str]) -> Part:
+        """In the user's repositories; one that stays is told with the reason."""
+        name, found, left = "branches of tasks that are gone", list[str](), list[str]()
+        for project in self.store.projects():
+            try:
+                branches = tuple(self.inspector.branches(project, tasks))
+            except LockgateError as error:
+                left.append(f"{project.name}: {error}")
+                continue
+            for it in branches:
+                why = it.why_it_stays
+                stays = why or (self.repair and not self.inspector.remove_branch(project, it))
+                told = f"{project.name}: {it.name} of {it.task}"
+                found.append(f"{told} ({why or 'it moved'})" if stays else told)
+                left += found[-1:] if stays else ()
+        if left and self.repair:
+            return _part(name, left, "look at each, then: git branch --delete --force NAME")
+        return self._repaired(name, [*found, *(it for it in left if it not in found)], "removed")
 
     def _is_known(self, session: str) -> bool:
         row = self.store.session(SessionId(session))

@@ -58,9 +58,13 @@ class AgentSessions(Struct, frozen=True):
     def output(self, session: Session) -> list[str]:
         return self.sessions.output(session.id).splitlines()
 
-    def attach_command(self, session: Session) -> tuple[str, ...] | None:
+    def attach_command(self, id: SessionId) -> tuple[str, ...] | None:
         """What a person runs to sit at it; None where it is not interactive, or not yet there."""
-        return self.sessions.attach_command(session.id)
+        return self.sessions.attach_command(id)
+
+    def has_ended(self, id: SessionId) -> bool:
+        """As its own files say, by which one can wait for it: the database is not asked."""
+        return self.sessions.exit_of(id) is not None
 
     def end_all(self, grace: float) -> None:
         for session in self.at_work():

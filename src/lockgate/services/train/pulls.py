@@ -130,6 +130,7 @@ class PullRequests(Struct, frozen=True, kw_only=True):
         rested = now >= self._next.get(project.id, 0.0)
         if not (rested or self._is_meant(project) or self._is_hinted(project, now)):
             return False
+        self._next[project.id] = now + self.every.machines  # what is asked below runs git
         try:
             settings = self.view.configuration.settings_of(project)
         except LockgateError:

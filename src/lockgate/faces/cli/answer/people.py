@@ -14,9 +14,10 @@ from typing import Any, NoReturn
 import click
 
 from lockgate.bootstrap import App
+from lockgate.core.lifecycle.transition import session_id
 from lockgate.core.model.findings import Finding, Location, Priority
 from lockgate.core.model.people import Right
-from lockgate.core.model.task import Session, Task, TaskId
+from lockgate.core.model.task import Task, TaskId
 from lockgate.errors import Refused, Unavailable
 from lockgate.faces.cli.operate.agents import must_be_at_terminal, sit_at
 from lockgate.faces.cli.output import (
@@ -178,22 +179,16 @@ def _become(argv: tuple[str, ...], env: Mapping[str, str]) -> NoReturn:
 
 
 def _command(it: App, task: Task) -> tuple[str, ...]:
-    """How to sit down at the session that was asked for, once it runs."""
-    until = time.monotonic() + PATIENCE
+    """How to sit down at the session that was asked for, once it runs; its files are watched."""
+    session, until = session_id(task.id, task.generation), time.monotonic() + PATIENCE
     while time.monotonic() < until:
-        session = _mine(it, task.id, task.generation)
-        command = it.agents.attach_command(session) if session else None
+        command = it.agents.attach_command(session)
         if command:
             return command
-        if session and it.agents.is_over(session):
+        if it.agents.has_ended(session):
             raise _not_begun(task.id, "it ended at once")
         time.sleep(PAUSE)
     raise _not_begun(task.id, f"it did not start in {PATIENCE:.0f} s")
-
-
-def _mine(it: App, id: TaskId, generation: int) -> Session | None:
-    found = [session for session in it.agents.of(id) if session.generation == generation]
-    return found[-1] if found else None
 
 
 def _not_begun(id: TaskId, why: str) -> Unavailable:

@@ -66,11 +66,11 @@ def is_installed() -> bool:
 # a process that has loaded nothing of it waits for its end.
 
 
-def guard() -> int:
+def guard(then: str = "nothing else was") -> int:
     """Goes on in a child, and returns there what is at its end once the parent is gone.
 
     The parent waits for the child and ends as it does; where the child was killed, it puts the
-    terminal right first.
+    terminal right first, and says what happens then.
     """
     before = termios.tcgetattr(sys.stdin.fileno())
     seen, held = os.pipe()
@@ -85,7 +85,7 @@ def guard() -> int:
     _, status = os.waitpid(child, 0)
     code = os.waitstatus_to_exitcode(status)
     if code < 0:
-        _put_right(before, -code)
+        _put_right(before, -code, then)
         code = BY_A_SIGNAL - code
     raise click.exceptions.Exit(code)
 
@@ -94,9 +94,9 @@ def _left_to_the_board(*_: object) -> None:
     """It has a key for Ctrl-C."""
 
 
-def _put_right(before: list[int | list[bytes | int]], number: int) -> None:
+def _put_right(before: list[int | list[bytes | int]], number: int, then: str) -> None:
     """Also where the terminal is another's by now: then a write would stop us."""
     signal.signal(signal.SIGTTOU, signal.SIG_IGN)
     termios.tcsetattr(sys.stdin.fileno(), termios.TCSADRAIN, before)
-    told = f"lockgate: the board was ended by {signal.Signals(number).name}; nothing else was\n"
+    told = f"lockgate: the board was ended by {signal.Signals(number).name}; {then}\n"
     os.write(sys.stdout.fileno(), f"{RESET}{told}".encode())

@@ -99,7 +99,7 @@ def attach(*, name: str) -> None:
     if it.agents.is_over(session):
         why, fix = f"session {session.id} has ended", f"lockgate task respawn {id}"
         raise Refused("nothing was attached", why=why, fix=fix)
-    command = it.agents.attach_command(session)
+    command = it.agents.attach_command(session.id)
     if command:
         sit_at(command)
     told = f"{session.id} is not interactive; this is its output. To work in it yourself: "

@@ -38,10 +38,10 @@ MIB = 1 << 20
 def doctor(*, agent: str | None, deep: bool, repair: bool, as_json: bool) -> None:
     """Check this machine: what is missing, and how to install it.
 
-    --deep looks for what does not fit together: rows without files or commits, directories of
-    nothing known, damaged repositories, mounts. --repair writes again what git has lost of the
-    evidence; with --deep and no orchestrator it also writes a missing TASK.md again, moves
-    unknown work to deleted/ and removes what can be made again.
+    --deep looks for what does not fit together: rows without files or commits, directories and
+    branches of nothing known, damaged repositories, mounts. --repair writes again what git has
+    lost of the evidence; with --deep and no orchestrator it also writes a missing TASK.md again,
+    moves unknown work to deleted/ and removes what can be made again.
 
     Exits 1 if no task could be worked on here, or if the agent that was tried did not answer.
     """
