@@ -10,11 +10,11 @@ import re
 import sys
 from pathlib import Path
 
-# How test runners close: the first of these that is there counts, each time that it is there.
+# How test runners close: a line counts by the first of these that it is like.
 CLOSING = (
     r"^\s*Tests:?\s+.*?(\d+) passed",  # jest, vitest
     r"^test result: \w+\. (\d+) passed",  # cargo
-    r"^=*\s?(?:.*, )?(\d+) passed",  # pytest
+    r"^(?:=+ )?(?:\d+ \w+, )*(\d+) passed",  # pytest
     r"^\s*(\d+) passing\b",  # mocha
     r"^[#ℹ] pass\s+(\d+)",  # node, tap, tape # noqa: RUF001 - as node writes it
     r"^\s*(\d+) tests? passed",  # ava
@@ -27,10 +27,12 @@ COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 def passed(said: str) -> int:
     text = COLOUR.sub("", said)
-    for pattern in CLOSING:
-        found = re.findall(pattern, text, re.MULTILINE)
-        if found:
-            return sum(map(int, found))
+    closed = (
+        next(filter(None, (re.match(it, line) for it in CLOSING)), None)
+        for line in text.splitlines()
+    )
+    if found := [int(it[1]) for it in closed if it]:
+        return sum(found)
     ran = UNITTEST.findall(text)
     without = sum(int(n) for _, rest in ran for n in re.findall(r"=(\d+)", rest))
     return len(GO.findall(text)) or sum(int(it) for it, _ in ran) - without

@@ -11,6 +11,7 @@ the fault is not a fair one, and another is drawn.
 
 import argparse
 import json
+import os
 import random
 import shutil
 import subprocess
@@ -194,6 +195,7 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--no-gitignore", action="store_true")
     parser.add_argument("--keep", type=Path, help="where it is done; a directory that is not there")
     asked = parser.parse_args(argv)
+    os.environ.setdefault("RUSTUP_HOME", str(Path.home() / ".rustup"))  # HOME will be another
     with tempfile.TemporaryDirectory(prefix="measured-") as temporary:
         place = asked.keep or Path(temporary) / "project"
         shell = placed(asked.directory, place, gitignore=not asked.no_gitignore)
