@@ -64,6 +64,7 @@ def tree(tmp_path: Path) -> Path:
     )
     (tmp_path / "tests/__init__.py").write_text("")
     (tmp_path / "tests/test_cases.py").write_text(CASES)
+    (tmp_path / ".n/at").write_text(str(tmp_path / "out"))
     (tmp_path / ".n/wn.json").write_text(
         json.dumps({"nonce": "wn", "tests": ["tests/test_cases.py"]})
     )
@@ -71,7 +72,7 @@ def tree(tmp_path: Path) -> Path:
 
 
 def ran(tree: Path, *words: str, **variables: str) -> ReportRead:
-    environ = {"OUT": str(tree / "out"), "PYTHONPATH": str(tree / ".n"), **variables}
+    environ = {"PYTHONPATH": str(tree / ".n"), **variables}
     subprocess.run(
         [sys.executable, *words], cwd=tree, env=environ, capture_output=True, check=False
     )

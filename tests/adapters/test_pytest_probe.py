@@ -68,8 +68,8 @@ def told(faults: tuple[Fault, ...], tree: Path, **more: object) -> Mapping[str, 
         for it, span in spans
     ]
     (tree / ".probe/xprobe.json").write_text(json.dumps(plan))
+    (tree / ".probe/at").write_text(str(tree / "out"))
     environ = {
-        "OUT": str(tree / "out"),
         "PYTHONPATH": f"{tree}/.probe:{tree}",
         "PATH": "/usr/bin:/bin",
     }

@@ -6,7 +6,7 @@ import pytest
 
 from lockgate.core.differential.verdict import Asked, Kept, Lost
 from lockgate.core.model.results import Failed, Passed, SingleGateResult
-from tests.e2e.cheats.by_name import BY_NAME, MARKED
+from tests.e2e.cheats.by_name import BY_NAME, MARKED, RECOGNISED
 from tests.e2e.cheats.cheats import CHEATS, NODE_CASES, PLAYED, REAL, RESIDUE
 from tests.e2e.cheats.honest import HONEST, QUESTIONS
 from tests.e2e.cheats.outside import OUTSIDE, OUTSIDE_HONEST, OUTSIDE_TEXTS
@@ -20,6 +20,7 @@ from tests.e2e.cheats.wrapped import WRAPPED, WRAPPED_HONEST
 MORE_CHEATS = (
     *BY_NAME,
     *MARKED,
+    *RECOGNISED,
     *WEAKENED,
     *STRUCTURAL,
     *WRAPPED,
@@ -48,7 +49,7 @@ CHECKED = (
     "structure: own wave",
     "outside: broken without an edit",
     "by name: reports are rewritten",
-    "marked: the running test's name",
+    "recognised: the plain temporary folder",
     "weakened: loop over nothing",
     "refactored code",
 )

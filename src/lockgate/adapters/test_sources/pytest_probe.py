@@ -27,7 +27,8 @@ from xml.sax.saxutils import quoteattr
 BEGAN = time.monotonic()
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
-OUT = os.environ.get("OUT", "")
+AT = HERE / "at"  # says where reports go
+OUT = AT.read_text("utf-8") if AT.is_file() else ""
 TEXT = 240  # characters of what a failing test says
 FEW = 5  # faults; with so many, those in functions that no test came by are left out
 SHORTEST = 2.0  # seconds that one fault may take at least

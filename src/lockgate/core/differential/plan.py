@@ -348,14 +348,16 @@ def to_run(plan: Plan, sides: Sides) -> tuple[Which, ...]:
 
 
 def planted_in(
-    which: Which, plan: Plan, sides: Sides, texts: Mapping[str, str]
+    which: Which, plan: Plan, sides: Sides, texts: Mapping[str, str], seed: str = ""
 ) -> tuple[CanaryFile, ...]:
     """`texts` are those of the tree's plain files."""
     if which is Which.BASE:
         return ()
     files = files_of(tree_of(which, plan), sides)
     edited = {it for it in plan.hosts if files.get(it) != sides.base.get(it)}
-    return planted(plan, {it: text for it, text in texts.items() if it not in edited}, which)
+    return planted(
+        plan, {it: text for it, text in texts.items() if it not in edited}, seed or which
+    )
 
 
 def runs_of(made: Mapping[Which, AnyRun], same: Mapping[Which, Which]) -> Runs:

@@ -10,6 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lockgate.core.config.settings import SandboxLevel, protected_paths
+from lockgate.core.differential.appearance import ORDER, PLAIN, Look, look_of
 from lockgate.core.differential.plan import (
     BASE_ALONE,
     Ended,
@@ -134,6 +135,7 @@ def _known(files: Mapping[str, str], texts: Mapping[str, str]) -> dict[str, str]
 AT_ONCE = 2
 START = "sitecustomize.py"  # what Python loads whenever it starts
 _FIRST = 'export PYTHONPATH="$PLANTED${PYTHONPATH:+:$PYTHONPATH}"'
+_AT = 'mkdir -p "$PLANTED"; printf %s "$OUT" >"$PLANTED/at"'  # for programs of ours
 _PATHS = re.compile(r"\bPYTHONPATH=")
 TAIL = 1000
 
@@ -162,10 +164,13 @@ class Bench(Struct, frozen=True, kw_only=True):
     def measure(self, wanted: Iterable[Which]) -> dict[Which, Measured]:
         """Two at a time, unless they could get in each other's way."""
         every = tuple(wanted)
+        with self.pool() as pool:
+            return dict(zip(every, pool.map(self._measured, every), strict=True))
+
+    def pool(self) -> ThreadPoolExecutor:
         bare = self.it.settings.sandbox.level is SandboxLevel.NONE
         alone = bare or bool(self.gate.place.exclusive)
-        with ThreadPoolExecutor(1 if alone else AT_ONCE) as pool:
-            return dict(zip(every, pool.map(self._measured, every), strict=True))
+        return ThreadPoolExecutor(1 if alone else AT_ONCE)
 
     def _measured(self, which: Which) -> Measured:
         place = self.place.with_name(f"{self.place.name}-{which.name.lower()}")
@@ -198,6 +203,23 @@ class Bench(Struct, frozen=True, kw_only=True):
         finally:
             self.workspaces.discard(place)
         return run_of(_ended(attempt), read, None, on_base=False)
+
+    def measure_disguised(self, which: Which, seed: str) -> AnyRun:
+        """A tree once more in a run that looks another way, with other canaries."""
+        place = self.place.with_name(f"{self.place.name}-{seed}")
+        look = look_of(self.plan, self.gate.command, seed)
+        files = files_of(tree_of(which, self.plan), self.compared.sides)
+        texts = self.compared.known(files)
+        planted = planted_in(which, self.plan, self.compared.sides, texts, seed)
+        order = {f"{self.folder}/{look.plug_in}.py": ORDER} if look.plug_in else {}
+        try:
+            self.lay(which, {**order, **{it.path: it.text for it in planted}}, place)
+            command = self.command(look=look)
+            attempt = self.gates.attempt(command, self.run(which, place), self.cancelled)
+            read = self.gates.read(attempt, self.gate.report)
+        finally:
+            self.workspaces.discard(place)
+        return run_of(_ended(attempt), read, canaries_in(planted), on_base=False)
 
     def _watching(self, which: Which) -> dict[str, str]:
         """On base alone: what notes the files that tests open."""
@@ -233,12 +255,15 @@ class Bench(Struct, frozen=True, kw_only=True):
     def _reporting(self) -> dict[str, str]:
         return {f"{self.folder}/{START}": self.reporter} if self.reporter else {}
 
-    def command(self, told: Iterable[str] = (), timeout: int | None = None) -> CommandGate:
+    def command(
+        self, told: Iterable[str] = (), timeout: int | None = None, look: Look = PLAIN
+    ) -> CommandGate:
         """The gate's own, with what is planted first wherever it sets Python's path."""
         lines = [f'export {name}="{it}"' for name, it in self.plan.environment]
+        lines += look.lines
         command = self.gate.command
-        if self.reporter or told:
-            lines = [f'PLANTED="$PWD/{self.folder}"', _FIRST, *lines, *told]
+        if self.reporter or told or look.plug_in:
+            lines = [f'PLANTED="$PWD/{self.folder}"', _FIRST, *lines, *told, _AT]
             command = _PATHS.sub('PYTHONPATH="$PLANTED":', command)
         return CommandGate(
             name=self.gate.name,

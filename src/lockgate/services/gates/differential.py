@@ -6,6 +6,12 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
+from lockgate.core.differential.appearance import (
+    differing,
+    passing,
+    unmasked,
+    wants_another_look,
+)
 from lockgate.core.differential.plan import (
     BASE_ALONE,
     ON_CHANGE,
@@ -106,7 +112,15 @@ class DifferentialJudge(Struct, frozen=True, kw_only=True):
         return as_result(bench.gate.name, shown, _proof(bench, made, weighed.said))
 
     def _believed(self, bench: Bench, verdict: Verdict) -> Verdict:
-        """Once more with a failure in every test of base: none may pass."""
+        """After two more runs of base's tests on the change, at the same time where they may."""
+        with bench.pool() as pool:
+            forged = pool.submit(self._with_failures, bench, verdict)
+            looked = pool.submit(_with_another_look, bench, verdict)
+        found = forged.result()
+        return found if isinstance(found, Lost) else looked.result()
+
+    def _with_failures(self, bench: Bench, verdict: Verdict) -> Verdict:
+        """With a failure in every test of base: none may pass."""
         tests = to_break(verdict, bench.compared.changed)
         texts = bench.compared.known(bench.compared.sides.base)
         broken, planted = self.sources.broken(texts, tests, bench.plan.nonce)
@@ -135,6 +149,18 @@ class DifferentialJudge(Struct, frozen=True, kw_only=True):
         start = rules.base_commit if rules and rules.base_commit != base else ""
         tree = self.workspaces.tree(it.project, base)
         return measured_as(it, tree, bench.gate.command, start)
+
+
+def _with_another_look(bench: Bench, verdict: Verdict) -> Verdict:
+    """Tests that fail twice because a run looks another way, and not on base, which has it too."""
+    if not wants_another_look(verdict, bench.compared.changed):
+        return verdict
+    names = differing(verdict, bench.measure_disguised(Which.OF_BASE, "second"))
+    if not names:
+        return verdict
+    again = frozenset(differing(verdict, bench.measure_disguised(Which.OF_BASE, "third")))
+    on_base = passing(bench.measure_disguised(Which.AGAIN, "third"), names)
+    return unmasked(verdict, tuple(it for it in on_base if it in again))
 
 
 def _with_expectations(bench: Bench, made: Mapping[Which, Measured]) -> Bench:
