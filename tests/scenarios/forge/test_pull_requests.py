@@ -509,9 +509,9 @@ def test_a_project_without_pull_requests_is_not_asked_about_at_every_turn():
             return Settings(formula="none", gates=())
 
     store = SimpleNamespace(projects=lambda: (project,))
-    view = SimpleNamespace(store=store, configuration=Asked(), pulls=None)
-    lander = SimpleNamespace(clock=SimpleNamespace(elapsed=lambda: now[0]))
-    given = dict.fromkeys(("offers", "workspaces", "forge_of", "intake", "nudge"))
+    view: Any = SimpleNamespace(store=store, configuration=Asked(), pulls=None)
+    lander: Any = SimpleNamespace(clock=SimpleNamespace(elapsed=lambda: now[0]))
+    given: Any = dict.fromkeys(("offers", "workspaces", "forge_of", "intake", "nudge"))
     pulls = PullRequests(view=view, lander=lander, **given)
 
     assert [pulls.due() for _ in range(5)] == [()] * 5

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from lockgate.core.config.settings import DraftMode, MergeTarget
+from lockgate.core.config.settings import DraftMode, MergeTarget, Settings
 from lockgate.core.forge.decide import (
     TAKEN_OUT,
     Act,
@@ -103,7 +103,8 @@ class PullRequests(Struct, frozen=True, kw_only=True):
         forge = self.forge_of(project)
         before = forge.budget()
         self.intake(project, forge)
-        rows, early = self._live(project), self._early(project)
+        settings = self.view.configuration.settings_of(project)
+        rows, early = self._live(project), self._early(project, settings)
         if rows or early:
             train = self.view.train(self.view.target(project)[0])
             rules, me = forge.rules(train.target.branch), forge.whoami()
@@ -135,14 +136,15 @@ class PullRequests(Struct, frozen=True, kw_only=True):
             settings = self.view.configuration.settings_of(project)
         except LockgateError:
             return False
-        wanted = settings.forge.intake.label or self._live(project) or self._early(project)
+        wanted = (
+            settings.forge.intake.label or self._live(project) or self._early(project, settings)
+        )
         return settings.merge.target is MergeTarget.PULL_REQUEST and bool(wanted)
 
     def _is_meant(self, project: Project) -> bool:
         """What was meant and not done, what was never looked at."""
         rows = self._live(project)
-        fresh = any((it.intent and not it.asked) or (it.change and not it.looked) for it in rows)
-        return fresh or bool(self._early(project))
+        return any((it.intent and not it.asked) or (it.change and not it.looked) for it in rows)
 
     def _is_hinted(self, project: Project, now: float) -> bool:
         """Somebody says that there is news; many say so at once."""
@@ -157,12 +159,8 @@ class PullRequests(Struct, frozen=True, kw_only=True):
             it for it, task in found if task and task.status is Status.REVIEWING and it.branch
         )
 
-    def _early(self, project: Project) -> tuple[tuple[Task, Candidate], ...]:
+    def _early(self, project: Project, settings: Settings) -> tuple[tuple[Task, Candidate], ...]:
         """Changes that are to be shown as drafts, each as the train has built it."""
-        try:
-            settings = self.view.configuration.settings_of(project)
-        except LockgateError:
-            return ()
         if settings.forge.draft is not DraftMode.EARLY:
             return ()
         target = self.view.target(project)[0]
