@@ -62,6 +62,8 @@ class Team(Orchestra):
             "LOCKGATE_GITHUB_API": self.hub.url,
             "LOCKGATE_FORGE_SECONDS": LOOKS,
         }
+        for bucket in self.hub.buckets.values():
+            bucket.remaining = 5_000_000  # else looks would be spread over the hour
         bare = self.hub.state.bare
         git(self.root, "remote", "add", "origin", str(self.hub.repository))
         (self.hub.repository / "protected").write_text("")

@@ -481,3 +481,14 @@ def test_a_draft_is_made_ready_once(hub, forge):
 
     assert not seen(forge, number).draft
     assert len([it for it in hub.did("POST", "/graphql") if "Ready" in str(it.body)]) == 1
+
+
+def test_an_old_answer_shows_the_old_head_and_the_next_look_the_new_one(hub, forge):
+    """What follows from a head that is not the pushed one is nothing: tests/core/forge has it."""
+    number = opened(hub, forge).number
+    first = seen(forge, number).head
+    second = pushed(hub, "43\n")
+    hub.faults.plan(Kind.STALE, matches=on("GET", f"/pulls/{number}"))
+
+    assert seen(forge, number).head == first
+    assert seen(forge, number).head == second

@@ -160,6 +160,17 @@ def test_two_that_are_ready_land_one_after_the_other_and_new_ones_are_offered_me
     )
 
 
+@pytest.mark.parametrize(
+    ("queued", "steps"), [(False, ()), (True, (Land(TIP.commit, HEAD, TIP.tree, (A.task,)),))]
+)
+def test_while_the_forge_merges_one_no_other_lands(queued, steps):
+    asked = an_entry(B, held="the forge was asked to merge it", offered=HEAD, landing=True)
+    ready = an_entry(offered=HEAD, queued=queued)
+    queue = a_queue(replace(asked, queued=queued), ready, candidates=built(), results=GREEN)
+
+    assert plan_offers(queue) == steps
+
+
 def test_no_more_tests_run_than_the_window_has_places():
     other = Built(Commit("tip+b"), Tree("B"))
     queue = a_queue(an_entry(), an_entry(B), candidates=(*built(), *built(other, B)), window=1)
@@ -196,7 +207,7 @@ PULL = Pull(
         ),
         (
             replace(PULL, ready=True, intent=Intent.MERGE),
-            {"held": "the forge was asked to merge it", "offered": HEAD},
+            {"held": "the forge was asked to merge it", "offered": HEAD, "landing": True},
         ),
         (
             replace(PULL, ready=True, intent=Intent.REOPEN),

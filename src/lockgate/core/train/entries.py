@@ -6,7 +6,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lockgate.core.config.settings import MergeMode, Settings
-from lockgate.core.forge.model import Pull, is_offered, waits_for
+from lockgate.core.forge.model import Intent, Pull, is_offered, waits_for
 from lockgate.core.model.findings import Finding, by_priority
 from lockgate.core.model.gates import CommandGate, Where
 from lockgate.core.model.results import Broken, Failed, Passed, SingleGateResult, Waiting
@@ -100,6 +100,7 @@ def _pull_entry(it: Waits, tip: Commit) -> Entry:
         offered=Commit(pull.pushed),
         behind=pull.strict and pull.base != tip,
         queued=pull.queue,
+        landing=pull.intent is Intent.MERGE,
     )
 
 

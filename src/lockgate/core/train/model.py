@@ -49,6 +49,7 @@ class Entry(Struct, frozen=True, kw_only=True):
     offered: Commit | None = None  # the head of its pull request, which shows this very change
     behind: bool = False  # that head must contain the tip first, and does not
     queued: bool = False  # the forge's own queue tests it: no second test here
+    landing: bool = False  # the forge was asked to merge it
 
 
 class Built(Struct, frozen=True):

@@ -112,8 +112,11 @@ def _holds(queue: Queue) -> Iterator[Step]:
 
 
 def _goes_on(queue: Queue, cars: tuple[Car, ...]) -> Iterator[Step]:
-    """Offers come as they are green; of those that are ready one lands at a time."""
-    landing = False
+    """Offers come as they are green; of those that are ready one lands at a time.
+
+    The next one is tested on what the forge made of the last; its own queue does that itself.
+    """
+    landing = any(it.landing and not it.queued for it in queue.entries)
     for it in cars:
         step = _next(queue, it)
         if isinstance(step, Offer) and it.entry.offered is None:

@@ -95,8 +95,13 @@ class PullRequests(Struct, frozen=True, kw_only=True):
         return tuple(found)
 
     def sync(self, project: Project, engine: Engine) -> float:
-        """One turn: what is meant is done, then every pull request is looked at."""
+        """One turn: what is meant is done, then every pull request is looked at.
+
+        Many hints come at once: what comes too soon after the last look waits.
+        """
         now = self.lander.clock.elapsed()
+        if soon := self._too_soon(project, now):
+            return soon
         if self.hints.pop(project.id, False):
             self._hooked[project.id] = now
         self._last[project.id], self._next[project.id] = now, now + self.every.machines
@@ -129,7 +134,7 @@ class PullRequests(Struct, frozen=True, kw_only=True):
 
     def _is_due(self, project: Project, now: float) -> bool:
         rested = now >= self._next.get(project.id, 0.0)
-        if not (rested or self._is_meant(project) or self._is_hinted(project, now)):
+        if not (rested or project.id in self.hints or self._is_meant(project)):
             return False
         self._next[project.id] = now + self.every.machines  # what is asked below runs git
         try:
@@ -146,10 +151,12 @@ class PullRequests(Struct, frozen=True, kw_only=True):
         rows = self._live(project)
         return any((it.intent and not it.asked) or (it.change and not it.looked) for it in rows)
 
-    def _is_hinted(self, project: Project, now: float) -> bool:
-        """Somebody says that there is news; many say so at once."""
+    def _too_soon(self, project: Project, now: float) -> float:
+        """In how many seconds a hint brings the next look; 0 where it may be now."""
         last = self._last.get(project.id)
-        return project.id in self.hints and (last is None or now - last >= self.every.least)
+        if last is None or now >= self._next[project.id] or self._is_meant(project):
+            return 0.0
+        return max(0.0, last + self.every.least - now)
 
     def _live(self, project: Project) -> tuple[Pull, ...]:
         """Of tasks that wait to land."""

@@ -78,7 +78,7 @@ class Client(Struct, kw_only=True):
     token: Callable[[], str]
     wires: Wires
     buckets: dict[str, Bucket] = field(default_factory=dict[str, Bucket])
-    paid: int = 0  # requests that the limit counted
+    paid: int = 0  # requests that the limit of REST counted
     _known: dict[str, tuple[str, str, Answer]] = field(
         default_factory=dict[str, tuple[str, str, Answer]]
     )
@@ -218,7 +218,8 @@ class Client(Struct, kw_only=True):
                 float(head.get("x-ratelimit-reset", "0")),
                 _server_time(response),
             )
-        self.paid += response.status_code != NOT_MODIFIED
+        of_rest = head.get("x-ratelimit-resource", CORE) == CORE
+        self.paid += of_rest and response.status_code != NOT_MODIFIED
         if not _is_limit(response):
             self._refusals = 0
             return
