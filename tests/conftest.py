@@ -16,6 +16,7 @@ from lockgate.adapters.store.sql_store import SqlStore
 from lockgate.adapters.store.sqlite import SqliteDatabase, SqliteStore
 from lockgate.core.config.ci import TARGETS
 
+COVERAGE = ("COVERAGE_PROCESS_START", "COVERAGE_PROCESS_CONFIG")
 NOWHERE = "/dev/null/no-test-may-use-the-default-data-folder"
 
 settings.register_profile(
@@ -83,6 +84,19 @@ def _stores_are_closed(monkeypatch: pytest.MonkeyPatch) -> Generator[None]:
     yield
     for store in opened:
         store.close()
+
+
+# --- what is measured ----------------------------------------------------------------------------
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Coverage costs a short program more than its own time, so few tests ask for it."""
+    with pytest.MonkeyPatch.context() as patch:
+        if item.get_closest_marker("measured") is None:
+            for name in COVERAGE:
+                patch.delenv(name, raising=False)
+        return (yield)
 
 
 # --- quick databases -----------------------------------------------------------------------------

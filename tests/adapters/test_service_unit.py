@@ -30,7 +30,7 @@ NEEDS_SYSTEMD = pytest.mark.skipif(
 
 def service(home: Path, **more: object) -> Service:
     given = {"python": "/usr/bin/python3", "path": "/bin", "more": ("--web",)} | more
-    return Service(home=home, **given)  # type: ignore[arg-type]
+    return Service(home=home, **given)  # type: ignore[arg-type]  # each has its own type
 
 
 def with_systemctl(place: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> Path:

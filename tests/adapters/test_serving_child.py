@@ -13,6 +13,8 @@ import pytest
 from lockgate.adapters.serving_child import ServingChild
 from lockgate.errors import Unavailable
 
+pytestmark = pytest.mark.measured
+
 # Answers each connection with its pid and who called, and waits for the other end to go.
 ECHO = """\
 import os, socket, sys

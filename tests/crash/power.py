@@ -17,7 +17,6 @@ from pathlib import Path
 
 from lockgate.adapters.store.sqlite import SqliteStore
 from lockgate.errors import Unavailable
-from tests.unmeasured import unmeasured
 
 ROOT = Path(__file__).parents[2]
 SECTOR = 512
@@ -68,7 +67,6 @@ def recorded(place: Path, commits: int, *argv: str) -> list[Op]:
     subprocess.run(
         (*recorder, "-o", str(trace), *writer),
         cwd=ROOT,
-        env=unmeasured(),
         check=True,
         capture_output=True,
     )

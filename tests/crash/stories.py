@@ -23,7 +23,6 @@ from lockgate.core.model.task import Status, Task, TaskId
 from lockgate.ports import TaskFilter
 from tests.crash.doomed import VARIES
 from tests.e2e.orchestra import PATIENCE, Orchestra, hands_off, worker, writes
-from tests.unmeasured import unmeasured
 
 ROOT = Path(__file__).parents[2]
 S = Status
@@ -103,7 +102,7 @@ class Home(Orchestra):
         orders = self.place / "orders.json"
         facts = {"log": str(self.log), "story": str(self.phase), "root": str(self.place)}
         orders.write_text(json.dumps({**facts, "kills": self.kills}))
-        environ = unmeasured({**self.environ, "PYTHONPATH": str(ROOT)})
+        environ = {**self.environ, "PYTHONPATH": str(ROOT)}
         if argv[0] == "task" and "cancelled" in argv:
             environ.pop("LOCKGATE_NO_ORCHESTRATOR")
         with (self.place / "orchestrator.log").open("ab") as log:

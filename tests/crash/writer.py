@@ -23,7 +23,7 @@ def main() -> None:
     if "careless" in sys.argv:  # to see that a loss is noticed
         connect = SqliteDatabase._connect
         careless: Any = lambda self, _how: connect(self, "OFF")  # noqa: E731
-        SqliteDatabase._connect = careless  # type: ignore[method-assign]
+        SqliteDatabase._connect = careless  # type: ignore[method-assign]  # on purpose
     store = SqliteStore(home / "lockgate.db")
     store.add_project(Project(id=ProjectId("p1"), name="p", common_dir="/r/.git", root="/r"))
     tasks = [_made(store, number) for number in range(TASKS)]

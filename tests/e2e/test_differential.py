@@ -33,6 +33,8 @@ name = "differential"
 type = "differential"
 command = {json.dumps(COMMAND)}
 attempts = 1
+[differential]
+strength_seconds = 2
 [retry]
 max_iterations = 2
 """
@@ -50,8 +52,10 @@ def changes(said: str, code: str, tests: str, *more: str) -> str:
 
 
 NO_GATES = puts(".lockgate/config.toml", '[gates]\nformula = "none"\n')
+DELETES = changes("all tests pass", WRONG, TESTS.replace(ADD, ""))
 SCRIPTS = {
-    "deletes": changes("all tests pass", WRONG, TESTS.replace(ADD, "")),
+    "deletes": DELETES,
+    "drops": DELETES,
     "skips": changes("all tests pass", WRONG, SKIPPED)
     + changes("and now they do", CODE + "\n\nNEW = 1\n", TESTS),
     "rules": changes("all tests pass", WRONG, SKIPPED, NO_GATES)
@@ -78,10 +82,12 @@ def said(it: Orchestra, id: TaskId) -> list[tuple[str, str, str]]:
 
 def test_a_worker_that_deletes_hides_or_rules_its_failure_away_is_not_believed(orchestra) -> None:
     it = orchestra
-    deletes, skips, rules = (it.create(branch) for branch in SCRIPTS)
+    deletes, drops, skips, rules = (it.create(branch) for branch in SCRIPTS)
     it.up()
 
     it.until(lambda: bool(it.task(deletes).waiting))
+    it.until(lambda: bool(it.task(drops).waiting))
+    assert it.lockgate("approve", drops, "-m", "not wanted any more").returncode == 0
     it.until_status(skips, S.REVIEWING)
     it.until_status(rules, S.STUCK)
 
@@ -99,18 +105,9 @@ def test_a_worker_that_deletes_hides_or_rules_its_failure_away_is_not_believed(o
 
     hidden = [row for row in said(it, rules) if row[0] == "differential"]
     assert [row[1] for row in hidden] == ["failed", "failed"], "the gates are still base's"
+
+    it.until_status(drops, S.REVIEWING)
+    agreed = [row for row in said(it, drops) if row[:2] == ("differential", "passed")]
+    assert "not wanted any more" in agreed[0][2], "a yes lets the change go on"
     assert list((it.home / "measurements").glob("*.json"))
     assert not list((it.home / "runs").glob("*/*"))
-
-
-def test_a_yes_to_a_deletion_lets_the_change_go_on(orchestra) -> None:
-    it = orchestra
-    id = it.create("deletes")
-    it.up()
-    it.until(lambda: bool(it.task(id).waiting))
-
-    assert it.lockgate("approve", id, "-m", "not wanted any more").returncode == 0
-
-    it.until_status(id, S.REVIEWING)
-    passed = [row for row in said(it, id) if row[:2] == ("differential", "passed")]
-    assert "not wanted any more" in passed[0][2]

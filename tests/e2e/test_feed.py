@@ -23,6 +23,8 @@ from tests.e2e.feeding import Reader, reads, writes
 from tests.e2e.orchestra import PATIENCE, Orchestra, worker
 from tests.store.samples import moved
 
+pytestmark = pytest.mark.measured
+
 LONG = 300.0  # seconds for many processes on a busy machine
 WRITERS = 3
 

@@ -16,7 +16,10 @@ from tests.e2e.test_first_day import GREET, GREET_TEST, project
 from tests.faces.shell import Shell
 
 WHY_NOT = trouble()
-pytestmark = pytest.mark.skipif(WHY_NOT is not None, reason=f"needs a sandbox: {WHY_NOT}")
+pytestmark = [
+    pytest.mark.measured,
+    pytest.mark.skipif(WHY_NOT is not None, reason=f"needs a sandbox: {WHY_NOT}"),
+]
 
 CI = "test:\n  script:\n    - sh spec/all.sh test\n    - sh spec/some.sh test\n"
 # Two commands that may be meant, and nothing that says which.
@@ -77,9 +80,9 @@ class Terminal:
 @pytest.mark.parametrize(
     ("typed", "command"),
     [
-        ("\n", "sh spec/all.sh test"),
         ("2\n", "sh spec/some.sh test"),
-        ("sh spec/some.sh\n", "sh spec/some.sh"),
+        pytest.param("\n", "sh spec/all.sh test", marks=pytest.mark.slow),
+        pytest.param("sh spec/some.sh\n", "sh spec/some.sh", marks=pytest.mark.slow),
     ],
 )
 def test_one_question_is_asked_where_several_commands_may_be_meant(
@@ -121,7 +124,7 @@ def test_nothing_is_asked_where_the_answer_is_known_or_not_wanted(tmp_path: Path
 def test_the_line_that_moves_shows_what_runs_for_how_long_and_its_last_words(
     tmp_path: Path,
 ) -> None:
-    slow = f". ./greet.sh\necho one\nsleep 1.2\necho two words\nsleep 1.2\n{GREET_TEST}"
+    slow = f". ./greet.sh\necho one\nsleep 1.2\necho two words\nsleep 0.6\n{GREET_TEST}"
     make = "test:\n\tsh tests/check.sh\n"
     shell = project(tmp_path, {"Makefile": make, "tests/check.sh": slow, "greet.sh": GREET})
     terminal = Terminal(shell)

@@ -9,7 +9,10 @@ from tests.e2e.test_first_day import GREET, GREET_TEST, broken, project
 from tests.faces.shell import Answer, Shell
 
 WHY_NOT = trouble()
-pytestmark = pytest.mark.skipif(WHY_NOT is not None, reason=f"needs a sandbox: {WHY_NOT}")
+pytestmark = [
+    pytest.mark.measured,
+    pytest.mark.skipif(WHY_NOT is not None, reason=f"needs a sandbox: {WHY_NOT}"),
+]
 
 # No file says how this is tested: only somebody who reads it can know.
 UNKNOWN = {"checks/all.sh": GREET_TEST, "greet.sh": GREET}
@@ -44,13 +47,18 @@ def test_a_proposal_that_is_green_three_times_and_red_on_faults_is_committed(
     assert not list((shell.home / "trials").iterdir())
 
 
+REFUSED = [
+    ('test = "sh checks/none.sh"', "`sh checks/none.sh` fails on main"),
+    ('setup = "true"', "lockgate-setup.toml names no `test`"),
+    ("test = [", "lockgate-setup.toml is no TOML"),
+]
+
+
 @pytest.mark.parametrize(
     ("proposal", "why"),
     [
-        ('test = "sh checks/none.sh"', "`sh checks/none.sh` fails on main"),
         ('test = "true"', "`true` passes with the source broken, so it does not test it"),
-        ('setup = "true"', "lockgate-setup.toml names no `test`"),
-        ("test = [", "lockgate-setup.toml is no TOML"),
+        *(pytest.param(*it, marks=pytest.mark.slow) for it in REFUSED),  # core has them all
     ],
 )
 def test_a_proposal_that_does_not_hold_is_refused_and_nothing_is_written(

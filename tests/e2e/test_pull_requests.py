@@ -100,6 +100,7 @@ WRITES = (
 )
 
 
+@pytest.mark.slow
 def test_killed_after_every_write_nothing_is_done_twice(hub: Hub, three: Team) -> None:
     """The server has done what was asked, and the program that asked is gone."""
     people = hub.people
@@ -131,6 +132,7 @@ def test_killed_after_every_write_nothing_is_done_twice(hub: Hub, three: Team) -
 # --- a target that takes no push ------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_refused_push_says_what_to_set(hub: Hub, tmp_path: Path) -> None:
     config = CONFIG.replace('target = "pull_request"', 'target = "remote"')
     it = team(tmp_path, hub, answers("good one"), config)

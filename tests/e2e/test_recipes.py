@@ -28,6 +28,8 @@ from tests.faces.shell import Shell, a_shell, make_repository
 from tests.faces.web.home import FIXED, Home, a_home
 from tests.faces.web.serving import serving
 
+pytestmark = pytest.mark.measured
+
 DOCS = Path(__file__).parents[2] / "docs" / "web.md"
 SBIN = f"{os.environ['PATH']}:/usr/sbin"
 SSHD, NGINX = shutil.which("sshd", path=SBIN), shutil.which("nginx", path=SBIN)

@@ -14,6 +14,8 @@ import pytest
 from lockgate.core.model.task import Status, TaskId
 from tests.e2e.orchestra import COMPLETE, Orchestra, hands_off, worker, writes
 
+pytestmark = pytest.mark.measured
+
 SECRET = "xyzzy-prompt-and-diff"
 CONFIG = f"""\
 [project]

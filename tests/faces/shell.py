@@ -108,13 +108,21 @@ class Shell:
         )
         return Answer(done.returncode, done.stdout.decode(), done.stderr.decode())
 
-    def run(self, *argv: str, token: str | None = None, cwd: Path | None = None) -> Answer:
+    def run(
+        self,
+        *argv: str,
+        token: str | None = None,
+        stdin: bytes = b"",
+        cwd: Path | None = None,
+        env: dict[str, str] | None = None,
+    ) -> Answer:
         out, err = io.StringIO(), io.StringIO()
         with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
             for name in [it for it in os.environ if it.startswith(("LOCKGATE_", "GIT_"))]:
                 patch.delenv(name)
-            for name, value in self.environment(token).items():
+            for name, value in self.environment(token, **(env or {})).items():
                 patch.setenv(name, value)
+            patch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(stdin)))
             patch.chdir(cwd or self.repo)
             opened = _remembering(patch)
             code = run(list(argv))

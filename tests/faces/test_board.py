@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from lockgate.core.lifecycle.needs import need_of
 from lockgate.core.model.findings import Finding, GateFeedback, Priority
+from lockgate.core.model.landings import PullShown
 from lockgate.core.model.task import IterationOutcome, IterationRecord, Size, Status
 from lockgate.faces.words import board
 from lockgate.faces.words.task import MARKS, WORDS, diffstat, one_line, word_of
@@ -223,3 +224,31 @@ def test_a_long_diffstat_names_the_first_files() -> None:
 
     assert lines[-2:] == ["and 20 more files", "30 files, +30 -0"]
     assert len(lines) == 12
+
+
+PULL = PullShown(
+    number=12,
+    link="https://github.com/o/r/pull/12",
+    ci="passed: build",
+    reviews="@ann approved",
+    waits="it is yours to merge",
+    whom="people",
+)
+SAID = (
+    "pull request #12: CI passed: build; @ann approved; waits for people (it is yours to merge) "
+    "https://github.com/o/r/pull/12"
+)
+
+
+def test_the_board_status_and_inbox_say_what_a_pull_request_waits_for_and_for_whom() -> None:
+    task = a_task(S.REVIEWING, held="pull request #12: it is yours to merge")
+    seen = a_board([task])
+    seen = replace(seen, rows=tuple(replace(it, pull=PULL) for it in seen.rows))
+    need = need_of(task)
+    assert need
+
+    assert SAID in board.board_text(seen, NOW, 0)
+    assert SAID in board.status_text(board.Home(pid=1, board=seen), NOW, 0)
+    assert SAID in board.inbox_text([replace(need, pull=PULL)], NOW, 0)
+    assert board.pull_text(PullShown(number=3)) == "pull request #3"
+    assert board.pull_text(PullShown(number=3, whom="CI")) == "pull request #3: waits for CI"

@@ -24,7 +24,6 @@ from lockgate.faces.demo.story import Story, StoryBroke
 from lockgate.faces.words import task as words
 from tests.faces.shell import Shell
 from tests.faces.tui.real_terminal import PATIENCE, children_of
-from tests.unmeasured import unmeasured
 
 TOOLS = (
     "cat",
@@ -73,6 +72,7 @@ def processes_of(place: Path) -> list[str]:
     return found
 
 
+@pytest.mark.measured
 def test_the_demo_tells_its_story_and_leaves_nothing_where_git_signs_hooks_and_ignores(shell):
     hooks = shell.place / "hooks"
     hooks.mkdir()
@@ -130,11 +130,11 @@ def test_without_bubblewrap_it_says_so_and_tells_the_same_story_which_may_be_kep
     [(signal.SIGINT, 1), (signal.SIGTERM, 12), (signal.SIGINT, 17), (signal.SIGHUP, 34)],
 )
 def test_a_demo_that_is_interrupted_ends_its_agents_and_leaves_nothing(shell, number, line):
-    # Unmeasured: an interrupt that comes while coverage holds its own lock hangs the program.
+    # Not measured: an interrupt that comes while coverage holds its own lock hangs the program.
     given = shell.environment(None, TMPDIR=str(shell.user))
     demo = subprocess.Popen(
         [sys.executable, "-m", "lockgate", "demo"],
-        env=unmeasured(given),
+        env=given,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -161,7 +161,7 @@ def test_a_demo_on_the_board_that_is_killed_leaves_nothing(shell, who):
     given = shell.environment(None, TMPDIR=str(shell.user), TERM="xterm-256color")
     demo = subprocess.Popen(
         [sys.executable, "-m", "lockgate", "demo", "--board"],
-        env=unmeasured(given),
+        env=given,
         stdin=slave,
         stdout=slave,
         stderr=slave,

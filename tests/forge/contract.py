@@ -6,7 +6,7 @@ of a body and unknown names of a query are refused too: GitHub ignores them, and
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -158,6 +158,7 @@ class Contract:
     def __init__(self, document: Json) -> None:
         self.document = _pruned(document)
         self._openapi = OpenAPI.from_dict(self.document, config=Config(spec_validator_cls=None))
+        self._kept: set[str] = set()  # exchanges that were found to keep to it
 
     def check_request(self, exchange: Exchange) -> None:
         operation = self.operation(exchange.method, exchange.template)
@@ -171,10 +172,7 @@ class Contract:
                 f"{exchange.method} {exchange.template}: unknown query {sorted(unknown)}"
             )
         self._refuse_unknown_keys(exchange, operation)
-        try:
-            self._openapi.validate_request(_Request(exchange))
-        except OpenAPIError as error:
-            raise BrokenContract(_words(exchange, error)) from error
+        self._once(repr(exchange), exchange, self._openapi.validate_request, _Request(exchange))
 
     def check_answer(self, exchange: Exchange, status: int, body: object) -> None:
         operation = self.operation(exchange.method, exchange.template)
@@ -185,10 +183,21 @@ class Contract:
         if body is None or "content" not in self._resolved(operation["responses"][str(status)]):
             return
         answer = _Response(status, json.dumps(body).encode())
+        same = f"{exchange.method} {exchange.template} {status} {answer.data!r}"
+        check = self._openapi.validate_response
+        self._once(same, exchange, check, _Request(exchange), answer)
+
+    def _once(
+        self, same: str, exchange: Exchange, check: Callable[..., object], *given: object
+    ) -> None:
+        """What was validated before is not validated again: that is most of a request's time."""
+        if same in self._kept:
+            return
         try:
-            self._openapi.validate_response(_Request(exchange), answer)
+            check(*given)
         except OpenAPIError as error:
             raise BrokenContract(_words(exchange, error)) from error
+        self._kept.add(same)
 
     def filled(self, exchange: Exchange, status: int, body: Any) -> Any:
         """`body` with the members that say nothing about a change (DULL) where they are missing."""
@@ -365,7 +374,8 @@ def load_contract() -> Contract:
 
 @cache
 def load_schema() -> GraphQLSchema:
-    return build_schema(need("schema.graphql").read_text(encoding="utf-8"), assume_valid=True)
+    text = need("schema.graphql").read_text(encoding="utf-8")
+    return build_schema(text, assume_valid=True, no_location=True)
 
 
 def check_graphql(text: str) -> list[str]:

@@ -1,6 +1,5 @@
 """The layers: every import contract holds on the tree and breaks on a planted violation."""
 
-import os
 import shutil
 import subprocess
 import sys
@@ -84,7 +83,6 @@ def lint_imports(folder: Path, *options: str) -> subprocess.CompletedProcess[str
     return subprocess.run(
         [*command, "--config", str(PYPROJECT), "--no-cache", *options],
         cwd=folder,
-        env={name: it for name, it in os.environ.items() if not name.startswith("COVERAGE_")},
         capture_output=True,
         text=True,
         check=False,

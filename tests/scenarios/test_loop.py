@@ -300,6 +300,23 @@ def test_a_start_that_was_cut_off_is_finished_by_the_next_orchestrator(stage, di
     assert stage.world.types(id).count("session.started") == 1
 
 
+def test_two_whose_start_was_cut_off_do_not_wait_for_each_others_slot(tmp_path) -> None:
+    stage = Stage(tmp_path, TESTS_FIRST.replace("[gates]", "slots = 1\n[gates]"))
+    first, second = stage.world.create("one"), stage.world.create("two")
+    stage.sessions.refuses = "the power went"
+    stage.turn()
+    stage.world.move(second, S.WORKING)
+    stage.world.begin(second, Role.WORKER)  # at the same moment, so both found the slot free
+
+    stage.sessions.refuses = ""
+    stage.restart()
+    stage.turn()
+
+    assert sorted(stage.sessions.runs) == sorted([*stage.alive(first), *stage.alive(second)])
+    assert len(stage.sessions.runs) == 2
+    stage.app.store.close()
+
+
 def test_an_agent_that_is_not_installed_leaves_its_task_pending(stage) -> None:
     stage.harnesses.how = "npm install it"
     id = _working(stage)

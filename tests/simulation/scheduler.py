@@ -164,7 +164,7 @@ class Scheduler:
 
     def _body(self, fibre: Fibre) -> None:
         work: Callable[[], Any] = fibre.work  # type: ignore[attr-defined]  # as `start` has it
-        del fibre.work  # type: ignore[attr-defined]
+        del fibre.work  # type: ignore[attr-defined]  # as `start` has it
         try:
             self._must_live(fibre)
             work()

@@ -12,8 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.unmeasured import unmeasured
-
 ROOT = Path(__file__).parents[2]
 # What a plant does, and by which words the simulation says that it has seen it.
 FOUND = {
@@ -28,9 +26,11 @@ FOUND = {
     "false-pass": r"passed its gates, and none had run|landed, and no gate had passed",
 }
 
+SOON = {"started-twice": 15, "silent-board": 3}  # seeds from which on these are found soon
+
 
 def simulated(*argv: str) -> subprocess.CompletedProcess[str]:
-    environ = {**unmeasured(os.environ), "PYTHONHASHSEED": "0"}
+    environ = {**os.environ, "PYTHONHASHSEED": "0"}
     program = (sys.executable, "-m", "tests.simulation", *argv)
     return subprocess.run(
         program, cwd=ROOT, env=environ, capture_output=True, text=True, check=False
@@ -59,7 +59,8 @@ def test_a_seed_gives_the_same_course_and_the_same_end_each_time() -> None:
 
 @pytest.mark.parametrize("plant", FOUND)
 def test_a_planted_bug_is_found(plant) -> None:
-    done = simulated("--plant", plant, "--seeds", "60", "--stop")
+    first = str(SOON.get(plant, 0))
+    done = simulated("--plant", plant, "--first", first, "--seeds", "60", "--stop")
 
     assert re.search(FOUND[plant], done.stdout), done.stdout + done.stderr
 

@@ -27,7 +27,6 @@ from lockgate.services.task.tasks import NewTask
 from tests.agreeing import agree
 from tests.e2e.orchestra import COMPLETE, hands_off, worker
 from tests.scenarios.world import git
-from tests.unmeasured import unmeasured
 
 S = Status
 ENDED = frozenset({S.DONE, S.CANCELLED})
@@ -163,7 +162,7 @@ class Town:
         with (self.place / "orchestrator.log").open("ab") as log:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "lockgate", "up"],
-                env=unmeasured(self.environ),
+                env=self.environ,
                 cwd=self.place,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -257,7 +256,7 @@ class Town:
     def lockgate(self, *argv: str, root: Path | None = None) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [sys.executable, "-m", "lockgate", *argv],
-            env=unmeasured(self.environ),
+            env=self.environ,
             cwd=root or self.roots[0],
             capture_output=True,
             text=True,

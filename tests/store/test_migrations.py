@@ -26,7 +26,6 @@ from lockgate.ports import PendingEffect
 from tests.store.conftest import BOTH
 from tests.store.postgres_cluster import with_schema
 from tests.store.samples import PROJECT, a_session, a_task, moved
-from tests.unmeasured import unmeasured
 
 ROOT = Path(__file__).parents[2]
 EIGHT = [it for it in Status if it is not Status.PAUSED_FOR_INTERVENTION]
@@ -462,7 +461,6 @@ def dying_opener() -> Generator[Callable[[Path, int], int]]:
     with subprocess.Popen(
         script,
         cwd=ROOT,
-        env=unmeasured(),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,

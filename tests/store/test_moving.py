@@ -104,7 +104,7 @@ def test_a_move_that_was_killed_before_the_switch_goes_on(world: World, url: str
 @pytest.mark.postgres
 def test_what_somebody_writes_meanwhile_is_not_lost(world: World, url: str, monkeypatch) -> None:
     def written(*argv: object) -> None:
-        put_back(*argv)  # type: ignore[arg-type]
+        put_back(*argv)  # type: ignore[arg-type]  # handed on as given
         world.create("late")
 
     monkeypatch.setattr("lockgate.bootstrap.moving.put_back", written)

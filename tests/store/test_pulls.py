@@ -53,6 +53,10 @@ def test_a_task_has_one_pull_request(pulls):
     )
 
 
+def test_lists_show_those_of_tasks_that_live(pulls, store):
+    assert pulls.shown() == {}, "no such task"
+
+
 def test_pull_requests_are_listed_by_project(pulls):
     other = replace(PULL, task=TaskId("b"), project=ProjectId("p2"))
     pulls.put(PULL)

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from lockgate.adapters.harnesses import Registry
 from lockgate.adapters.store import open_store
-from lockgate.adapters.store.sql import HAS_PULL
+from lockgate.adapters.store.sql import HAS_PULL, HAS_PULLS
 from lockgate.adapters.store.sql_store import SqlStore
 from lockgate.adapters.system import (
     SystemChance,
@@ -32,11 +32,10 @@ from lockgate.adapters.system import (
 )
 from lockgate.adapters.task_file import TaskFiles
 from lockgate.adapters.user_files import FileAssistants, StoredCredentials, signs_off
-from lockgate.bootstrap.rules import base_configuration, home_of, repository_of
+from lockgate.bootstrap.rules import base_configuration, database_of, home_of, repository_of
 from lockgate.core.lifecycle.needs import Trouble
 from lockgate.core.model.task import ProjectId, Task, TaskId
 from lockgate.core.train.model import Began, Standings
-from lockgate.errors import Unavailable
 from lockgate.services.task.boards import Boards
 from lockgate.services.task.callers import Caller, Users, identify
 from lockgate.services.task.evidence import Witness
@@ -52,6 +51,7 @@ if TYPE_CHECKING:
     from lockgate.bootstrap.forge import Parts
     from lockgate.core.discovery.found import Plan, Tree
     from lockgate.core.forge.model import Pull
+    from lockgate.core.model.landings import PullShown
     from lockgate.ports import FileSize, Project
     from lockgate.services.gates.steps import Steps
     from lockgate.services.orchestrator.feed import Feed
@@ -149,6 +149,7 @@ class App(Struct, frozen=True, kw_only=True):
             clock=self.witness.clock,
             live=live,
             person=self.caller.by,
+            pulls=self._live_pulls,
         )
         return Boards(source, Pages(self.views, near, live))
 
@@ -159,6 +160,14 @@ class App(Struct, frozen=True, kw_only=True):
         from lockgate.adapters.store.pulls import SqlPulls
 
         return SqlPulls(self.store.database).of(id)
+
+    def _live_pulls(self) -> "Mapping[TaskId, PullShown]":
+        """As lists show them; what reads them is loaded only where there are any."""
+        if not self.store.database.read(HAS_PULLS, {}):
+            return {}
+        from lockgate.adapters.store.pulls import SqlPulls
+
+        return SqlPulls(self.store.database).shown()
 
     def _file_sizes(self, task: Task) -> "tuple[FileSize, ...]":
         from lockgate.ports import candidate_of
@@ -402,23 +411,6 @@ class App(Struct, frozen=True, kw_only=True):
             delay=wait,
         )
         return Steps(home=self.home, coordinator=self.coordinator, sandbox=sandbox, alone=alone)
-
-
-POSTGRES = "LOCKGATE_DATABASE"  # names a URL, whatever else is said
-DATABASE = "database"  # a file of the home that names one
-
-
-def database_of(home: Path, environ: Mapping[str, str]) -> str:
-    """The URL of a PostgreSQL database, or the path of the file in the home."""
-    if where := environ.get(POSTGRES):
-        return where
-    try:
-        return (home / DATABASE).read_text(encoding="utf-8").strip()
-    except FileNotFoundError:
-        return str(home / "lockgate.db")
-    except OSError as error:
-        what, fix = "the database was not opened", f"see that {home / DATABASE} can be read"
-        raise Unavailable(what, why=str(error), fix=fix) from error
 
 
 def open_app(environ: Mapping[str, str] = os.environ) -> App:

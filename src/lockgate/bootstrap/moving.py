@@ -15,7 +15,8 @@ from lockgate.adapters.store import open_store
 from lockgate.adapters.store.database import Copy, Run, copied, must_be_empty, put_back, put_in
 from lockgate.adapters.store.sql_store import SqlStore
 from lockgate.adapters.system import nobody_orchestrating
-from lockgate.bootstrap.app import DATABASE, POSTGRES, App, database_of
+from lockgate.bootstrap.app import App
+from lockgate.bootstrap.rules import DATABASE, POSTGRES, database_of
 from lockgate.errors import LockgateError, Refused, Unavailable
 
 WHAT = "the database was not moved"

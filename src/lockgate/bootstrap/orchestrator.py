@@ -34,10 +34,11 @@ from lockgate.adapters.system import (
     sweep,
 )
 from lockgate.adapters.user_files import link_to
-from lockgate.bootstrap.app import PATIENCE, POSTGRES, App
+from lockgate.bootstrap.app import PATIENCE, App
 from lockgate.bootstrap.assistants import installed
 from lockgate.bootstrap.forge import pull_requests
 from lockgate.bootstrap.outside import day_of
+from lockgate.bootstrap.rules import POSTGRES
 from lockgate.bootstrap.upkeep import cleaner_of
 from lockgate.core.jobs import LIMITS
 from lockgate.core.lifecycle.needs import Trouble

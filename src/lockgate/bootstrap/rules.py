@@ -1,4 +1,4 @@
-"""What reads a repository's rules, and where the home is; it needs no database."""
+"""What reads a repository's rules, and where the home and its database are."""
 
 import sys
 from collections.abc import Mapping
@@ -7,7 +7,11 @@ from pathlib import Path
 from lockgate.adapters.repository import GitRepository
 from lockgate.adapters.user_files import FileGrants
 from lockgate.core.config.settings import Settings
+from lockgate.errors import Unavailable
 from lockgate.services.task.projects import BaseConfiguration, Trust
+
+POSTGRES = "LOCKGATE_DATABASE"  # names a URL, whatever else is said
+DATABASE = "database"  # a file of the home that names one
 
 
 def home_of(environ: Mapping[str, str]) -> Path:
@@ -18,6 +22,19 @@ def home_of(environ: Mapping[str, str]) -> Path:
         return Path.home() / "Library" / "Application Support" / "lockgate"
     state = environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
     return Path(state) / "lockgate"
+
+
+def database_of(home: Path, environ: Mapping[str, str]) -> str:
+    """The URL of a PostgreSQL database, or the path of the file in the home."""
+    if where := environ.get(POSTGRES):
+        return where
+    try:
+        return (home / DATABASE).read_text(encoding="utf-8").strip()
+    except FileNotFoundError:
+        return str(home / "lockgate.db")
+    except OSError as error:
+        what, fix = "the database was not opened", f"see that {home / DATABASE} can be read"
+        raise Unavailable(what, why=str(error), fix=fix) from error
 
 
 def repository_of(home: Path) -> GitRepository:

@@ -16,6 +16,8 @@ from lockgate.core.model.task import Role
 from lockgate.errors import Unavailable
 from tests.adapters.measuring import measured
 
+pytestmark = pytest.mark.measured
+
 NONE = Settings(formula="none", gates=())
 # Says what it is told; asks before each stop, where it was asked to; ends with its input.
 CLAUDE = """\

@@ -16,6 +16,8 @@ from lockgate.core.model.task import Role
 from lockgate.errors import BadConfig
 from tests.adapters.measuring import measured
 
+pytestmark = pytest.mark.measured
+
 SETTINGS = Settings(formula="none", gates=())
 SHELL = '#!/bin/sh\necho "$@" >> lockgate-calls\n'
 

@@ -16,6 +16,8 @@ from lockgate.errors import BadConfig, Refused
 from lockgate.ports.notify import Address, Letter
 from tests.adapters.notify.receivers import receiver
 
+pytestmark = pytest.mark.measured
+
 LETTER = Letter(
     id="fix-login:4:approve",
     message=Message("shop/fix-login: approve sign_off", "Only pages of ours?"),

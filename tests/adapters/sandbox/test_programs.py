@@ -16,6 +16,8 @@ from lockgate.adapters.sandbox.layered import How, Layered, make_room
 from lockgate.adapters.sandbox.probe import can_keep_overlay
 from tests.adapters.gatehouse import NEEDS_BUBBLEWRAP
 
+pytestmark = pytest.mark.measured
+
 # Starts the program instead of becoming it, so that what came before is measured.
 STARTS = """\
 import os, subprocess, sys

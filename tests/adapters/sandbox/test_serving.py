@@ -14,6 +14,8 @@ import pytest
 
 from lockgate.adapters.sandbox.services import serving
 
+pytestmark = pytest.mark.measured
+
 PROGRAM = (sys.executable, "-m", "lockgate.adapters.sandbox.services.serving")
 STAYS = "exec sleep 86131"
 # Each notes how it was called, for the test to read.

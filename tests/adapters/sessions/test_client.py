@@ -29,6 +29,8 @@ from lockgate.adapters.sessions.runner.command_socket import (
 )
 from lockgate.faces import client as hot
 
+pytestmark = pytest.mark.measured
+
 Answering = Callable[[Request, Line], Answer | None]
 HOT = Path(hot.__file__)
 # Coverage begins in site-packages, and counts modules by name, not by path.

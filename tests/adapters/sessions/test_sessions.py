@@ -34,6 +34,8 @@ from lockgate.core.model.task import SessionId
 from lockgate.errors import Refused, Unavailable
 from lockgate.ports import Desk, Start
 
+pytestmark = pytest.mark.measured
+
 WHY_NOT = trouble()
 ENCLOSED = pytest.param(
     True,

@@ -18,7 +18,6 @@ from lockgate.adapters.train import GitYard
 from lockgate.ports.train import Arrived, InTheWay
 from tests.adapters.train.sidings import Siding, told
 from tests.adapters.workshop import asked, git
-from tests.unmeasured import unmeasured
 
 MOST_STEPS = 12
 KILLER = """\
@@ -125,7 +124,7 @@ def _land_and_die(siding: Siding, steps: Path, move: tuple[str, str], at: int, w
     assert real is not None
     told = {"STEPS": str(steps), "AT": str(at), "WHEN": when, "REAL": real, "KILLER": str(killer)}
     argv = (sys.executable, "-c", LANDS, str(siding.root), str(siding.home), siding.remote, *move)
-    return subprocess.run(argv, env=unmeasured() | told, check=False).returncode
+    return subprocess.run(argv, env=dict(os.environ) | told, check=False).returncode
 
 
 def _wait_for_gits(steps: Path) -> None:

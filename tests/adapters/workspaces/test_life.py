@@ -19,7 +19,6 @@ from lockgate.core.model.task import Task, TaskId
 from lockgate.errors import BadConfig, Unavailable
 from lockgate.ports import Change, candidate_of
 from tests.adapters.workshop import BARE, BOXED, NEEDS_BOX, Workshop, asked, git
-from tests.unmeasured import unmeasured
 
 
 @pytest.fixture(params=[BOXED, BARE])
@@ -375,7 +374,7 @@ def _run_until_killed(shop: Workshop, place: Path, number: int) -> int:
     shim.chmod(0o755)
     root = Path(__file__).parents[3]
     argv = (str(shop.root), str(shop.home), str(shop.sandboxed), str(place))
-    env = unmeasured() | {
+    env = dict(os.environ) | {
         "PYTHONPATH": os.pathsep.join((str(root), *sys.path)),
         "PATH": f"{place}{os.pathsep}{os.environ['PATH']}",
     }

@@ -1,11 +1,20 @@
 """Which files come from which side, what need not run, and where the canaries go."""
 
 import ast
+import re
 
 import pytest
 
 from lockgate.core.differential import plan as planning
-from lockgate.core.differential.canaries import canary_file, with_canaries
+from lockgate.core.differential.canaries import (
+    CanaryFile,
+    Lots,
+    canary_file,
+    hosted,
+    lots,
+    may_host,
+    with_canaries,
+)
 from lockgate.core.differential.plan import (
     Plan,
     Sides,
@@ -17,9 +26,10 @@ from lockgate.core.differential.plan import (
     plan,
     planted,
     watched,
+    with_hosts,
 )
 from lockgate.core.differential.runs import NotRun, Run
-from lockgate.core.differential.table import ChangedFiles
+from lockgate.core.differential.table import ChangedFiles, SourceTest
 from lockgate.core.differential.test_files import Runner, files_of_tests, harness_files, runner_of
 from lockgate.core.model.gates import Report
 from lockgate.core.model.results import Outcome, ReportRead, TestResult, Unreadable
@@ -82,13 +92,11 @@ def test_where_only_code_changed_the_mixed_trees_are_the_sides_themselves() -> N
 def test_the_canary_goes_where_most_tests_are() -> None:
     found = planned({"x/test_a.py": "1", "y/test_b.py": "1", "y/test_c.py": "1"})
 
-    assert found.canary is not None
-    assert found.canary.path == "y/test_xn0nce.py"
+    assert [it.path.rpartition("/")[0] for it in planted(found, {}, "run")] == ["y"]
     assert dict(found.environment) == {
         "PYTEST_ADDOPTS": "--continue-on-collection-errors --junitxml=$OUT/pytest.xml",
         "PYTHONDONTWRITEBYTECODE": "1",
     }
-    assert planted(found, {}) == (found.canary,)
 
 
 def test_a_repository_without_tests_gets_its_canary_beside_the_changes() -> None:
@@ -96,34 +104,49 @@ def test_a_repository_without_tests_gets_its_canary_beside_the_changes() -> None
     none = planned({}, {"app.py": "1"}, command="make")
     odd = planned({}, {"app.py": "1"}, command="pytest")
 
-    assert first.canary is not None
-    assert first.canary.path.startswith("tests/")
-    assert none.canary is None
+    assert planted(first, {}, "run")[0].path.startswith("tests/")
     assert none.environment == ()
-    assert odd.canary is None
-    assert planted(none, {}) == ()
+    assert planted(odd, {}, "run") == ()
+    assert planted(none, {}, "run") == ()
 
 
 def test_a_script_gets_canaries_in_each_of_its_test_files_that_a_tree_has() -> None:
     found = planned({"a.test.js": "1", "b.test.js": "1"}, command="npx jest")
 
-    files = planted(found, {"b.test.js": "it('x', () => {});"})
+    files = planted(found, {"b.test.js": "it('x', () => {});"}, "run")
 
     assert found.appended == ("a.test.js", "b.test.js")
-    assert [it.path for it in files] == ["xn0nce.test.js", "b.test.js"]
+    assert [it.path for it in files[1:]] == ["b.test.js"]
     assert files[1].text.startswith("it('x', () => {});\n")
     words = [set(it.canaries.must_fail) for it in files]
     assert not words[0] & words[1]
 
 
-@pytest.mark.parametrize("runner", Runner)
-def test_every_canary_is_named_by_words_that_stand_in_no_other(runner) -> None:
-    file = canary_file(runner, "here", "n0nce", "calc")
+TEXTS = {
+    "tests/test_a.py": "import pytest\n\n\ndef test_sum_of_rows():\n    assert 1\n",
+    "tests/test_b.py": (
+        "import unittest\n\n\nclass Sums(unittest.TestCase):\n    def test_zero(self):\n"
+        "        pass\n\n\nif __name__ == '__main__':\n    unittest.main()\n"
+    ),
+    "tests/test_odd.py": "import pytest\n\npytestmark = pytest.mark.xfail\n",
+    "calc_test.go": 'package calc\n\nimport "testing"\n\nfunc TestSum(t *testing.T) {}\n',
+    "odd_test.go": '//go:build linux\n\npackage calc\n\nimport "testing"\n',
+}
 
-    words = (*file.canaries.must_fail, *file.canaries.must_pass)
+
+def words_of(file: CanaryFile) -> tuple[str, ...]:
+    return (*file.canaries.must_fail, *file.canaries.must_pass)
+
+
+@pytest.mark.parametrize("runner", Runner)
+@pytest.mark.parametrize("seed", "abc")
+def test_every_canary_is_named_by_words_that_stand_in_no_other(runner, seed) -> None:
+    file = canary_file(runner, "here", lots(seed, TEXTS.values()), "calc")
+
+    words = words_of(file)
     assert all(file.text.count(word) == 1 for word in words)
     assert not [(a, b) for a in words for b in words if a != b and a in b]
-    assert "WORD" not in file.text
+    assert not re.search("NAME|BODY|ONE|TWO|BOTH|WRONG|TEST|EXPECT|CLASS|PACKAGE", file.text)
     assert file.path.startswith("here/")
     if file.path.endswith(".py"):
         ast.parse(file.text)
@@ -131,12 +154,87 @@ def test_every_canary_is_named_by_words_that_stand_in_no_other(runner) -> None:
         assert file.text.startswith("package calc\n")
 
 
+@pytest.mark.parametrize("runner", Runner)
+def test_names_values_and_order_of_canaries_are_other_ones_in_each_run(runner) -> None:
+    one, other = (canary_file(runner, "", lots(seed, ())) for seed in "ab")
+    same = canary_file(runner, "", lots("a", ()))
+
+    assert one == same
+    assert not {*words_of(one)} & {*words_of(other)}
+    assert one.path != other.path
+    assert one.text != other.text
+
+
+def test_no_name_is_drawn_twice_or_stands_in_a_text() -> None:
+    drawn = Lots("a", ("x", "y"), "x_x_x_x")
+
+    names = {drawn.name("_") for _ in range(12)}
+
+    assert len(names) == 12
+    assert "x_x_x_x" not in names
+
+
+def test_canaries_are_made_of_the_words_of_the_projects_own_tests() -> None:
+    texts = ("def test_apples_pears(): ...", "func TestPlums(t) {}", 'it("bakes cakes", f)')
+
+    assert {"apples", "pears", "plums", "bakes", "cakes"} <= {*lots("a", texts).words}
+
+
+@pytest.mark.parametrize("runner", [Runner.PYTEST, Runner.UNITTEST, Runner.GO])
+def test_canaries_stand_in_the_projects_own_files_behind_what_is_there(runner) -> None:
+    hosts = {it: text for it, text in TEXTS.items() if may_host(it, text)}
+    mine = {it: text for it, text in hosts.items() if it.endswith(".go") is (runner is Runner.GO)}
+
+    for seed in "abcdef":
+        for file in hosted(runner, mine, lots(seed, TEXTS.values())):
+            begin = TEXTS[file.path].partition("\n\n\nif __name__")[0].rstrip("\n")
+            assert file.text.startswith(begin), "no line of theirs moves"
+            assert {*file.canaries.hosted} == {*words_of(file)}
+            assert file.text.count("import unittest\n") <= 1
+            assert file.text.count("import pytest\n") <= 1
+            assert file.text.count("import") == 1 or not file.path.endswith(".go")
+            if file.path.endswith(".py"):
+                ast.parse(file.text)
+            if file.path == "tests/test_b.py":
+                assert file.text.endswith("if __name__ == '__main__':\n    unittest.main()\n")
+    assert hosted(runner, {}, lots("a", ())) == ()
+    assert not may_host("tests/test_odd.py", TEXTS["tests/test_odd.py"])
+    assert not may_host("odd_test.go", TEXTS["odd_test.go"])
+    assert not may_host("x.test.js", "")
+
+
+def test_a_file_hosts_canaries_if_its_own_tests_passed_on_base() -> None:
+    found = planned(dict.fromkeys(TEXTS, "1"))
+    tests = tuple(
+        SourceTest(file=f"tests/{file}.py", line=1, names=(name,), body="")
+        for file, name in (("test_a", "test_sum_of_rows"), ("test_b", "test_zero"))
+    )
+
+    hosts = with_hosts(found, ("tests.test_a::test_sum_of_rows",), tests, TEXTS)
+    files = planted(hosts, {"tests/test_a.py": TEXTS["tests/test_a.py"]}, "run")
+
+    assert hosts.hosts == ("tests/test_a.py",)
+    assert [it.path for it in files[1:]] == ["tests/test_a.py"]
+    assert len(files[1].canaries.must_fail) == 11
+    scripts = planned({"a.test.js": "1"}, command="npx jest")
+    assert with_hosts(scripts, (), (), {}) is scripts, "each of theirs has canaries anyway"
+
+
 def test_a_file_that_requires_its_modules_gets_canaries_that_do_so_too() -> None:
-    required = with_canaries(Runner.NODE, "a.test.js", 'const t = require("node:test");', "n")
-    imported = with_canaries(Runner.NODE, "a.test.mjs", 'import t from "node:test";', "n")
+    drawn = lots("n", ())
+    required = with_canaries(Runner.NODE, "a.test.js", 'const t = require("node:test");', drawn)
+    imported = with_canaries(Runner.NODE, "a.test.mjs", 'import t from "node:test";', drawn)
 
     assert "import " not in required.text
     assert "require(" not in imported.text
+
+
+def test_what_canaries_import_has_a_name_that_the_file_does_not_have() -> None:
+    own = "import check from 'x'; // claim expected proof proved scenario sure verify\n"
+    free = own.replace("verify", "")
+
+    assert " as verify" in with_canaries(Runner.VITEST, "a.test.js", free, lots("n", ())).text
+    assert with_canaries(Runner.VITEST, "a.test.js", own, lots("n", ())).canaries.must_fail
 
 
 @pytest.mark.parametrize(
@@ -197,7 +295,7 @@ def test_a_plan_of_two_sides_has_a_canary_that_is_named_by_the_token() -> None:
 
     made = planning.planned(sides, rules, {}, "A-Random/Token")
 
-    assert made == plan(sides, rules, "arandomtoken", "")
+    assert made == plan(sides, rules, "arandomtoken")
 
 
 @pytest.mark.parametrize(

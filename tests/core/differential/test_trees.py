@@ -1,8 +1,9 @@
 """Which tree each run is made on, which runs need not be made, and what a run comes to."""
 
 import pytest
+from msgspec.structs import replace
 
-from lockgate.core.differential.canaries import canary_file
+from lockgate.core.differential.canaries import canary_file, lots
 from lockgate.core.differential.plan import (
     Ended,
     Mixed,
@@ -115,12 +116,24 @@ def test_a_run_that_was_not_made_is_the_one_that_stands_for_it() -> None:
 
 
 def test_only_base_alone_is_run_without_canaries() -> None:
-    it = planned(sides())
+    both = sides()
+    it = planned(both)
 
-    assert planted_in(Which.BASE, it, {}) == ()
-    assert all(
-        planted_in(which, it, {}) == (it.canary,) for which in Which if which.value != "base"
+    assert planted_in(Which.BASE, it, both, {}) == ()
+    assert all(planted_in(which, it, both, {}) for which in Which if which.value != "base")
+
+
+def test_canaries_stand_in_no_file_that_the_change_edited() -> None:
+    both = sides(**{"tests/test_a.py": "2"})
+    it = replace(planned(both), hosts=("tests/test_a.py",))
+    texts = {"tests/test_a.py": "def test_a():\n    pass\n"}
+
+    on_change, of_base = (
+        planted_in(which, it, both, texts) for which in (Which.CHANGE, Which.OF_BASE)
     )
+
+    assert len(on_change) == 1
+    assert [file.path for file in of_base[1:]] == ["tests/test_a.py"]
 
 
 def test_a_nonce_has_letters_and_digits_only() -> None:
@@ -233,7 +246,7 @@ def test_a_command_that_cannot_be_started_is_no_run_of_base(code) -> None:
 
 
 def test_the_canaries_of_a_tree_are_those_of_all_its_files() -> None:
-    files = [canary_file(Runner.NODE, "", nonce) for nonce in ("one", "two")]
+    files = [canary_file(Runner.NODE, "", lots(seed, ())) for seed in ("one", "two")]
 
     found = canaries_in(files)
 

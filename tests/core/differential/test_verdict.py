@@ -417,6 +417,22 @@ def test_canaries_that_could_not_be_loaded_beside_base_tests_are_no_forgery(good
     assert isinstance(found, Asked)
 
 
+def test_canaries_in_a_file_of_the_project_say_nothing_only_if_its_own_tests_do_not_either() -> (
+    None
+):
+    inside = Canaries(("bad",), ("good",), ("bad", "good"))
+    silent = run({ID: P}, 1, canaries=inside)
+    gone = run({}, 1, canaries=inside)
+
+    forged = decided(runs({ID: P}, {ID: P}, {ID: P}, candidate=silent), [A], [A])
+    unloaded = decided(runs({ID: P}, {ID: P}, {}, candidate=gone), [A], [A])
+
+    assert isinstance(forged, Lost)
+    assert "must fail was not reported" in forged.findings[0].issue
+    assert isinstance(unloaded, Lost)
+    assert not any("forged" in it.issue for it in unloaded.findings)
+
+
 def test_a_canary_that_can_only_pass_and_does_not_leaves_no_judgement_unless_more_is_wrong() -> (
     None
 ):

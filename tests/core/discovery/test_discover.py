@@ -434,6 +434,15 @@ JAVASCRIPT = [
         f"npx --no-install vitest run {VITEST}",
         "npx --yes pnpm install --frozen-lockfile",
     ),
+    (  # pnpm need not be here: the program that it starts is started by npx
+        {"scripts": {"test": "pnpm lint && pnpm vitest run", "lint": "x"}},
+        ["pnpm-lock.yaml"],
+        f"npx --no-install vitest run {VITEST}",
+        "npx --yes pnpm install --frozen-lockfile",
+    ),
+    ({"scripts": {"test": "x && yarn exec mocha"}}, [], f"npx --no-install mocha {MOCHA}", NPM),
+    ({"scripts": {"test": "x && yarn mocha", "mocha": "y"}}, [], "npm run test", NPM),
+    ({"scripts": {"test": "x && pnpm"}}, [], "npm run test", NPM),
     ({"scripts": {"test": "mocha -r a test/"}}, [], f"npm run test -- {MOCHA}", NPM),
     (
         {"scripts": {"test": "jest"}},

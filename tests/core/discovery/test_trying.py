@@ -245,6 +245,21 @@ def test_of_a_script_that_also_lints_the_tests_alone_are_tried(keys, then) -> No
     assert (command and command.split(" -- ")[0].split(" --test-reporter")[0]) == then
 
 
+def test_several_runners_are_all_tried_each_with_its_own_report() -> None:
+    keys = {"test": "pnpm run test:a && pnpm run test:b", "test:a": "jest", "test:b": "jest -e b"}
+
+    found = repaired(NODE, red("pnpm: not found"), scripts(**keys))
+
+    assert found is not None
+    assert found.test is not None
+    assert found.test.command == " && ".join(
+        f"JEST_JUNIT_OUTPUT_DIR=$OUT JEST_JUNIT_OUTPUT_NAME=junit-{n}.xml npm run test:{name} --"
+        " --reporters=default --reporters=jest-junit"
+        for n, name in ((1, "a"), (2, "b"))
+    )
+    assert found.adds == ("jest-junit",)
+
+
 def test_jest_gets_what_its_report_needs_and_loses_a_report_that_it_does_not_know() -> None:
     found = repaired(NODE, red("x"), scripts(test="eslint . && jest"))
 

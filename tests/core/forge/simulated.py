@@ -274,9 +274,10 @@ class World:
     def _sends_back(self, it: Change, act: SendBack) -> None:
         for mark in act.marks:
             assert mark not in it.handed_on, f"{mark} was handed on twice"
-        for one in (*act.reviews, *act.comments, *act.remarks):
-            assert one.by.login in TRUSTED, f"{one.by} reached an agent"  # type: ignore[attr-defined]
-            assert not one.by.bot, f"{one.by} reached an agent"  # type: ignore[attr-defined]
+        spoke = [it.by for it in act.reviews] + [it.by for it in act.comments]
+        for by in spoke + [it.by for it in act.remarks]:
+            assert by.login in TRUSTED, f"{by} reached an agent"
+            assert not by.bot, f"{by} reached an agent"
         it.handed_on += act.marks
         it.pull = replace(
             it.pull, delivered=(*it.pull.delivered, *act.marks), rounds=it.pull.rounds + 1

@@ -16,7 +16,14 @@ from lockgate.adapters.test_sources import FileTestSources, changed_files, sourc
 from lockgate.adapters.workspaces import GitWorkspaces
 from lockgate.adapters.workspaces.mixed_trees import GitTrees
 from lockgate.core.config.settings import DifferentialSettings, EnvSettings, Settings
-from lockgate.core.differential.plan import Plan, Sides, TestRules, plan
+from lockgate.core.differential.plan import (
+    Plan,
+    Sides,
+    TestRules,
+    canaries_in,
+    plan,
+    planted,
+)
 from lockgate.core.differential.runs import Canaries, Run, Runs
 from lockgate.core.differential.table import ChangedFiles
 from lockgate.core.differential.test_files import files_of_tests
@@ -232,7 +239,7 @@ def _tests(files: Files):
 
 
 def _played(played: Played, planned: Plan) -> Runs:
-    canaries = planned.canary.canaries if planned.canary else Canaries((), ())
+    canaries = canaries_in(planted(planned, {}, "played")) or Canaries((), ())
     good = (canaries, Outcome.FAILED)
     seen = (canaries, played.canaries_on_candidate)
     return Runs(

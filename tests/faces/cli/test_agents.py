@@ -28,6 +28,8 @@ from lockgate.ports import Call
 from tests.faces.cli.test_run import HANDS_OFF, HELLO, REVIEWER, play, until, without, worker
 from tests.faces.shell import HANDOFF, Answer, Shell
 
+pytestmark = pytest.mark.measured
+
 LONG = worker('{ say = "I look around" }', "{ sleep = 300 }")
 
 

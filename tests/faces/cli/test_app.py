@@ -320,6 +320,7 @@ def test_each_shell_gets_a_script_that_calls_us(shell, kind):
     assert f"_LOCKGATE_COMPLETE={kind}_complete" in shell.program("completion", kind).out
 
 
+@pytest.mark.measured
 @pytest.mark.parametrize(
     ("words", "offered"),
     [
@@ -402,6 +403,7 @@ def test_a_bug_whose_log_cannot_be_written_is_told_on_the_screen(shell, monkeypa
     assert "report it with the text above" in answer.err
 
 
+@pytest.mark.measured
 def test_following_ends_with_130_when_interrupted(orchestrated):
     shell = orchestrated
     id = shell.create("fix-login", "--no-start")
@@ -430,6 +432,7 @@ def test_following_ends_with_130_when_interrupted(orchestrated):
     assert rest == b""
 
 
+@pytest.mark.measured
 def test_a_reader_that_goes_away_is_no_error(shell):
     for n in range(3):
         shell.create(f"fix-{n}")
@@ -677,6 +680,7 @@ def test_a_change_that_passed_its_gates_is_led_to_the_queue_and_not_around_it(sh
     assert approve in shell.run("task", "update", id, "--status", "done").why
 
 
+@pytest.mark.measured
 @pytest.mark.req("R77", "R78", "R79", "R84")
 def test_a_task_walks_from_idea_to_landed_by_real_commands_only(plain):
     assert plain.program("init", "--formula", "none").code == 0

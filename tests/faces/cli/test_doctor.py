@@ -27,7 +27,7 @@ def parts(answer: Answer) -> dict[str, dict[str, str]]:
 
 
 def doctor(shell: Shell, *argv: str, **more: str) -> Answer:
-    return shell.program("doctor", *argv, "--json", env=more)
+    return shell.run("doctor", *argv, "--json", env=more)
 
 
 # --- what is there ------------------------------------------------------------------------------
@@ -38,7 +38,7 @@ def test_a_machine_that_has_all_is_ready_and_each_part_is_named(shell):
     shell.create()
 
     answer = doctor(shell)
-    said = shell.program("doctor")
+    said = shell.run("doctor")
 
     found = parts(answer)
     assert (answer.code, answer.facts["ready"], answer.facts["tried"]) == (0, True, None)
@@ -107,12 +107,14 @@ def test_a_service_whose_program_is_missing_is_needed_and_said_how_to_install():
 NEEDED = {"git": "nothing works without it", "bwrap": "no agent and no gate runs"}
 
 
+@pytest.mark.measured
 @pytest.mark.parametrize("program", NEEDED)
 def test_without_what_the_main_job_needs_it_exits_1_and_says_what_to_install(
     shell, tmp_path, program
 ):
-    answer = doctor(shell, **without(tmp_path / "bin", program))
-    said = shell.program("doctor", env={"PATH": str(tmp_path / "bin")})
+    lacking = without(tmp_path / "bin", program)
+    answer = shell.program("doctor", "--json", env=lacking)
+    said = shell.program("doctor", env=lacking)
 
     part = parts(answer)["git" if program == "git" else "sandbox"]
     assert (answer.code, answer.facts["ready"]) == (1, False)
@@ -187,7 +189,7 @@ def test_an_agent_without_a_login_says_how_to_get_one(shell, tmp_path):
     keyless = {"ANTHROPIC_API_KEY": "", "ANTHROPIC_AUTH_TOKEN": "", "CLAUDE_CODE_OAUTH_TOKEN": ""}
 
     before = parts(doctor(shell, **place, **keyless))["agent claude"]
-    shell.program("auth", "claude", "--token-stdin", stdin=b"sk-test\n")
+    shell.run("auth", "claude", "--token-stdin", stdin=b"sk-test\n")
     after = parts(doctor(shell, **place, **keyless))["agent claude"]
 
     assert (before["found"], before["fix"]) == ("9.8.7", "lockgate auth claude")
@@ -207,7 +209,7 @@ def test_a_fallback_that_is_not_installed_is_told(shell, tmp_path):
 
 
 def test_it_works_outside_of_every_repository(shell, tmp_path):
-    answer = shell.program("doctor", "--json", cwd=tmp_path)
+    answer = shell.run("doctor", "--json", cwd=tmp_path)
 
     assert "configuration" not in parts(answer)
     assert parts(answer)["git"]["costs"] == ""
@@ -261,7 +263,7 @@ def test_no_program_that_lies_in_a_repository_is_started(shell, tmp_path):
     path = f"{shell.repo}/tools:tools:.:{place['PATH']}"
 
     answer = doctor(shell, PATH=path)
-    tried = shell.program("doctor", cwd=shell.repo / "tools", env={"PATH": path})
+    tried = shell.run("doctor", cwd=shell.repo / "tools", env={"PATH": path})
 
     assert not (tmp_path / "evidence").exists()
     assert "6.6.6" not in answer.out + tried.out
@@ -292,7 +294,7 @@ def test_a_program_that_is_asked_for_its_version_learns_nothing_of_the_user(shel
 @needs_sandbox
 def test_the_scripted_agent_answers_from_inside_the_sandbox_and_leaves_nothing(shell):
     answer = doctor(shell, "--try", "scripted")
-    said = shell.program("doctor", "--try", "scripted")
+    said = shell.run("doctor", "--try", "scripted")
 
     assert answer.code == 0, answer
     assert (answer.facts["tried"]["said"], answer.facts["tried"]["why"]) == ("ready", "")
@@ -335,9 +337,9 @@ def given(shell: Shell, agent: str, *names: str, **environ: str) -> dict[str, st
 
 
 def test_a_token_is_stored_for_its_owner_alone_and_never_shown(shell):
-    answer = shell.program("auth", "claude", "--token-stdin", stdin=b"sk-very-secret\n")
-    shown = shell.program("auth", "claude", "--show")
-    facts = shell.program("auth", "claude", "--show", "--json")
+    answer = shell.run("auth", "claude", "--token-stdin", stdin=b"sk-very-secret\n")
+    shown = shell.run("auth", "claude", "--show")
+    facts = shell.run("auth", "claude", "--show", "--json")
 
     assert (answer.code, answer.err) == (0, "")
     assert str(stored(shell, "claude")) in answer.out
@@ -353,10 +355,10 @@ def test_a_token_is_stored_for_its_owner_alone_and_never_shown(shell):
 
 
 def test_a_variable_is_stored_by_its_name_and_read_at_each_start(shell):
-    answer = shell.program(
+    answer = shell.run(
         *("auth", "claude", "--variable", "MY_KEY", "--as", "CLAUDE_CODE_OAUTH_TOKEN", "--json")
     )
-    shown = shell.program("auth", "claude", "--show")
+    shown = shell.run("auth", "claude", "--show")
 
     assert answer.facts["name"] == "CLAUDE_CODE_OAUTH_TOKEN"
     assert "MY_KEY is not set here" in answer.err
@@ -380,7 +382,7 @@ NO_TOKENS = (b"", b"\n", b'{"refresh_token": "x"}', b"two\nlines", b"a\x1b[31m",
 
 @pytest.mark.parametrize("text", NO_TOKENS, ids=lambda it: repr(it[:12]))
 def test_what_is_no_token_is_not_stored(shell, text):
-    answer = shell.program("auth", "claude", "--token-stdin", stdin=text)
+    answer = shell.run("auth", "claude", "--token-stdin", stdin=text)
 
     assert "not one line without spaces" in answer.why
     assert not stored(shell, "claude").exists()
@@ -400,7 +402,7 @@ REFUSED = (
 def test_a_login_that_would_not_reach_its_agent_is_refused(shell, argv, code, why):
     commit_config(shell, CONFIG + OWN)
 
-    answer = shell.program(*argv)
+    answer = shell.run(*argv)
 
     assert answer.code == code
     assert why in answer.why
@@ -410,7 +412,7 @@ def test_a_login_that_would_not_reach_its_agent_is_refused(shell, argv, code, wh
 def test_an_agent_that_takes_no_login_shows_none(shell):
     commit_config(shell, CONFIG + OWN)
 
-    assert "mute needs no login" in shell.program("auth", "mute", "--show").out
+    assert "mute needs no login" in shell.run("auth", "mute", "--show").out
     assert json.loads(shell.did("auth", "mute", "--show", "--json"))["names"] == {}
 
 
@@ -430,12 +432,12 @@ def claude(shell, tmp_path) -> dict[str, str]:
 
 def answers(shell: Shell, environ: dict[str, str]) -> list[str]:
     """What `auth --show`, `doctor` and `run` say of claude's login."""
-    shown = shell.program("auth", "claude", "--show", "--json", env=environ)
+    shown = shell.run("auth", "claude", "--show", "--json", env=environ)
     part = parts(doctor(shell, **environ))["agent claude"]
-    run = shell.program("run", "Say hello", "--no-wait", env=environ)
+    run = shell.run("run", "Say hello", "--no-wait", env=environ)
     logged_in = shown.facts["logged_in"], not part["costs"], run.code == 0
     assert len(set(logged_in)) == 1, (shown, part, run)
-    return [shell.program("auth", "claude", "--show", env=environ).out, part["costs"], run.err]
+    return [shell.run("auth", "claude", "--show", env=environ).out, part["costs"], run.err]
 
 
 @needs_sandbox
@@ -449,7 +451,7 @@ def test_a_missing_login_is_told_by_all_three_commands_before_a_task_exists(shel
 @pytest.mark.parametrize("how", ["stored", "environment"])
 def test_a_login_that_reaches_the_agent_is_seen_by_all_three_commands(shell, claude, how):
     if how == "stored":
-        shell.program("auth", "claude", "--token-stdin", stdin=b"sk-1", env=claude)
+        shell.run("auth", "claude", "--token-stdin", stdin=b"sk-1", env=claude)
     else:
         claude["ANTHROPIC_API_KEY"] = "sk-1"
 
@@ -472,7 +474,7 @@ def test_a_key_that_only_this_shell_has_is_told_while_an_orchestrator_runs(shell
         with_key = claude | {"ANTHROPIC_API_KEY": "sk-1"}
         for told in answers(shell, with_key):
             assert "is set in this shell, but the orchestrator was started without it" in told
-        shell.program("auth", "claude", "--variable", "MINE", env=with_key)
+        shell.run("auth", "claude", "--variable", "MINE", env=with_key)
         for told in answers(shell, with_key):
             assert "claude is not logged in" in told
     finally:
@@ -490,10 +492,10 @@ def test_a_key_that_the_orchestrator_has_counts_though_this_shell_has_none(shell
 
 
 def test_a_login_is_forgotten(shell):
-    shell.program("auth", "claude", "--token-stdin", stdin=b"sk-1")
+    shell.run("auth", "claude", "--token-stdin", stdin=b"sk-1")
 
-    answer = shell.program("auth", "claude", "--forget")
-    again = shell.program("auth", "claude", "--forget", "--json")
+    answer = shell.run("auth", "claude", "--forget")
+    again = shell.run("auth", "claude", "--forget", "--json")
 
     assert "removed what was stored for claude: ANTHROPIC_API_KEY" in answer.out
     assert not stored(shell, "claude").exists()
@@ -501,15 +503,15 @@ def test_a_login_is_forgotten(shell):
 
 
 def test_a_login_whose_file_is_broken_can_be_forgotten(shell):
-    shell.program("auth", "claude", "--token-stdin", stdin=b"sk-1")
+    shell.run("auth", "claude", "--token-stdin", stdin=b"sk-1")
     stored(shell, "claude").write_text("{", encoding="utf-8")
 
-    assert shell.program("auth", "claude", "--forget").code == 0
+    assert shell.run("auth", "claude", "--forget").code == 0
     assert not stored(shell, "claude").exists()
 
 
 def test_a_token_without_a_name_is_stored_as_the_first_key_of_its_agent(shell):
-    shell.program("auth", "aider", "--token-stdin", stdin=b"sk-1")
+    shell.run("auth", "aider", "--token-stdin", stdin=b"sk-1")
 
     assert given(shell, "aider") == {"OPENAI_API_KEY": "sk-1"}
 
@@ -520,10 +522,10 @@ def test_evidence_that_git_has_lost_is_told_and_written_again(shell):
     id = (shell.repo / ".git" / "refs" / "notes" / "lockgate").read_text().strip()
     (shell.repo / ".git" / "objects" / id[:2] / id[2:]).unlink()
 
-    told = shell.program("doctor").out
-    mended = shell.program("doctor", "--repair").out
+    told = shell.run("doctor").out
+    mended = shell.run("doctor", "--repair").out
 
     assert "git has lost a part of refs/notes/lockgate" in told
     assert "lockgate doctor --repair" in told
     assert "0 notes were written again" in mended
-    assert "refs/notes/lockgate" not in shell.program("doctor").out
+    assert "refs/notes/lockgate" not in shell.run("doctor").out

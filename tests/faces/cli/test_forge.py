@@ -15,6 +15,8 @@ from tests.forge.conftest import hub
 from tests.forge.hub import TOKEN, Hub
 from tests.scenarios.world import git
 
+pytestmark = pytest.mark.measured
+
 __all__ = ["hub"]
 MORE = """
 [merge]
@@ -115,6 +117,9 @@ def test_a_pull_request_is_shown_by_itself_and_with_its_task(shell):
     assert json.loads(shell.did("pr", "show", id, "--json"))["issue"] == pull.issue
     assert "#12 CI running: build https://github.com" in shell.did("task", "show", id)
     assert "pull request #12" in shell.did("task", "why", id)
+    assert "pull request #12: CI running: build https://" in shell.did("task", "list")
+    [row] = json.loads(shell.did("task", "list", "--json"))["rows"]
+    assert (row["pull"]["number"], row["pull"]["ci"]) == (12, "running: build")
 
 
 def test_a_look_needs_an_orchestrator(shell):

@@ -59,7 +59,7 @@ def test_a_commit_that_its_gates_pass_ends_with_nought_and_leaves_nothing(shell:
     on_a_branch(shell, HEAD + TESTS + REVIEW + HUMAN)
     before = files_of(shell.repo)
 
-    answer = shell.program("gate", "run")
+    answer = shell.run("gate", "run")
 
     assert answer.code == 0, answer
     assert "✓ tests  passed" in answer.out
@@ -167,7 +167,7 @@ def test_in_ci_the_rules_are_those_of_the_branch_that_the_change_goes_to(
 ) -> None:
     there = a_build(shell)
 
-    answer = shell.program("gate", "run", "--json", cwd=there, env={variable: value})
+    answer = shell.run("gate", "run", "--json", cwd=there, env={variable: value})
 
     assert answer.code == 1, answer
     assert answer.facts["rules"].startswith("origin/develop (")
@@ -180,7 +180,7 @@ def test_in_ci_a_target_branch_that_was_not_fetched_is_an_error_and_nothing_else
     there = a_build(shell)
     shell.git("-C", str(there), "branch", "main")
 
-    answer = shell.program("gate", "run", cwd=there, env={"GITHUB_BASE_REF": "release"})
+    answer = shell.run("gate", "run", cwd=there, env={"GITHUB_BASE_REF": "release"})
 
     assert answer.code == 2
     assert "GITHUB_BASE_REF" in answer.why
@@ -193,7 +193,7 @@ def test_in_ci_a_branch_that_is_only_called_like_the_base_does_not_bring_its_rul
     there = a_build(shell, default="main")
     shell.git("-C", str(there), "checkout", "--quiet", "-b", "main", "--no-track")
 
-    answer = shell.program("gate", "run", "--json", cwd=there, env={"CIRCLECI": "true"})
+    answer = shell.run("gate", "run", "--json", cwd=there, env={"CIRCLECI": "true"})
 
     assert answer.code == 1, answer
     assert answer.facts["rules"].startswith("origin/main (")
@@ -203,7 +203,7 @@ def test_ci_in_a_persons_own_shell_changes_nothing(shell: Shell) -> None:
     there = a_build(shell, default="main")
     shell.git("-C", str(there), "branch", "main", "origin/main", "--no-track")
 
-    answer = shell.program("gate", "run", "--json", cwd=there, env={"CI": "true"})
+    answer = shell.run("gate", "run", "--json", cwd=there, env={"CI": "true"})
 
     assert answer.facts["rules"].startswith("main ("), answer
 

@@ -31,17 +31,12 @@ print(json.dumps({"code": code, "modules": sorted(sys.modules)}), file=sys.stder
 """
 
 
-def _unmeasured(environment: dict[str, str]) -> dict[str, str]:
-    """Without what measures coverage, which loads modules of its own."""
-    return {name: value for name, value in environment.items() if "COV" not in name}
-
-
 def loaded(shell, *argv):
     """The modules that are there after the command, which must succeed."""
     done = subprocess.run(
         [sys.executable, "-c", WATCH, *argv],
         cwd=shell.repo,
-        env=_unmeasured(shell.environment()),
+        env=shell.environment(),
         capture_output=True,
         check=True,
     )

@@ -2,8 +2,12 @@
 
 import json
 
+import pytest
+
 from tests.adapters.notify.receivers import receiver
 from tests.faces.shell import Shell
+
+pytestmark = pytest.mark.measured
 
 
 def test_a_webhook_is_added_tried_listed_and_removed(shell: Shell) -> None:

@@ -1,5 +1,6 @@
 """What a session sees: its own task. Of any other it learns nothing, not even that there is one."""
 
+from pathlib import Path
 from typing import cast
 
 import click
@@ -7,7 +8,7 @@ import pytest
 
 from lockgate.core.model.task import Role, Status, TaskId
 from lockgate.faces.cli.app import root
-from tests.faces.shell import HANDOFF, Shell
+from tests.faces.shell import HANDOFF, Shell, a_shell
 
 # Every command that names a task; NAME is what the session types.
 ABOUT_A_TASK = (
@@ -126,9 +127,15 @@ def begun(shell: Shell, branch: str, role: Role) -> tuple[TaskId, str]:
     return id, token
 
 
-@pytest.fixture(params=Role, ids=str)
-def two(request: pytest.FixtureRequest, shell: Shell) -> tuple[Shell, TaskId, str, TaskId]:
-    """A session's own task, its token, and a task of another's in the same state."""
+@pytest.fixture(scope="module", params=Role, ids=str)
+def two(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, configured: Path
+) -> tuple[Shell, TaskId, str, TaskId]:
+    """A session's own task, its token, and a task of another's in the same state.
+
+    All tests share them: whatever a session tries here changes nothing.
+    """
+    shell = a_shell(tmp_path_factory.mktemp("two"), configured)
     own, token = begun(shell, "fix-login", request.param)
     other, _ = begun(shell, "fix-logout", request.param)
     return shell, own, token, other

@@ -26,7 +26,7 @@ def reviewed(shell: Shell) -> tuple[Shell, TaskId, str]:
 
 
 def hand_in(shell: Shell, text: str, token: str | None, *id: TaskId):
-    return shell.program("review", "submit", "--file", "-", *id, token=token, stdin=text.encode())
+    return shell.run("review", "submit", "--file", "-", *id, token=token, stdin=text.encode())
 
 
 def text_of(shell: Shell, id: TaskId) -> str:
@@ -56,7 +56,7 @@ def test_a_fail_goes_back_with_its_findings(reviewed) -> None:
 def test_stdin_is_a_file_too(reviewed) -> None:
     shell, id, token = reviewed
 
-    answer = shell.program(
+    answer = shell.run(
         "review", "submit", "--file", "-", "--json", token=token, stdin=PASSED.encode()
     )
 

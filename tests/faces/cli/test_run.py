@@ -87,6 +87,7 @@ def test_a_run_follows_its_task_until_the_merge_is_the_users(orchestrated):
     assert orchestrated.did("task", "update", id, "--status", "done") == f"{id} is done\n"
 
 
+@pytest.mark.measured
 def test_where_landing_is_automatic_a_run_follows_its_change_into_the_target(orchestrated):
     play(orchestrated, worker(HELLO, HANDS_OFF) + REVIEWER, CONFIG + TESTS + AUTO)
 
@@ -165,6 +166,7 @@ def test_a_run_whose_branch_is_the_users_own_says_where_the_change_is(orchestrat
     assert not (orchestrated.repo / "hello.txt").exists(), "another branch is checked out"
 
 
+@pytest.mark.measured
 def test_a_run_that_ends_stuck_exits_1_and_says_why(orchestrated):
     play(orchestrated, worker("{ crash = 3 }"))
 
@@ -176,6 +178,7 @@ def test_a_run_that_ends_stuck_exits_1_and_says_why(orchestrated):
     assert "lockgate task why" in answer.out
 
 
+@pytest.mark.measured
 def test_a_question_ends_the_run_and_its_answer_goes_to_the_agent(orchestrated):
     script = ASKS + worker(HELLO, HANDS_OFF) + REVIEWER
     play(orchestrated, script)
@@ -294,6 +297,7 @@ def test_a_run_of_an_agent_that_nobody_knows_is_refused(shell):
     assert "agent 'nosuch' was not found" in shell.run("run", "Say hello", "--agent", "nosuch").why
 
 
+@pytest.mark.measured
 def test_a_run_where_no_sandbox_works_is_refused(shell, tmp_path):
     answer = shell.program("run", "Say hello", env=without(tmp_path / "bin", "bwrap"))
 
@@ -310,6 +314,7 @@ def test_a_run_without_a_sandbox_must_be_asked_for(shell, tmp_path):
     assert answer.code == 0, answer
 
 
+@pytest.mark.measured
 def test_a_run_with_no_orchestrator_says_so_and_waits(shell):
     following = _run(shell)
     assert following.stderr is not None

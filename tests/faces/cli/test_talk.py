@@ -6,6 +6,8 @@ from lockgate.core.model.task import Status
 from tests.faces.cli.test_agents import Seat
 from tests.faces.shell import Shell
 
+pytestmark = pytest.mark.measured
+
 
 def editor(shell: Shell, text: str) -> str:
     """A program that writes this text above what it is given."""

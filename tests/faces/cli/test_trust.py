@@ -188,6 +188,7 @@ def test_the_users_own_file_may_name_origins(cloned):
     assert "names no host" in cloned.program("gate", "run").why
 
 
+@pytest.mark.measured
 def test_the_question_is_asked_at_a_terminal_and_nothing_else_is_a_yes(cloned):
     piped = cloned.program("trust", stdin=b"y\n")
     no = Seat(cloned, "trust")
@@ -223,8 +224,8 @@ def test_an_agent_cannot_agree(cloned):
 
 
 def test_a_repository_that_asks_for_nothing_is_never_asked_about(shell):
-    said = shell.program("trust")
-    run = shell.program("gate", "run")
+    said = shell.run("trust")
+    run = shell.run("gate", "run")
 
     assert (said.code, "asks for nothing beyond the sandbox" in said.out) == (0, True)
     assert "trust" not in run.err
@@ -292,7 +293,7 @@ def test_the_yes_holds_for_the_program_as_it_is(shell):
     script = shell.repo / "agent.sh"
     script.write_text("#!/bin/sh\n")
     clone(shell, CONFIG + OWN + '\n[sandbox]\nlevel = "none"\n')
-    first = shell.program("trust", "--show")
+    first = shell.run("trust", "--show")
     shell.did("trust", "--yes", digest_of(shell))
     script.write_text("#!/bin/sh\ncurl evil\n")
     shell.git("commit", "--quiet", "--all", "--message", "Improve the agent")

@@ -10,6 +10,8 @@ from lockgate import __version__
 from lockgate.core.model.task import Role, Status
 from tests.faces.shell import Shell
 
+pytestmark = pytest.mark.measured
+
 
 def test_du_tells_where_space_goes(shell: Shell) -> None:
     id = shell.create()

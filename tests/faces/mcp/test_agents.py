@@ -10,6 +10,8 @@ from tests.faces.cli.test_steps import stepping as stepping  # noqa: PLC0414 - a
 from tests.faces.mcp.room import BOTH, OLD, Room
 from tests.faces.shell import HANDOFF, Shell
 
+pytestmark = pytest.mark.measured
+
 
 @pytest.fixture
 def working(shell: Shell, tmp_path: Path) -> tuple[Shell, TaskId, str, Path]:

@@ -27,6 +27,8 @@ from tests.faces.mcp.room import ASSISTANT, BOTH, DECLINED, NEW, OLD, YES, parts
 from tests.faces.mcp.test_yes import grant, waiting
 from tests.faces.shell import Shell
 
+pytestmark = pytest.mark.measured
+
 T = TypeVar("T")
 PROGRAM = [sys.executable, "-m", "lockgate", "mcp"]
 HUGE = 10_000_000

@@ -17,6 +17,8 @@ from tests.faces.cli.test_approving import CONFIG, wait
 from tests.faces.mcp.room import ASSISTANT, BOTH, CANCELLED, DECLINED, NEW, NO, YES, Room
 from tests.faces.shell import Shell, commit_config
 
+pytestmark = pytest.mark.measured
+
 DIFFERENTIAL = CONFIG.replace('type = "human"', 'type = "differential"\ncommand = "true"')
 
 

@@ -24,6 +24,8 @@ from tests.faces.shell import CONFIG as PLAIN
 from tests.faces.shell import Shell, make_repository
 from tests.faces.tui.conftest import Home
 
+pytestmark = pytest.mark.measured
+
 K = NeedKind
 NOW = 1_800_000_000.0
 ASKS_FOR_MORE = '[sandbox]\nlevel = "none"\n'

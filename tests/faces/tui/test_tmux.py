@@ -17,6 +17,7 @@ from tests.faces.tui.conftest import Home
 from tests.faces.tui.real_terminal import PATIENCE, Tmux, children_of
 
 pytestmark = [
+    pytest.mark.measured,
     pytest.mark.tmux,
     pytest.mark.skipif(shutil.which("tmux") is None, reason="needs tmux"),
 ]

@@ -129,10 +129,19 @@ class FakeForge:
     failed: tuple[Failure, ...] = ()
     writers: set[str] = field(default_factory=lambda: {"ann"})
     said: list[str] = field(default_factory=list)
+    lost: set[str] = field(
+        default_factory=set
+    )  # writes that happen, and whose answer does not come
     issues_: dict[int, Issue] = field(default_factory=dict)
     silent: bool = False
     lands: Asked | NotYet | Moved = field(default_factory=Asked)
     at: float = START
+
+    def wrote(self, word: str, more: str = "") -> None:
+        self.said.append(f"{word} {more}".strip())
+        if word in self.lost:
+            self.lost.discard(word)
+            raise Unavailable("the forge did not answer", why="502", fix="wait")
 
     def whoami(self) -> Identity:
         return self.me
@@ -150,10 +159,10 @@ class FakeForge:
 
     def open(self, new: NewPull) -> PullRequest:
         number = 12 + len(self.pulls)
-        self.said.append(f"open {number}: {new.title}")
         url = f"https://github.com/o/r/pull/{number}"
         seen = Seen(number=number, head="", base=new.base, at=self.at, url=url, body=new.body)
         self.pulls[number], self.branch_of[number] = replace(seen, mergeable=True), new.branch
+        self.wrote("open", f"{number}: {new.title}")
         return PullRequest(number=number, head="", url=url)
 
     def amend(self, number: int, *, body: str = "", reopen: bool = False) -> None:
@@ -177,16 +186,17 @@ class FakeForge:
         self.said.append(f"rerun {', '.join(it.name for it in checks)}")
 
     def report(self, commit: str, verdict: Verdict) -> None:
-        self.said.append(f"report {verdict.target} {verdict.passed}")
+        self.wrote("report", f"{verdict.target} {verdict.passed}")
 
     def land(self, number: int, head: str, how: How) -> Asked | NotYet | Moved:
-        self.said.append(f"land {number} {how}")
         if isinstance(self.lands, Asked):
             self.merge(number)
+        self.wrote("land", f"{number} {how}")
         return self.lands
 
     def reply(self, number: int, thread: int, words: str) -> None:
-        self.said.append(f"reply {thread}")
+        if f"reply {thread}: {words}" not in self.said:
+            self.wrote("reply", f"{thread}: {words}")
 
     def issues(self, label: str, since: str) -> tuple[Issue, ...]:
         return tuple(self.issues_.values())

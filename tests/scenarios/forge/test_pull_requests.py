@@ -133,7 +133,7 @@ def test_a_review_goes_back_once_uncharged_and_its_threads_are_answered(it):
     it.later()
     assert it.task(id).status is S.REVIEWING
     assert len(it.stage.harnesses.jobs) == prompts
-    assert it.hub.said.count("reply 200") == 1
+    assert _times(it, "reply 200") == 1
     assert "has not approved since" in it.task(id).held
     assert it.approve(id).status is S.DONE
 
@@ -338,6 +338,39 @@ def test_killed_between_push_and_row_no_second_pull_request_is_made(it):
 
     assert [word for word in it.hub.said if word.startswith("open")] == ["open 12: Fix it"]
     assert it.pull(id).number == 12
+
+
+@pytest.mark.parametrize("dies", [True, False], ids=["killed", "not answered"])
+def test_after_every_write_that_was_lost_nothing_is_done_twice(it, dies):
+    """The forge has done what was asked, and no answer came: to a program that lives, or died."""
+    it.hub.lost = {"open", "report", "reply", "land"}
+    id = it.ready("a")
+    it.opens()
+    _goes_on(it, dies)
+    it.hub.ci(12, C.PASSED)
+    it.hub.comments(12, "this one")
+    _goes_on(it, dies)
+    it.tries_again(id)
+    _goes_on(it, dies)
+    it.hub.ci(12, C.PASSED)
+    it.hub.review(12, R.APPROVED)
+    _goes_on(it, dies)
+
+    assert it.task(id).status is S.DONE
+    assert it.hub.lost == set()
+    assert [_times(it, word) for word in ("open", "reply", "land")] == [1, 1, 1]
+    assert it.task(id).failed_attempts == 0
+
+
+def _goes_on(it: Harbour, dies: bool) -> None:
+    for _ in range(3):
+        if dies:
+            it.restart()
+        it.later(150)
+
+
+def _times(it: Harbour, word: str) -> int:
+    return sum(said.startswith(word) for said in it.hub.said)
 
 
 def test_a_project_without_pull_requests_is_not_asked_about_at_every_turn():

@@ -287,6 +287,19 @@ def test_while_the_checkout_is_in_the_way_the_loop_sleeps_and_wakes_in_time(auto
     assert 0 < auto.stage.watch.waits[-1] <= LOOK_AGAIN
 
 
+def test_a_target_that_takes_pull_requests_only_is_tried_no_more_for_an_hour(auto) -> None:
+    auto.ready("a")
+    why = 'main takes pull requests only: set [merge] target = "pull_request"'
+    tries: list[str] = []
+    auto.yard.at_landing = lambda: tries.append("push")
+    auto.yard.in_the_way = InTheWay(why)
+    auto.opens()
+    auto.turn(1800)
+
+    assert why in str(auto.held)
+    assert len(tries) == 1
+
+
 def test_what_is_landing_can_be_neither_held_nor_dropped_nor_rejected_nor_cancelled(auto) -> None:
     id = auto.ready("a")
     refused: list[str] = []

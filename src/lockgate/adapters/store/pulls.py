@@ -8,7 +8,9 @@ from lockgate.adapters.store.database import Database, Run
 from lockgate.adapters.store.json_forms import Fields, Row, damaged
 from lockgate.adapters.store.rows import Values, storable
 from lockgate.core.forge.model import Pull
+from lockgate.core.forge.summary import shown_of
 from lockgate.core.model.facts import canonical
+from lockgate.core.model.landings import PullShown
 from lockgate.core.model.task import ProjectId, TaskId
 
 PUT = """
@@ -20,6 +22,11 @@ ON CONFLICT (task) DO UPDATE SET
 """
 OF_TASK = "SELECT * FROM pulls WHERE task = :task"
 OF_PROJECT = "SELECT * FROM pulls WHERE project = :project ORDER BY task"
+LIVE = """
+SELECT * FROM pulls WHERE number > 0 AND task IN (
+    SELECT id FROM tasks WHERE status NOT IN ('done', 'cancelled')
+)
+"""
 PROJECTS = "SELECT DISTINCT project FROM pulls ORDER BY project"
 DROP = "DELETE FROM pulls WHERE task = :task"
 COLUMNS = ("task", "project", "number", "pushed", "intent", "etags")
@@ -37,6 +44,11 @@ class SqlPulls:
 
     def all(self, project: ProjectId) -> tuple[Pull, ...]:
         return tuple(_pull(row) for row in self._database.read(OF_PROJECT, {"project": project}))
+
+    def shown(self) -> dict[TaskId, PullShown]:
+        """As lists show them, of tasks that have not ended."""
+        found = map(_pull, self._database.read(LIVE, {}))
+        return {it.task: shown_of(it) for it in found}
 
     def projects(self) -> tuple[ProjectId, ...]:
         found = self._database.read(PROJECTS, {})

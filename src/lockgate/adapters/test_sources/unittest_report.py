@@ -48,7 +48,7 @@ class Finder(importlib.abc.MetaPathFinder):
                 load(module)
                 report_from(module)
 
-            spec.loader.exec_module = loaded  # type: ignore[method-assign]
+            spec.loader.exec_module = loaded  # type: ignore[method-assign]  # this one loader
         return spec
 
 

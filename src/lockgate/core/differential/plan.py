@@ -9,7 +9,14 @@ from shlex import quote
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lockgate.core.differential.canaries import CanaryFile, canary_file, with_canaries
+from lockgate.core.differential.canaries import (
+    CanaryFile,
+    canary_file,
+    hosted,
+    lots,
+    may_host,
+    with_canaries,
+)
 from lockgate.core.differential.runs import (
     AnyRun,
     Canaries,
@@ -20,7 +27,7 @@ from lockgate.core.differential.runs import (
     outcomes_of,
     trouble,
 )
-from lockgate.core.differential.table import ChangedFiles
+from lockgate.core.differential.table import ChangedFiles, Tests, placed
 from lockgate.core.differential.test_files import (
     MIXED_FILES,
     SCRIPT_TESTS,
@@ -109,6 +116,7 @@ def canaries_in(files: Iterable[CanaryFile]) -> Canaries | None:
     return Canaries(
         tuple(word for it in every for word in it.canaries.must_fail),
         tuple(word for it in every for word in it.canaries.must_pass),
+        tuple(word for it in every for word in it.canaries.hosted),
     )
 
 
@@ -145,14 +153,16 @@ class Mixed(Struct, frozen=True):
 
 
 class Plan(Struct, frozen=True, kw_only=True):
-    """The canary goes into every run but the first."""
+    """Canaries go into every run but the first."""
 
     base_on_candidate: Mixed
     candidate_on_base: Mixed
     runner: Runner | None
     nonce: str
-    canary: CanaryFile | None
+    directory: str | None  # where the canaries' own file goes
+    package: str = "main"
     appended: tuple[str, ...]  # files that get canaries of their own
+    hosts: tuple[str, ...] = ()  # files of base's tests in which canaries can stand
     environment: tuple[tuple[str, str], ...]
 
 
@@ -161,16 +171,14 @@ def plan(sides: Sides, rules: TestRules, nonce: str, package: str = "main") -> P
     tests = tests_of(sides, rules)
     runner = runner_of(rules.command, tests)
     directory = canary_directory(tests, runner) if runner else None
-    canary = (
-        canary_file(runner, directory, nonce, package) if runner and directory is not None else None
-    )
     deciding, protected = _deciding(sides, rules), _protected(sides, rules)
     return Plan(
         base_on_candidate=_laid(sides.base, sides.candidate, deciding | protected),
         candidate_on_base=_laid(sides.candidate, sides.base, deciding - protected),
         runner=runner,
         nonce=nonce,
-        canary=canary,
+        directory=directory,
+        package=package,
         appended=_appended(tests, runner),
         environment=environment_of(runner, rules.command),
     )
@@ -206,16 +214,27 @@ def tests_of(sides: Sides, rules: TestRules) -> tuple[str, ...]:
     return found or files_of_tests(sides.candidate, rules.patterns)
 
 
-def planted(plan: Plan, texts: Mapping[str, str]) -> tuple[CanaryFile, ...]:
-    """The canaries of one tree; `texts` are those of `plan.appended` that it has."""
-    if plan.runner is None or plan.canary is None:
+def with_hosts(plan: Plan, passed: Iterable[str], tests: Tests, texts: Mapping[str, str]) -> Plan:
+    """Canaries may stand in files whose own tests passed on base; `texts` are base's."""
+    if plan.runner in _SCRIPTED:
+        return plan
+    files = {it.test.file for it in placed(passed, tests).values()}
+    return replace(plan, hosts=tuple(sorted(it for it in files if may_host(it, texts[it]))))
+
+
+def planted(plan: Plan, texts: Mapping[str, str], seed: str) -> tuple[CanaryFile, ...]:
+    """The canaries of one tree; `texts` are those of its tests that are as base has them."""
+    if plan.runner is None or plan.directory is None:
         return ()
+    drawn = lots(f"{plan.nonce} {seed}", texts.values())
+    alone = canary_file(plan.runner, plan.directory, drawn, plan.package)
+    hosts = {it: texts[it] for it in plan.hosts if it in texts}
     own = (
-        with_canaries(plan.runner, path, texts[path], f"{plan.nonce}{number}y")
-        for number, path in enumerate(plan.appended)
+        with_canaries(plan.runner, path, texts[path], drawn)
+        for path in plan.appended
         if path in texts
     )
-    return (plan.canary, *own)
+    return (alone, *hosted(plan.runner, hosts, drawn), *own)
 
 
 def canary_directory(tests: Sequence[str], runner: Runner) -> str | None:
@@ -328,9 +347,15 @@ def to_run(plan: Plan, sides: Sides) -> tuple[Which, ...]:
     return tuple(it for it in (*ON_CHANGE, Which.ON_BASE) if it not in known)
 
 
-def planted_in(which: Which, plan: Plan, texts: Mapping[str, str]) -> tuple[CanaryFile, ...]:
+def planted_in(
+    which: Which, plan: Plan, sides: Sides, texts: Mapping[str, str]
+) -> tuple[CanaryFile, ...]:
     """`texts` are those of the tree's plain files."""
-    return () if which is Which.BASE else planted(plan, texts)
+    if which is Which.BASE:
+        return ()
+    files = files_of(tree_of(which, plan), sides)
+    edited = {it for it in plan.hosts if files.get(it) != sides.base.get(it)}
+    return planted(plan, {it: text for it, text in texts.items() if it not in edited}, which)
 
 
 def runs_of(made: Mapping[Which, AnyRun], same: Mapping[Which, Which]) -> Runs:

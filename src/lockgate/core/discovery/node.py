@@ -190,11 +190,41 @@ def tests_alone(tree: Tree, manager: Manager, start: str) -> tuple[Found, ...]:
         if name in seen or not isinstance(script, str) or _ODD.search(script):
             continue
         seen.append(name)
-        calls = [*calls_in(script)]
+        calls = [_named(it, scripts) for it in calls_in(script)]
         whole = len(calls) == 1
         found += [_alone(package, manager, (name, it), whole=whole) for it in calls if _runs(it)]
         todo += [it for call in calls for it in _started_by(call, scripts)]
     return tuple(found)
+
+
+def joined(found: tuple[Found, ...]) -> Found | None:
+    """All of them, one after the other, each with a report of its own."""
+    if len(found) <= 1:
+        return found[0] if found else None
+    commands = (_report_named(it.command, n) for n, (it, _) in enumerate(found, start=1))
+    adds = dict.fromkeys(add for _, adds in found for add in adds)
+    return Seen(" && ".join(commands), found[0][0].by), tuple(adds)
+
+
+def _report_named(command: str, number: int) -> str:
+    name = f"junit-{number}.xml"
+    plain = command.replace("$OUT/junit.xml", f"$OUT/{name}")
+    jest = "JEST_JUNIT_OUTPUT_DIR=$OUT "
+    return plain.replace(jest, f"{jest}JEST_JUNIT_OUTPUT_NAME={name} ")
+
+
+_MANAGERS = frozenset({"npm", "pnpm", "yarn", "bun"})
+
+
+def _named(call: Call, scripts: Mapping[str, Any]) -> Call:
+    """`pnpm vitest` and `yarn exec jest` run the program, where no script has its name."""
+    words = call.arguments
+    if call.program not in _MANAGERS | {"bunx"}:
+        return call
+    rest = words[1:] if words[:1] in {("exec",), ("x",)} else words
+    if not rest or rest[0] not in RUNNERS or rest[0] in scripts:
+        return call
+    return Call(rest[0], rest[1:], call.variables)
 
 
 def _runs(call: Call) -> bool:
@@ -203,7 +233,7 @@ def _runs(call: Call) -> bool:
 
 def _started_by(call: Call, scripts: Mapping[str, Any]) -> tuple[str, ...]:
     """The scripts that a command names: `npm run a`, `npm-run-all a b`, `run-s test:*`."""
-    if call.program not in {"npm", "pnpm", "yarn", "bun", "npm-run-all", "run-s", "run-p"}:
+    if call.program not in _MANAGERS | {"npm-run-all", "run-s", "run-p"}:
         return ()
     words = [it.strip("/^") for it in call.arguments if it != "run" and not it.startswith("-")]
     starts = tuple(it.rstrip("*") for it in words if it.endswith((":", "*")))

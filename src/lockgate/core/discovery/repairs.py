@@ -20,7 +20,7 @@ from lockgate.core.discovery.found import (
     strings,
     table,
 )
-from lockgate.core.discovery.node import manager_of, tests_alone
+from lockgate.core.discovery.node import joined, manager_of, tests_alone
 from lockgate.core.discovery.python import PLUGINS, PYTEST
 from lockgate.core.discovery.python_installs import mentions, poetry_words
 from lockgate.core.model.results import FAILING, Outcome, TestResult
@@ -264,10 +264,10 @@ def _node(package: Package, said: str, here: Tree) -> Package | None:
         run = re.search(r"\b(?:npm|pnpm|yarn|bun) run\b", test.command)
         start = run[0] if run else "npm run"
         return replace(package, test=Seen(f"{start} build && {test.command}", test.by))
-    for seen, adds in tests_alone(here, manager_of(here), "test")[:1]:
-        if seen.command not in test.command and test.by != "tests alone":
-            more = tuple(dict.fromkeys((*package.adds, *adds)))
-            return replace(package, test=Seen(seen.command, "tests alone"), adds=more)
+    alone = joined(tests_alone(here, manager_of(here), "test"))
+    if alone and alone[0].command not in test.command and test.by != "tests alone":
+        more = tuple(dict.fromkeys((*package.adds, *alone[1])))
+        return replace(package, test=Seen(alone[0].command, "tests alone"), adds=more)
     if " -- " in test.command or "--reporter" in test.command:
         plain = re.sub(r"^JEST_JUNIT_OUTPUT_DIR=\$OUT ", "", test.command)
         plain = re.sub(r"(?: --)?(?: --\S*report\S*(?: (?!-)\S+)?| --outputFile\S*)+$", "", plain)

@@ -204,7 +204,8 @@ class Pull(Struct, frozen=True, kw_only=True):
     reran: str = ""  # the head whose checks were run again once
     since: float = 0.0  # server time of the first look that saw `pushed`
     looked: float = 0.0  # our time of the last whole look
-    waits: str = ""  # what it waits for, where that is no person
+    waits: str = ""  # what it waits for
+    whom: str = ""  # for whom, where people have to act
     ready: bool = False  # nothing is left to wait for: the train may land it
     strict: bool = False  # the target takes only what contains its tip
     queue: bool = False  # the forge's merge queue tests what it merges
@@ -221,6 +222,11 @@ class Pull(Struct, frozen=True, kw_only=True):
     theirs: str = ""  # a person's commit that was taken over; later work must contain it
     issue: str = ""
     etags: str = ""
+
+    @property
+    def link(self) -> str:
+        """Its address; empty where that is none of the web."""
+        return self.url if self.url.startswith(("https://", "http://")) else ""
 
 
 class Issue(Struct, frozen=True, kw_only=True):

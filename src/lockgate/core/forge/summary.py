@@ -3,8 +3,18 @@
 from collections.abc import Mapping
 
 from lockgate.core.forge.decide import expected_checks
-from lockgate.core.forge.model import CheckState, Pull, ReviewState, Rules, Seen
+from lockgate.core.forge.model import (
+    CheckState,
+    Intent,
+    Pull,
+    ReviewState,
+    Rules,
+    Seen,
+    waits_for,
+)
+from lockgate.core.model.landings import PullShown
 
+PEOPLE, OF_CI, FORGE, OURS = "people", "CI", "the forge", "Lockgate"
 _WORDS = {
     CheckState.FAILED: "failed",
     CheckState.UNJUDGED: "not judged",
@@ -29,6 +39,25 @@ def reviews_of(seen: Seen) -> str:
     last = {it.by.login: it.state for it in seen.reviews if it.state is not ReviewState.COMMENTED}
     words = {ReviewState.APPROVED: "approved", ReviewState.CHANGES_REQUESTED: "asks for changes"}
     return ", ".join(f"@{who} {words[it]}" for who, it in last.items() if it in words)
+
+
+def news_of(before: Pull, now: Pull) -> str:
+    """What CI and reviewers say now, where they said something else before."""
+    if (before.ci, before.reviews) == (now.ci, now.reviews):
+        return ""
+    return "; ".join(filter(None, (f"CI {now.ci}" if now.ci else "", now.reviews)))
+
+
+def shown_of(pull: Pull) -> PullShown:
+    """As every list shows it."""
+    waits, whom = pull.waits, pull.whom
+    if not whom and (pull.ready or pull.intent is not Intent.NONE):
+        waits, whom = waits_for(pull), OURS
+    elif not whom and waits:
+        whom = OF_CI if waits.startswith("CI") else FORGE
+    return PullShown(
+        number=pull.number, link=pull.link, ci=pull.ci, reviews=pull.reviews, waits=waits, whom=whom
+    )
 
 
 def facts_of(pull: Pull) -> Mapping[str, object]:

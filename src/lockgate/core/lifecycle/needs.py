@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from lockgate.core.model.facts import json_facts
 from lockgate.core.model.findings import headline, normalise
+from lockgate.core.model.landings import PullShown
 from lockgate.core.model.limits import ANY_FAILURES, FIRST_WAIT, LONGEST_WAIT, SAME_FAILURES
 from lockgate.core.model.task import Cause, ProjectId, Status, Stuck, Task, TaskId
 from lockgate.core.text.steering import told_of, unseen
@@ -95,6 +96,7 @@ class Need(Struct, frozen=True, kw_only=True):
     patch: str = ""
     actions: tuple[Action, ...] = ()
     dimmed: bool = False
+    pull: PullShown | None = None  # of its task
 
     def facts(self) -> dict[str, object]:
         return json_facts(self)

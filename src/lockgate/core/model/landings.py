@@ -1,4 +1,7 @@
-"""Events of the merge train: who may land, who is kept back, what landed."""
+"""Events of the merge train: who may land, who is kept back, what landed.
+
+And a pull request as every list shows it.
+"""
 
 from msgspec import Struct
 
@@ -55,3 +58,14 @@ class PullRequestChanged(Struct, frozen=True):
 LandingEvent = (
     LandingApproved | LandingHeld | ChangeLanded | LandedUnjudged | RevertMade | PullRequestChanged
 )
+
+
+class PullShown(Struct, frozen=True, kw_only=True):
+    """A pull request in a row: what it waits for, and for whom."""
+
+    number: int
+    link: str = ""  # empty where the forge's own address is none of the web
+    ci: str = ""
+    reviews: str = ""
+    waits: str = ""
+    whom: str = ""  # people, CI, the forge or Lockgate

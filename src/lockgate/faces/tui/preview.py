@@ -8,7 +8,7 @@ from lockgate.faces.tui.look import BLANK, Line, Lines, cut, one, shown, spread,
 from lockgate.faces.tui.rows import GATE_STYLES, GATES, status_word
 from lockgate.faces.tui.source import Page
 from lockgate.faces.tui.window import Row
-from lockgate.faces.words.board import age
+from lockgate.faces.words.board import age, pull_text
 from lockgate.faces.words.task import agent_text, counted, event_story
 
 SOME = 5  # earlier findings, and files of a conflict, that are shown
@@ -45,6 +45,8 @@ def _top(row: Row, width: int, now: float) -> Iterator[Line]:
     cost = f"${row.usd:.2f}" if row.usd else "cost not reported"
     yield ((_label("Agent") + agent_text(row.agent), "plain"), (f"  {cost}", "dim"))
     yield ((_label("Branch") + cut(one(row.branch), width - 9), "dim"),)
+    if row.pull is not None:
+        yield from _told("Pull", pull_text(row.pull).removeprefix("pull request "), width)
     if row.waits_for:
         yield ((_label("After") + cut(", ".join(row.waits_for), width - 9), "dim"),)
 

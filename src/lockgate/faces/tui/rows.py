@@ -145,6 +145,8 @@ def status_word(row: Row) -> str:
         return "yours"
     if row.place is not None and row.status is Status.REVIEWING:
         position, standing = row.place
+        if row.pull is not None:
+            return f"pull #{row.pull.number}"
         return f"#{position} {standing}" if row.need is None else WORDS[row.status]
     if row.status is Status.AGENT_REVIEW and row.need is not None:
         return next((f"{one(it.gate)}?" for it in row.gates if it.state == "waiting"), "needs you")

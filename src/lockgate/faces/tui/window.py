@@ -6,6 +6,7 @@ import msgspec
 from msgspec import Struct, field
 
 from lockgate.core.lifecycle.needs import Need, order
+from lockgate.core.model.landings import PullShown
 from lockgate.core.model.task import ProjectId, Status, TaskId
 from lockgate.faces.tui.look import Line, Lines
 from lockgate.services.task.rows import Board, Cell, RowSize
@@ -42,6 +43,7 @@ class Row(Struct, frozen=True, kw_only=True):
     size: RowSize
     waits_for: tuple[TaskId, ...] = ()
     not_before: float = 0.0
+    pull: PullShown | None = None
 
 
 def row_of(facts: Mapping[str, object]) -> Row:

@@ -10,6 +10,7 @@ from datetime import datetime
 from msgspec import Struct
 
 from lockgate.core.lifecycle.needs import Need, NeedKind, Trouble, large_change, last_failure
+from lockgate.core.model.landings import PullShown
 from lockgate.core.model.task import Session, Status, Task
 from lockgate.faces.words.task import (
     MARKS,
@@ -90,8 +91,24 @@ def inbox_text(needs: Sequence[Need], now: float, columns: int) -> str:
         seen = ", seen" if need.dimmed else ""
         lines.append(f"{need.kind}  {need.task or ''}  {age(now - need.since)}{blocks}{seen}")
         lines += [f"{INDENT}{it}" for it in wrapped(one_line(need.ask), columns - len(INDENT))]
+        if need.pull:
+            lines += [
+                f"{INDENT}{it}" for it in wrapped(pull_text(need.pull), columns - len(INDENT))
+            ]
         lines += [f"{INDENT}{it.verb}: {it.command}" for it in need.actions]
     return "\n".join(lines)
+
+
+def pull_text(it: PullShown) -> str:
+    """What CI and reviewers say of a pull request, what it waits for and for whom; its link."""
+    waits = f" ({it.waits})" if it.waits else ""
+    parts = (
+        f"CI {it.ci}" if it.ci else "",
+        it.reviews,
+        f"waits for {it.whom}{waits}" if it.whom else "",
+    )
+    told = "; ".join(filter(None, parts))
+    return one_line(f"pull request #{it.number}{': ' + told if told else ''} {it.link}".strip())
 
 
 def ended_line(ended: Mapping[Status, int]) -> str:
@@ -279,6 +296,8 @@ def _said(row: BoardRow, need: Need | None) -> Iterator[str]:
         yield one_line(f"{counted(task.size.files, 'file')}; {need.ask}" if large else need.ask)
     elif large_change(task):
         yield large_change(task)
+    if row.pull:
+        yield pull_text(row.pull)
     if task.status in {Status.WORKING, Status.STUCK} and last_failure(task):
         yield one_line(f"last failure, gate {last_failure(task)}")
     if task.status is Status.PENDING and row.waits_for:

@@ -124,7 +124,7 @@ class Spawner(Struct, frozen=True, kw_only=True):
         known = self.store.session(id)
         if known and (known.ended is not None or self.sessions.started(id)):
             return 0.0
-        again = self._seconds_to_wait(task, spawn)
+        again = self._seconds_to_wait(task, spawn, known)
         if again:
             return again
         project = self.store.project(task.project)
@@ -186,13 +186,15 @@ class Spawner(Struct, frozen=True, kw_only=True):
         self.attendance.keep_waiting(task.id, spawn, until)
         return 0.0
 
-    def _seconds_to_wait(self, task: Task, spawn: SpawnAgent) -> float:
+    def _seconds_to_wait(self, task: Task, spawn: SpawnAgent, known: Session | None) -> float:
+        """A session that is recorded has its slot: two that wait for each other never start."""
         if spawn.interactive:
             return 0.0
         taken = spawn.role is Role.WORKER and task.taken_over
         since = self.clock.now() - task.updated  # less than 0 where the clock was set back
         leaving = 0 <= since < GOODBYE and self._older(task, spawn)
-        return LOOK_AGAIN if taken or leaving or not self._has_slot(task) else 0.0
+        free = known is not None or self._has_slot(task)
+        return LOOK_AGAIN if taken or leaving or not free else 0.0
 
     def _has_slot(self, task: Task) -> bool:
         project = self.store.project(task.project)

@@ -170,7 +170,8 @@ class Bench(Struct, frozen=True, kw_only=True):
     def _measured(self, which: Which) -> Measured:
         place = self.place.with_name(f"{self.place.name}-{which.name.lower()}")
         files = files_of(tree_of(which, self.plan), self.compared.sides)
-        planted = planted_in(which, self.plan, self.compared.known(files))
+        texts = self.compared.known(files)
+        planted = planted_in(which, self.plan, self.compared.sides, texts)
         try:
             watch = self._watching(which)
             self.lay(which, {**watch, **{it.path: it.text for it in planted}}, place)

@@ -21,6 +21,7 @@ from lockgate.core.differential.plan import (
     to_keep,
     to_run,
     unfit,
+    with_hosts,
 )
 from lockgate.core.differential.verdict import (
     Lost,
@@ -89,7 +90,7 @@ class DifferentialJudge(Struct, frozen=True, kw_only=True):
         why = unfit(made[Which.BASE].run, made[Which.AGAIN].run)
         if why:
             return as_result(bench.gate.name, Unjudged(why), _proof(bench, made))
-        bench = _with_expectations(bench, made)
+        bench = _with_hosts(_with_expectations(bench, made), made)
         made |= bench.measure(to_run(bench.plan, bench.compared.sides))
         verdict = _verdict(bench, made)
         attempt = 1
@@ -150,6 +151,14 @@ def _with_expectations(bench: Bench, made: Mapping[Which, Measured]) -> Bench:
         compared=replace(compared, sides=sides, changed=changed),
         plan=planned(sides, compared.rules, texts, bench.plan.nonce),
     )
+
+
+def _with_hosts(bench: Bench, made: Mapping[Which, Measured]) -> Bench:
+    """Canaries go among base's tests, where these are known to run."""
+    compared = bench.compared
+    texts = compared.known(compared.sides.base)
+    passed = passed_in(made[Which.BASE].run)
+    return replace(bench, plan=with_hosts(bench.plan, passed, compared.base_tests, texts))
 
 
 def _verdict(bench: Bench, made: Mapping[Which, Measured]) -> Verdict:

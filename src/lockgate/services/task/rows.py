@@ -1,6 +1,6 @@
 """A task in one row of the board, with what it needs; what several rows share is read once."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
@@ -18,6 +18,7 @@ from lockgate.core.lifecycle.needs import (
 )
 from lockgate.core.model.dag import reached, turned_round
 from lockgate.core.model.facts import json_facts
+from lockgate.core.model.landings import PullShown
 from lockgate.core.model.limits import MAX_ITERATIONS, MAX_REVIEW_ROUNDS
 from lockgate.core.model.task import (
     Evaluating,
@@ -39,6 +40,7 @@ if TYPE_CHECKING:  # a list of tasks is shown without loading the train
 MOST = 1000
 ENDED = frozenset({Status.DONE, Status.CANCELLED})
 LIVE = frozenset(Status) - ENDED
+NO_PULLS: Mapping[TaskId, PullShown] = {}
 NO_STANDINGS: "Standings" = {}
 NO_QUEUES: "Mapping[ProjectId, Standings]" = {}
 
@@ -87,6 +89,7 @@ class BoardRow(Struct, frozen=True, kw_only=True):
     size: RowSize
     waits_for: tuple[TaskId, ...] = ()
     not_before: float = 0.0
+    pull: PullShown | None = None
     task: Task  # the row that all this is of; not among the facts
 
     def facts(self) -> dict[str, object]:
@@ -103,6 +106,7 @@ class Beside(Struct, frozen=True, kw_only=True):
     need: Need | None = None
     place: tuple[int, str] | None = None
     waits_for: tuple[TaskId, ...] = ()
+    pull: PullShown | None = None
 
 
 class Board(Struct, frozen=True, kw_only=True):
@@ -142,6 +146,7 @@ class Source(Struct, frozen=True, kw_only=True):
     clock: Clock
     live: Live
     person: str = ""
+    pulls: Callable[[], Mapping[TaskId, PullShown]] = lambda: NO_PULLS  # of tasks that live
 
     def look(self) -> "Look":
         return Look(self, self.store.head())
@@ -160,6 +165,7 @@ class Look(Struct):
     _alive: frozenset[TaskId] | None = None
     _waits: "_Waits | None" = None
     _seen: Mapping[str, float] | None = None
+    _pulls: Mapping[TaskId, PullShown] | None = None
 
     def needed(self, projects: frozenset[ProjectId]) -> dict[TaskId, Need]:
         """What tasks need, each task once."""
@@ -183,7 +189,7 @@ class Look(Struct):
         behind = self._waiting().behind(task.id)
         around = Around(blocks=behind, lands_alone=self._lands_alone(task))
         need = need_of(task, around)
-        return need and self._dimmed(need)
+        return need and self._dimmed(replace(need, pull=self._pull(task.id)))
 
     def row(self, task: Task) -> BoardRow:
         beside = Beside(
@@ -192,6 +198,7 @@ class Look(Struct):
             need=self.need(task),
             place=self._place(task),
             waits_for=self._waiting().unfinished(task) if task.depends_on else (),
+            pull=self._pull(task.id),
         )
         return row_of(task, beside)
 
@@ -206,6 +213,11 @@ class Look(Struct):
         if self._alive is None:
             self._alive = frozenset(it.task for it in self.of.store.sessions_alive())
         return "active" if task.id in self._alive else "crashed" if task.dead else "none"
+
+    def _pull(self, id: TaskId) -> PullShown | None:
+        if self._pulls is None:
+            self._pulls = self.of.pulls()
+        return self._pulls.get(id)
 
     def _place(self, task: Task) -> tuple[int, str] | None:
         if task.status is not Status.REVIEWING:
@@ -310,6 +322,7 @@ def row_of(task: Task, beside: Beside) -> BoardRow:
         size=RowSize(size.commits, size.files, size.lines_added, size.lines_removed),
         waits_for=beside.waits_for,
         not_before=task.not_before,
+        pull=beside.pull,
         task=task,
     )
 

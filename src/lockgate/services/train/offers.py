@@ -11,7 +11,8 @@ from msgspec.structs import replace
 from lockgate.core.config.settings import ForgeSettings
 from lockgate.core.forge.decide import merges_itself
 from lockgate.core.forge.findings import theirs_is_missing
-from lockgate.core.forge.model import Intent, Pull, Rules
+from lockgate.core.forge.model import Intent, Pull, Rules, Seen
+from lockgate.core.forge.summary import PEOPLE
 from lockgate.core.forge.text import our_part, with_our_part
 from lockgate.core.lifecycle import pulls as turns
 from lockgate.core.lifecycle.decision import Decision, Declined, Evidence
@@ -114,7 +115,8 @@ class Offers(Struct, frozen=True, kw_only=True):
 
     def _needs_people(self, pull: Pull, why: str) -> Pull:
         self.turn(pull, lambda seen: turns.needs_people(seen, pull.number, why))
-        return self.keep(replace(pull, intent=Intent.NONE, ready=False, waits=why))
+        kept = replace(pull, intent=Intent.NONE, ready=False, waits=why, whom=PEOPLE)
+        return self.keep(kept)
 
     def _opened(self, train: Train, forge: Forge, pull: Pull, task: Task) -> Pull:
         """The push is on disk first: after a crash the pull request is searched, not made again."""
@@ -143,8 +145,8 @@ class Offers(Struct, frozen=True, kw_only=True):
         return pull
 
     def _merge(self, train: Train, forge: Forge, pull: Pull, rules: Rules) -> Pull:
-        """Asked once; whether it was merged is for a look to say."""
-        if pull.asked:
+        """Asked once; whether it was merged is for a look to say, also where no answer came."""
+        if pull.asked or not _is_open(forge, pull.number):
             return pull
         how = _how(train, rules)
         match forge.land(pull.number, pull.pushed, how):
@@ -154,7 +156,7 @@ class Offers(Struct, frozen=True, kw_only=True):
                 told = f"the forge did not merge it: {why}"
                 refused = replace(pull, refused=pull.pushed, refusal=why, intent=Intent.NONE)
                 self.turn(pull, lambda seen: turns.refused(seen, pull.number, told))
-                return self.keep(replace(refused, ready=False, waits=told))
+                return self.keep(replace(refused, ready=False, waits=told, whom=PEOPLE))
             case NotYet(why):
                 return self.keep(replace(pull, intent=Intent.NONE, ready=False, waits=why))
             case Moved():
@@ -175,6 +177,7 @@ def _pushed(pull: Pull, commit: Commit, task: Task) -> Pull:
         since=0.0,
         ready=False,
         waits="",
+        whom="",
     )
 
 
@@ -188,6 +191,12 @@ def _body(pull: Pull, task: Task) -> str:
         task=task.id,
         closes=int(number) if number else 0,
     )
+
+
+def _is_open(forge: Forge, number: int) -> bool:
+    """As one look finds it just now; False where that look did not come to its end."""
+    seen = forge.look([number]).get(number)
+    return isinstance(seen, Seen) and not seen.merged
 
 
 def _how(train: Train, rules: Rules) -> How:

@@ -35,7 +35,7 @@ from lockgate.core.forge.model import (
     Seen,
     Unknown,
 )
-from lockgate.core.forge.summary import ci_of, reviews_of
+from lockgate.core.forge.summary import PEOPLE, ci_of, news_of, reviews_of
 from lockgate.core.jobs import TestTree
 from lockgate.core.lifecycle import pulls as turns
 from lockgate.core.lifecycle.pulls import Theirs
@@ -162,7 +162,10 @@ class PullRequests(Struct, frozen=True, kw_only=True):
             return
         if not (pull.change == task.candidate or seen.merged):
             return  # a newer change is on its way to be offered
-        pull = self._noted(look, pull, seen)
+        before, pull = pull, self._noted(look, pull, seen)
+        news = news_of(before, pull)
+        if news:  # faces hear of it by the event
+            self.offers.turn(pull, lambda seen: turns.told(seen, pull.number, news))
         act = decide(self._case(look, pull, seen, task))
         self._did(look, pull, seen, act)
         if isinstance(act, CheckMerged):
@@ -179,6 +182,7 @@ class PullRequests(Struct, frozen=True, kw_only=True):
             queue=look.rules.queue,
             ci=ci_of(look.rules, seen),
             reviews=reviews_of(seen),
+            whom="",
         )
 
     def _case(self, look: PullLook, pull: Pull, seen: Seen, task: Task) -> Case:
@@ -239,7 +243,7 @@ class PullRequests(Struct, frozen=True, kw_only=True):
 
     def _needs_people(self, pull: Pull, why: str) -> None:
         self.offers.turn(pull, lambda seen: turns.needs_people(seen, pull.number, why))
-        self.offers.keep(replace(pull, ready=False, waits=why))
+        self.offers.keep(replace(pull, ready=False, waits=why, whom=PEOPLE))
 
     def _ready(self, pull: Pull) -> None:
         self.offers.turn(pull, turns.lifted)

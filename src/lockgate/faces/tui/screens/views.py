@@ -11,7 +11,7 @@ from lockgate.faces.tui.look import BLANK, Line, Lines, cell, cut, one, wide, wr
 from lockgate.faces.tui.panes import Pane
 from lockgate.faces.tui.screens.base import Asked, Face, Kit
 from lockgate.faces.tui.window import Row
-from lockgate.faces.words.board import age
+from lockgate.faces.words.board import age, pull_text
 from lockgate.faces.words.task import event_story
 
 ASKS = 3  # lines of what is asked
@@ -123,6 +123,8 @@ def need_lines(need: Need, name: str, width: int, now: float) -> list[Line]:
     )
     style = "dim" if need.dimmed else "plain"
     lines = [head, *wrapped(one(need.ask), max(8, width - 1), style, "   ")[:ASKS]]
+    if need.pull is not None:
+        lines.append(((f"   {cut(pull_text(need.pull), width - 4)}", "dim"),))
     if need.task is None and need.actions:
         lines.append(((f"   {cut(one(need.actions[0].command), width - 4)}", "key"),))
     return lines
