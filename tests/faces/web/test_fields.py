@@ -45,16 +45,17 @@ WRITTEN = {
     "refusals and troubles": "what fix trouble wrong notice",
     "figures and labels of statistics": "cell figure label says svg drawing",
     "ids of tasks in addresses and texts": "id task task_id w waits_for key need_link url",
-    "addresses that came with a request": "path next back href link after",
+    "addresses that came with a request, or from a forge": "path next back href link after",
+    "who and what a pull request waits for": "whom waits reviews",
 }
 # What is ours: numbers, times, words of a closed list, macros that have fields of their own.
 OURS = """
-    added ago b blocks calls clock code_of command commit count csrf days drafts earlier empty
+    added ago b blocks calls ci clock code_of command commit count csrf days drafts earlier empty
     ended entered eta f folded gates get h how index iso it iteration kind l landed later left_out
     line live many mark mark_of max_iterations may may_work median_seconds mode money n need
-    need_word new number page patch place position priority project project_id r removed replace
-    result rev role row seconds seq sessions short since size span standing started state state_mark
-    state_word strip t theme time tip token updated usd version window word_of
+    need_word new number page patch place position priority project project_id pull r removed
+    replace result rev role row seconds seq sessions short since size span standing started state
+    state_mark state_word strip t theme time tip token updated usd version window word_of
 """
 TEMPLATES = "board task review output train stats events new message row need"
 FEW = 8  # turns in `make check`: each gives each place another string
