@@ -30,9 +30,11 @@ from lockgate.core.discovery.repairs import (
     next_try,
     repaired,
     told,
+    why_left_out,
     without_idle,
     without_red,
 )
+from lockgate.core.model.findings import Finding, Priority
 from lockgate.core.model.results import Outcome, TestResult
 
 PYTEST = ".venv/bin/python -m pytest -q --junitxml=$OUT/junit.xml"
@@ -424,6 +426,31 @@ def test_what_is_left_out_is_noted_and_so_are_tests_that_fail_on_base() -> None:
     assert note == "2 of 12 tests fail on trunk already; changes are held to the other 10."
     assert held(PYTHON, red(), "trunk") == PYTHON
     assert left_out(Package(), "tests", "boom").notes == ("Left out: tests, ``: boom",)
+
+
+@pytest.mark.parametrize(
+    ("why", "said", "told"),
+    [
+        ("the set-up\ndid not finish", "boom", "the set-up did not finish"),
+        ("", "exited 1:\nurn call()\n  ^^^^\nPluginError: no hook\n", "PluginError: no hook"),
+        ("", "", "it fails on base"),
+    ],
+)
+def test_what_is_left_out_is_noted_with_the_error_it_ended_with(why, said, told) -> None:
+    findings = (Finding(Priority.P1_MAJOR, said),) if said else ()
+    base = Baseline(
+        name="tests",
+        command="x",
+        colour=Colour.RED,
+        runs=1,
+        passed=0,
+        seconds=1.0,
+        slow=False,
+        why=why,
+        findings=findings,
+    )
+
+    assert why_left_out(Tried(baseline=base)) == told
 
 
 def test_a_red_package_of_several_is_not_set_up() -> None:

@@ -23,6 +23,7 @@ from lockgate.core.discovery.found import (
 from lockgate.core.discovery.node import joined, manager_of, tests_alone
 from lockgate.core.discovery.python import PLUGINS, PYTEST
 from lockgate.core.discovery.python_installs import mentions, poetry_words
+from lockgate.core.model.findings import headline
 from lockgate.core.model.results import FAILING, Outcome, TestResult
 
 MOST_RED = 200
@@ -378,6 +379,13 @@ def left_out(package: Package, kind: str, why: str) -> Package:
     if kind == "tests":
         return replace(package, test=None, notes=notes)
     return replace(package, typecheck=None, notes=notes)
+
+
+def why_left_out(tried: Tried) -> str:
+    """One line: the error that it ended with, where it was run."""
+    base = tried.baseline
+    said = base.why or (headline(base.findings) if base.findings else "it fails on base")
+    return " ".join(said.split())[:200]
 
 
 def without_idle(packages: tuple[Package, ...]) -> tuple[Package, ...]:

@@ -3,7 +3,7 @@
 Before that it runs what was found on base, mends the usual troubles, and breaks a source file.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -26,6 +26,7 @@ from lockgate.core.discovery.repairs import (
     needs_network,
     next_try,
     told,
+    why_left_out,
     without_idle,
 )
 from lockgate.core.discovery.services import about_services, with_services
@@ -116,7 +117,7 @@ class Rehearsal(Struct, frozen=True, kw_only=True):
             result, ran = self._run(text, name)
         tried = self._told(package, ran, self._baseline(text, name, (result, ran)))
         if tried.baseline.colour in {Colour.RED, Colour.BROKEN}:
-            return left_out(package, "tests", _why(tried)), tried
+            return left_out(package, "tests", why_left_out(tried)), tried
         return held(package, ran, ground.base), self._broken(package, ground, text, tried)
 
     def _types(
@@ -132,7 +133,7 @@ class Rehearsal(Struct, frozen=True, kw_only=True):
                 package, result, ran = better, second, again
         tried = self._told(package, ran, self._baseline(text, name, (result, ran)))
         if ran.colour is not Colour.GREEN:
-            return left_out(package, "typecheck", _why(tried)), tried
+            return left_out(package, "typecheck", why_left_out(tried)), tried
         return package, tried
 
     def _told(self, package: Package, ran: Ran, baseline: Baseline) -> Tried:
@@ -213,18 +214,6 @@ def _ran(result: SingleGateResult, last: Attempt | None, noted: Noted) -> Ran:
         set_up_failed=baseline.why.startswith(NO_SET_UP),
         late=bool(last and last.cut is Cut.DEADLINE),
     )
-
-
-def _why(tried: Tried) -> str:
-    """One line, for the file."""
-    return " ".join(next(_reasons(tried), "it fails on base").split())[:200]
-
-
-def _reasons(tried: Tried) -> Iterator[str]:
-    if tried.baseline.why:
-        yield tried.baseline.why
-    for finding in tried.baseline.findings:
-        yield finding.issue
 
 
 # The command itself.
