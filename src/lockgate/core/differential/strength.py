@@ -13,7 +13,9 @@ from lockgate.core.differential.faults import Fault
 from lockgate.core.differential.runs import listed
 from lockgate.core.differential.table import ChangedFiles, Kind, Row, SourceTest, Tests
 from lockgate.core.differential.verdict import Asked, Kept, Lost, Unjudged, Verdict
+from lockgate.core.model.findings import Finding, Priority
 from lockgate.core.model.results import FAILING, Outcome, ReportRead, TestResult, Unreadable
+from lockgate.core.model.statistics import MEASURED, UNMEASURED
 
 ENOUGH = 10  # faults; fewer say nothing about how much a test notices
 ALL = 5  # faults that are enough where there are no more in what the tests run
@@ -81,7 +83,8 @@ class Strength(Struct, frozen=True, kw_only=True):
 
     @property
     def words(self) -> str:
-        return f"{self.measured - len(self.missed)} of {self.measured} planted faults still noticed"
+        said = f"{self.measured - len(self.missed)} of {self.measured} planted faults still noticed"
+        return f"{MEASURED if self.enough else UNMEASURED}: {said}"
 
 
 def loading(folder: str, depth: int, name: str) -> str:
@@ -171,7 +174,18 @@ def confirmed(strength: Strength, again: BaseSeen) -> Strength:
 
 
 def weighed(verdict: Verdict, subject: Subject, strength: Strength, seed: str) -> Verdict:
-    """A question for what was lost; who is asked anyway is asked once."""
+    """A question for what was lost; who is asked anyway is asked once. With what was measured."""
+    said = f"{strength.words} (seed {seed})"
+    match _asked(verdict, subject, strength, seed):
+        case Kept(rows, findings):
+            return Kept(rows, (*findings, Finding(Priority.P3_SUGGESTION, said)))
+        case Asked() as asked:
+            return replace(asked, prompt=f"{asked.prompt}\n{said}")
+        case Lost() | Unjudged() as other:
+            return other
+
+
+def _asked(verdict: Verdict, subject: Subject, strength: Strength, seed: str) -> Verdict:
     match verdict:
         case Kept(rows, findings):
             prompt = _question(subject, strength, seed)
