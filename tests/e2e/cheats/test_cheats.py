@@ -14,7 +14,7 @@ from tests.e2e.cheats.refactored import ASKED_ONCE, REFACTORED
 from tests.e2e.cheats.runners import RUNNERS, cases_of
 from tests.e2e.cheats.stage import NODE, RESULTS, Case, Theatre, played_result, words_of
 from tests.e2e.cheats.structural import STRUCTURAL
-from tests.e2e.cheats.weakened import NODE_WEAKENED, UNNOTICED, WEAKENED
+from tests.e2e.cheats.weakened import GO_WEAKENED, JEST_WEAKENED, NODE_WEAKENED, UNNOTICED, WEAKENED
 from tests.e2e.cheats.wrapped import WRAPPED, WRAPPED_HONEST
 
 MORE_CHEATS = (
@@ -108,7 +108,7 @@ def test_every_case_is_judged_as_expected(case: Case, theatre: Theatre) -> None:
     [
         pytest.param(program, case, id=f"{program}-{named(case)}")
         for program in RUNNERS
-        for case in cases_of(program, EVERY)
+        for case in cases_of(program, (*EVERY, *JEST_WEAKENED, *GO_WEAKENED))
     ],
 )
 def test_a_played_case_is_judged_alike_with_the_runner_itself(
