@@ -169,9 +169,9 @@ class _Sums(Struct):
 
     def _gate(self, gate: str) -> GateStats:
         names = ("passed", "failed", "broken", "flaky", "measured", "unmeasured")
-        counts = tuple(self.n[f"gate.{it}", gate] for it in names)
-        took = self.amount["gate.passed", gate]
-        return GateStats(*counts, took / counts[0] if counts[0] else None)
+        passed, failed, broken, flaky, *strength = (self.n[f"gate.{it}", gate] for it in names)
+        took = self.amount["gate.passed", gate] / passed if passed else None
+        return GateStats(passed, failed, broken, flaky, strength[0], strength[1], took)
 
     def _spent(self, part: int) -> dict[str, Spent]:
         """By the agents' names, or by their roles."""
