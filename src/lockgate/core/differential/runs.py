@@ -183,10 +183,9 @@ def _forged(run: AnyRun, expected: Outcomes, base: Outcomes) -> Iterator[str]:
     apart = silent - {*run.canaries.hosted}
     if (apart and not _unloaded(run, expected)) or (silent - apart and not _unloaded(run, base)):
         yield "a test that must fail was not reported"
-    outcomes = dict.fromkeys(said.values())
-    for said in outcomes:
-        if not said <= FAILING:
-            yield f"a test that must fail was reported as {' and '.join(sorted(said))}"
+    for how in dict.fromkeys(said.values()):
+        if not how <= FAILING:
+            yield f"a test that must fail was reported as {' and '.join(sorted(how))}"
     if run.exit_code == 0:
         yield "the command exits 0 though a test that must fail was among them"
 
