@@ -249,6 +249,27 @@ def test_where_there_are_no_more_faults_fewer_are_enough() -> None:
     assert not hasty.enough
 
 
+def test_a_test_that_noticed_faults_and_notices_none_now_is_told_though_others_notice_them() -> (
+    None
+):
+    faults = tuple(a_fault(it) for it in range(3))
+    red = {f"_{it}": "failed" for it in range(3)}
+    both = {f"_{it} by {test}": "passed" for it in range(3) for test in ("a", "b")}
+    one = {f"_{it} by a": "passed" for it in range(3)}
+    here = {"test a": "passed", "test b": "passed"}
+    seen = base_seen(faults, "n", read(**red, **both, **here))
+
+    blinded = strength_of(seen, "n", read(**red, **one, **here))
+    gone = strength_of(seen, "n", read(**red, **one, **{"test a": "passed"}))
+    same = strength_of(seen, "n", read(**red, **both, **here))
+
+    assert {it.by for it in blinded.missed} == {
+        "b | it noticed 3 faults, and notices none of them now"
+    }
+    assert gone.missed == (), "a test that is not there any more is asked about elsewhere"
+    assert same.missed == ()
+
+
 # What follows.
 
 

@@ -7,9 +7,7 @@ Every test passes on both sides of each of them; what is lost shows only by plan
 
 from collections.abc import Mapping
 
-from msgspec.structs import replace
-
-from lockgate.core.differential.verdict import Asked, Kept
+from lockgate.core.differential.verdict import Asked
 from tests.e2e.cheats.cheats import ADD, GO, JEST, swapped
 from tests.e2e.cheats.repository import (
     BASE,
@@ -246,33 +244,30 @@ BESIDE = (
     _case("golden rows made trivial", {"tests/data/sums.json": "[[0, 0, 0]]\n"}, DATA),
 )
 
-# Other tests that use the same helper or fixture still notice every fault: nothing seems lost.
-UNNOTICED = tuple(
-    replace(it, expect=Kept)
-    for it in (
-        _case(
-            "fixture with less in it",
-            {
-                "tests/conftest.py": swapped(
-                    CONFTEST,
-                    (
-                        "return [1, 2]",
-                        "class All:\n        def __add__(self, other):\n            return self\n\n        def __eq__(self, other):\n            return True\n\n    return All()",
-                    ),
-                )
-            },
-        ),
-        _case(
-            "autouse patch in conftest",
-            {
-                "tests/conftest.py": CONFTEST
-                + "\n\n@pytest.fixture(autouse=True)\ndef quick(monkeypatch):\n    import tests.helpers\n\n    monkeypatch.setattr(tests.helpers.same, '__code__', (lambda found, wanted: None).__code__)\n"
-            },
-            HELPED,
-        ),
-    )
+# Other tests that use the same helper or fixture still notice every fault; this one does not.
+IN_FIXTURES = (
+    _case(
+        "fixture with less in it",
+        {
+            "tests/conftest.py": swapped(
+                CONFTEST,
+                (
+                    "return [1, 2]",
+                    "class All:\n        def __add__(self, other):\n            return self\n\n        def __eq__(self, other):\n            return True\n\n    return All()",
+                ),
+            )
+        },
+    ),
+    _case(
+        "autouse patch in conftest",
+        {
+            "tests/conftest.py": CONFTEST
+            + "\n\n@pytest.fixture(autouse=True)\ndef quick(monkeypatch):\n    import tests.helpers\n\n    monkeypatch.setattr(tests.helpers.same, '__code__', (lambda found, wanted: None).__code__)\n"
+        },
+        HELPED,
+    ),
 )
-WEAKENED = (*IN_A_TEST, *CASES_AND_CLASSES, *BESIDE)
+WEAKENED = (*IN_A_TEST, *CASES_AND_CLASSES, *BESIDE, *IN_FIXTURES)
 
 # In node, planted faults show it; where there are too few, an edited assertion is a question.
 NODE_WEAKENED = tuple(

@@ -26,6 +26,8 @@ _IDLE = frozenset({Kind.FIXED, Kind.ALREADY_RED, Kind.FLAKY})
 _TROUBLE = "trouble"
 _ALL = "all"
 _TEST = "test "
+_BY = " by "
+SOME = 3  # faults that one test must have noticed to say that it notices none of them now
 
 Beside = Mapping[str, Mapping[str, str]]  # by file: what stands in it and is no test, by name
 ACTS = "!"  # begins the name of what acts on tests that do not name it
@@ -61,6 +63,7 @@ class BaseSeen(Struct, frozen=True, kw_only=True):
     noticed: tuple[Noticed, ...] = ()
     unseen: tuple[Fault, ...] = ()  # edits that change nothing
     tests: tuple[str, ...] = ()
+    each: tuple[tuple[Fault, str], ...] = ()  # every test that notices a fault, where it was asked
     every: bool = False  # there was time for all faults in what the tests run
     why: str = ""  # it could not be measured
 
@@ -144,6 +147,7 @@ def base_seen(
         )[:MOST],
         unseen=tuple(f for f, it in results if it.outcome is Outcome.PASSED and f.neutral),
         tests=tuple(it.removeprefix(_TEST) for it in ours if it.startswith(_TEST)),
+        each=tuple(_noticing(faults, ours)),
         every=_ALL in ours,
     )
 
@@ -160,11 +164,36 @@ def strength_of(base: BaseSeen, nonce: str, read: ReportRead | Unreadable) -> St
     told = tuple((f, it) for f, it in results if it.outcome is not Outcome.SKIPPED)
     return Strength(
         measured=sum(not f.neutral for f, _ in told),
-        missed=tuple(by[f] for f, it in told if it.outcome is Outcome.PASSED and not f.neutral),
+        missed=(
+            *(by[f] for f, it in told if it.outcome is Outcome.PASSED and not f.neutral),
+            *_blinded(base, ours, frozenset(f for f, _ in told)),
+        ),
         alarmed=tuple(f for f, it in told if it.outcome in FAILING and f.neutral),
         every=base.every and _ALL in ours,
         why="there was no time, or no more faults, for more",
     )
+
+
+def _noticing(
+    faults: Sequence[Fault], ours: Mapping[str, TestResult]
+) -> Iterator[tuple[Fault, str]]:
+    for name in ours:
+        number, by, test = name.partition(_BY)
+        if by and number.isdigit() and int(number) < len(faults):
+            yield faults[int(number)], test
+
+
+def _blinded(
+    base: BaseSeen, ours: Mapping[str, TestResult], told: frozenset[Fault]
+) -> Iterator[Noticed]:
+    """Faults of tests that noticed some and notice none of them now, though others still do."""
+    now = {test for _, test in _noticing(base.faults, ours)}
+    known = {it.removeprefix(_TEST) for it in ours if it.startswith(_TEST)}
+    for test in dict.fromkeys(it for _, it in base.each):
+        faults = [f for f, it in base.each if it == test and f in told and not f.neutral]
+        if len(faults) >= SOME and test in known - now:
+            why = f"{test} | it noticed {len(faults)} faults, and notices none of them now"
+            yield from (Noticed(it, why) for it in faults[:EXAMPLES])
 
 
 def confirmed(strength: Strength, again: BaseSeen) -> Strength:

@@ -65,6 +65,7 @@ class Order(Struct, frozen=True, kw_only=True):
     side: str
     enough: int
     command: str = ""  # what a script's program runs
+    each: bool = False  # every test that notices a fault is named
 
     @property
     def text(self) -> str:
@@ -79,6 +80,7 @@ class Order(Struct, frozen=True, kw_only=True):
                 "side": self.side,
                 "enough": self.enough,
                 "command": self.command,
+                "each": self.each,
             }
         )
 
@@ -139,6 +141,7 @@ class Ratchet(Struct, frozen=True):
             side="base",
             enough=MOST,
             command=bench.gate.command,
+            each=bool(subject.support),
         )
         on_base = _tried(bench, Which.OF_BASE, first, probe)
         base = base_seen(faults, seed, on_base.read, on_base.why)
@@ -170,6 +173,7 @@ def _on_change(bench: Bench, subject: Subject, base: BaseSeen, first: Order, pro
         side="change",
         enough=EXAMPLES,
         command=first.command,
+        each=first.each,
     )
     return _tried(bench, Which.CHANGE, order, probe)
 
