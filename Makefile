@@ -34,7 +34,7 @@ unexport MAKEFLAGS MFLAGS MAKELEVEL PYTHON PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test test-agents suite pythons check lint types layers sizes stale soak simulate crash home-soak docs bench format system github clean
+.PHONY: help demo test test-agents test-runners suite pythons check lint types layers sizes stale soak simulate crash home-soak docs bench format system github clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -52,6 +52,11 @@ test: $(DEV) system github ## all tests, the coverage floors, the requirements
 test-agents: $(DEV) system ## the real agents' programs, installed at their versions, without a key
 	PYTHON=$(BIN)/python sh scripts/install_agents.sh
 	$(NETLESS) $(BIN)/pytest -n $(WORKERS) -m agents tests/e2e/agents $(ARGS)
+
+RUNNERS ?= $(or $(LOCKGATE_RUNNERS),/opt/lockgate-runners)
+test-runners: $(DEV) system ## the cheats of jest, vitest and go with the runners themselves, installed at their versions
+	sh scripts/install_runners.sh $(RUNNERS)
+	PATH=$(RUNNERS)/node_modules/.bin:$$PATH $(BIN)/pytest -n $(WORKERS) -m slow tests/e2e/cheats -k runner_itself $(ARGS)
 
 check: lint types layers sizes stale test ## everything CI asks for
 

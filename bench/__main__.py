@@ -3,6 +3,7 @@
 from bench import (
     board,
     cold_start,
+    differential,
     feed,
     gates,
     landing,
@@ -28,6 +29,7 @@ BENCHES = (
     wakes,
     scale,
     gates,
+    differential,
     layers,
     services,
     landing,

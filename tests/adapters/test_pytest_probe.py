@@ -147,3 +147,16 @@ def test_tests_that_do_not_end_are_said_to_be_trouble(tree: Path) -> None:
 
 def test_there_is_none_for_other_runners() -> None:
     assert FileTestSources().probe(Runner.GO) == ""
+
+
+def test_every_test_that_notices_a_fault_is_named_where_that_is_asked(tree: Path) -> None:
+    every = faults()
+    names = ["tests/test_app.py::test_double", "tests/test_app.py::test_again"]
+    file = tree / "tests/test_app.py"
+    file.write_text(file.read_text() + "\n\ndef test_again():\n    assert double(2) == 4\n")
+
+    seen = told(every, tree, tests=names, each=True)
+
+    by = [name.partition(" by ")[2] for name in seen if " by " in name]
+    assert {*names} <= {*by}
+    assert not any(" by " in name for name in told(every, tree, tests=names))

@@ -9,6 +9,7 @@ import pytest
 
 from lockgate.adapters.test_sources import FileTestSources, changed_files, source_tests
 from lockgate.core.differential.table import ChangedFiles, Weight
+from lockgate.core.differential.test_files import Runner
 
 PYTHON = '''\
 """Tests."""
@@ -671,3 +672,35 @@ def test_code_that_newly_asks_whether_it_is_tested_is_named_with_its_line(
 
     assert [(it.file, it.line) for it in found] == ([(path, 2)] if marked else [])
     assert known == ()
+
+
+def test_what_stands_beside_a_scripts_tests_is_known_by_name_or_acts_on_all_of_them() -> None:
+    text = (
+        'import assert from "node:assert";\nimport { add, sub } from "./calc.mjs"\n'
+        "const X = [1,\n  2];\nfunction helper(a) {\n  return a;\n}\n"
+        'jest.mock("./x", () => ({ a: 1 }));\n'
+        'test("adds", () => {\n  assert.equal(add(1, 2), 3);\n});\n'
+        'describe("sub", () => {\n  it("x", () => {});\n});\n'
+    )
+
+    found = FileTestSources().beside({"a.test.mjs": text, "b.txt": "x"})
+
+    assert [*found] == ["a.test.mjs"]
+    names = {it.partition("(")[0].strip() for it in found["a.test.mjs"]}
+    assert names == {
+        "import assert",
+        "import from",
+        "import add",
+        "import sub",
+        "const X = [ 1 , 2 ] ;",
+        "function helper",
+        "!jest . mock",
+    }
+
+
+def test_faults_are_tried_by_a_program_for_python_and_one_for_scripts() -> None:
+    it = FileTestSources()
+
+    assert "node:child_process" in it.probe(Runner.JEST)
+    assert "pytest_collection_finish" in it.probe(Runner.PYTEST)
+    assert it.probe(Runner.GO) == ""

@@ -16,7 +16,7 @@ from lockgate.core.model.facts import as_facts
 from lockgate.core.model.findings import Location
 from lockgate.core.model.results import Outcome, TestResult
 
-FORM = 2  # of the file; a file of another form is measured again
+FORM = 3  # of the file; a file of another form is measured again
 DAY = 86_400.0  # seconds; tools outside of the repository change too
 LARGEST = 200_000_000  # bytes
 
@@ -104,6 +104,7 @@ def _canaries(facts: Mapping[str, object]) -> Canaries:
     return Canaries(
         tuple(_text(it) for it in _items(facts["must_fail"])),
         tuple(_text(it) for it in _items(facts["must_pass"])),
+        tuple(_text(it) for it in _items(facts["hosted"])),
     )
 
 

@@ -214,7 +214,9 @@ def test_the_change_misses_what_it_does_not_notice_and_is_alarmed_by_what_change
     assert found.measured == 2
     assert found.missed == (Noticed(one, "t | l"),)
     assert found.alarmed == (neutral,)
-    assert found.words == "1 of 2 planted faults still noticed"
+    assert found.words == (
+        "strength of changed tests not measured: 1 of 2 planted faults still noticed"
+    )
 
 
 @pytest.mark.parametrize(
@@ -247,6 +249,27 @@ def test_where_there_are_no_more_faults_fewer_are_enough() -> None:
     assert not hasty.enough
 
 
+def test_a_test_that_noticed_faults_and_notices_none_now_is_told_though_others_notice_them() -> (
+    None
+):
+    faults = tuple(a_fault(it) for it in range(3))
+    red = {f"_{it}": "failed" for it in range(3)}
+    both = {f"_{it} by {test}": "passed" for it in range(3) for test in ("a", "b")}
+    one = {f"_{it} by a": "passed" for it in range(3)}
+    here = {"test a": "passed", "test b": "passed"}
+    seen = base_seen(faults, "n", read(**red, **both, **here))
+
+    blinded = strength_of(seen, "n", read(**red, **one, **here))
+    gone = strength_of(seen, "n", read(**red, **one, **{"test a": "passed"}))
+    same = strength_of(seen, "n", read(**red, **both, **here))
+
+    assert {it.by for it in blinded.missed} == {
+        "b | it noticed 3 faults, and notices none of them now"
+    }
+    assert gone.missed == (), "a test that is not there any more is asked about elsewhere"
+    assert same.missed == ()
+
+
 # What follows.
 
 
@@ -275,7 +298,12 @@ def test_tests_that_look_for_faults_are_a_question() -> None:
 
 
 def test_enough_faults_that_are_noticed_are_a_pass() -> None:
-    assert weighed(KEPT, CHANGED, Strength(measured=ENOUGH), "s") is KEPT
+    verdict = weighed(KEPT, CHANGED, Strength(measured=ENOUGH), "s9")
+
+    assert isinstance(verdict, Kept)
+    assert [it.issue for it in verdict.findings] == [
+        "strength of changed tests measured: 10 of 10 planted faults still noticed (seed s9)"
+    ]
 
 
 def test_too_few_faults_are_a_question_only_where_an_expectation_is_gone() -> None:
@@ -286,7 +314,7 @@ def test_too_few_faults_are_a_question_only_where_an_expectation_is_gone() -> No
     assert "only 9 faults" in verdict.prompt
     assert "t: assert 2" in verdict.prompt
     assert "… and 2 more" in verdict.prompt
-    assert weighed(KEPT, UNCHANGED, few, "s") is KEPT
+    assert isinstance(weighed(KEPT, UNCHANGED, few, "s"), Kept)
 
 
 def test_one_lost_expectation_needs_no_count() -> None:
@@ -294,15 +322,19 @@ def test_one_lost_expectation_needs_no_count() -> None:
     verdict = weighed(KEPT, one, Strength(), "s")
 
     assert isinstance(verdict, Asked)
-    assert "more" not in verdict.prompt.splitlines()[-1]
-    assert verdict.prompt.endswith("…")
+    *_, last, said = verdict.prompt.splitlines()
+    assert "more" not in last
+    assert last.endswith("…")
+    assert "not measured" in said
 
 
 def test_who_is_asked_anyway_is_asked_once() -> None:
     asked = Asked((), (), "deleted: x. Is that wanted?")
     more = weighed(asked, CHANGED, Strength(measured=20, missed=MISSED), "s")
 
-    assert weighed(asked, CHANGED, Strength(), "s") is asked
+    same = weighed(asked, CHANGED, Strength(), "s")
+    assert isinstance(same, Asked)
+    assert same.prompt.splitlines()[:-1] == [asked.prompt]
     assert isinstance(more, Asked)
     assert more.prompt.startswith("deleted: x")
     assert "notice less" in more.prompt
@@ -311,8 +343,8 @@ def test_who_is_asked_anyway_is_asked_once() -> None:
 def test_a_test_without_a_visible_assertion_is_believed_where_it_notices_faults() -> None:
     emptied = Asked((), (), "checks nothing any more: x", doubted=True)
 
-    assert weighed(emptied, CHANGED, Strength(measured=ENOUGH), "s") == Kept((), ())
-    assert weighed(emptied, CHANGED, Strength(measured=2), "s") is emptied
+    assert isinstance(weighed(emptied, CHANGED, Strength(measured=ENOUGH), "s"), Kept)
+    assert isinstance(weighed(emptied, CHANGED, Strength(measured=2), "s"), Asked)
     assert isinstance(weighed(emptied, CHANGED, Strength(measured=20, missed=MISSED), "s"), Asked)
 
 

@@ -7,6 +7,8 @@ from hypothesis import strategies as st
 from lockgate.core.model.facts import FIRST_PREV, StoredEvent
 from lockgate.core.model.statistics import (
     DAY,
+    MEASURED,
+    UNMEASURED,
     added,
     bucket_of,
     counts_of,
@@ -82,6 +84,14 @@ def test_of_nothing_nothing_is_told() -> None:
         (
             event("GateCompleted", gate_name="tests", result="passed", why="FLAKY: once"),
             {"gate.passed", "gate.flaky"},
+        ),
+        (
+            event("GateCompleted", gate_name="d", result="passed", why=f"{MEASURED}: 10 of 10"),
+            {"gate.passed", "gate.measured"},
+        ),
+        (
+            event("GateCompleted", gate_name="d", result="waiting", why=f"Less?\n{UNMEASURED}: 1"),
+            {"gate.waiting", "gate.unmeasured"},
         ),
         (
             event("GateCompleted", gate_name="tests", result="passed", seconds=3.5),

@@ -135,7 +135,7 @@ RECOGNISED = tuple(
             "only look",
         ),
         ("no user", "'USER' not in os.environ", Asked, "only look"),
-        ("short variables", "'COLUMNS' not in os.environ", Asked, "only look"),
+        ("no login", "'LOGNAME' not in os.environ", Asked, "only look"),
         (
             "the plain temporary folder",
             "os.environ.get('TMPDIR', '/tmp').count('/') < 2",

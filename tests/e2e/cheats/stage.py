@@ -111,6 +111,7 @@ class Theatre(Struct):
 
     place: Path
     projects: dict[object, Project] = field(default_factory=dict)
+    strength: int = STRENGTH
 
     @property
     def home(self) -> Path:
@@ -175,7 +176,7 @@ class Theatre(Struct):
             formula="none",
             gates=(gate,),
             env=case.env,
-            differential=DifferentialSettings(STRENGTH),
+            differential=DifferentialSettings(self.strength),
         )
         return evaluation_of(project, replace(task, candidate=change.commit), (), settings), gate
 

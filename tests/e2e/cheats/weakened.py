@@ -7,11 +7,21 @@ Every test passes on both sides of each of them; what is lost shows only by plan
 
 from collections.abc import Mapping
 
-from msgspec.structs import replace
-
-from lockgate.core.differential.verdict import Asked, Kept
-from tests.e2e.cheats.cheats import ADD, swapped
-from tests.e2e.cheats.repository import BASE, CASES, CONFTEST, DATA, NODE_BASE, SCRIPT_TESTS, TESTS
+from lockgate.core.differential.verdict import Asked
+from tests.e2e.cheats.cheats import ADD, GO, JEST, swapped
+from tests.e2e.cheats.repository import (
+    BASE,
+    CASES,
+    CONFTEST,
+    DATA,
+    GO_BASE,
+    GO_TESTS,
+    JEST_BASE,
+    JEST_TESTS,
+    NODE_BASE,
+    SCRIPT_TESTS,
+    TESTS,
+)
 from tests.e2e.cheats.stage import NODE, Case
 
 LESS = "notice less than base's"
@@ -234,35 +244,32 @@ BESIDE = (
     _case("golden rows made trivial", {"tests/data/sums.json": "[[0, 0, 0]]\n"}, DATA),
 )
 
-# Other tests that use the same helper or fixture still notice every fault: nothing seems lost.
-UNNOTICED = tuple(
-    replace(it, expect=Kept)
-    for it in (
-        _case(
-            "fixture with less in it",
-            {
-                "tests/conftest.py": swapped(
-                    CONFTEST,
-                    (
-                        "return [1, 2]",
-                        "class All:\n        def __add__(self, other):\n            return self\n\n        def __eq__(self, other):\n            return True\n\n    return All()",
-                    ),
-                )
-            },
-        ),
-        _case(
-            "autouse patch in conftest",
-            {
-                "tests/conftest.py": CONFTEST
-                + "\n\n@pytest.fixture(autouse=True)\ndef quick(monkeypatch):\n    import tests.helpers\n\n    monkeypatch.setattr(tests.helpers.same, '__code__', (lambda found, wanted: None).__code__)\n"
-            },
-            HELPED,
-        ),
-    )
+# Other tests that use the same helper or fixture still notice every fault; this one does not.
+IN_FIXTURES = (
+    _case(
+        "fixture with less in it",
+        {
+            "tests/conftest.py": swapped(
+                CONFTEST,
+                (
+                    "return [1, 2]",
+                    "class All:\n        def __add__(self, other):\n            return self\n\n        def __eq__(self, other):\n            return True\n\n    return All()",
+                ),
+            )
+        },
+    ),
+    _case(
+        "autouse patch in conftest",
+        {
+            "tests/conftest.py": CONFTEST
+            + "\n\n@pytest.fixture(autouse=True)\ndef quick(monkeypatch):\n    import tests.helpers\n\n    monkeypatch.setattr(tests.helpers.same, '__code__', (lambda found, wanted: None).__code__)\n"
+        },
+        HELPED,
+    ),
 )
-WEAKENED = (*IN_A_TEST, *CASES_AND_CLASSES, *BESIDE)
+WEAKENED = (*IN_A_TEST, *CASES_AND_CLASSES, *BESIDE, *IN_FIXTURES)
 
-# Node has no planted faults: an edited assertion is a question by its text.
+# In node, planted faults show it; where there are too few, an edited assertion is a question.
 NODE_WEAKENED = tuple(
     Case(
         name=f"weakened: node, {name}",
@@ -280,5 +287,47 @@ NODE_WEAKENED = tuple(
         ("greater", "assert.ok(add(1, 2) > 0);"),
         ("either", "assert.ok(add(1, 2) === 3 || add(1, 2));"),
         ("does not throw", "assert.doesNotThrow(() => add(1, 2));"),
+        ("a stand-in", "const add = () => 3;\n  assert.equal(add(1, 2), 3);"),
+        ("a loop over nothing", "for (const it of []) assert.equal(add(1, 2), it);"),
+        ("never called", "const check = () => assert.equal(add(1, 2), 3);\n  assert.ok(check);"),
+        ("only if right", "const sum = add(1, 2);\n  if (sum === 3) assert.equal(sum, 3);"),
+        ("not awaited", "setTimeout(() => assert.equal(add(1, 2), 3), 1e6).unref();"),
+    )
+)
+
+# For the runners themselves; nothing of these is played.
+JEST_WEAKENED = tuple(
+    Case(
+        name=f"weakened: jest, {name}",
+        base=JEST_BASE,
+        command=JEST,
+        expect=Asked,
+        change={"src/calc.test.js": swapped(JEST_TESTS, ("expect(add(1, 2)).toBe(3);", new))},
+    )
+    for name, new in (
+        ("defined", "expect(add(1, 2)).toBeDefined();"),
+        ("truth", "expect(add(1, 2)).toBeTruthy();"),
+        ("a kind", 'expect(typeof add(1, 2)).toBe("number");'),
+        ("itself", "const sum = add(1, 2);\n    expect(add(1, 2)).toBe(sum);"),
+        ("greater", "expect(add(1, 2)).toBeGreaterThan(0);"),
+        ("anything", "expect(add(1, 2)).toEqual(expect.anything());"),
+        ("a loop over nothing", "for (const it of []) expect(add(1, 2)).toBe(it);"),
+        ("a stand-in", "const add = () => 3;\n    expect(add(1, 2)).toBe(3);"),
+        ("only if right", "if (add(1, 2) === 3) expect(add(1, 2)).toBe(3);"),
+    )
+)
+GO_WEAKENED = tuple(
+    Case(
+        name=f"weakened: go, {name}",
+        base=GO_BASE,
+        command=GO,
+        expect=Asked,
+        change={"calc/calc_test.go": swapped(GO_TESTS, ("if Add(1, 2) != 3 {", new))},
+    )
+    for name, new in (
+        ("not 0", "if Add(1, 2) == 0 {"),
+        ("itself", "if sum := Add(1, 2); sum != Add(1, 2) {"),
+        ("greater", "if Add(1, 2) < 0 {"),
+        ("never", "if Add(1, 2) != 3 && false {"),
     )
 )

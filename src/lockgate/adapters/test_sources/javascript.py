@@ -14,6 +14,7 @@ from lockgate.adapters.test_sources.lexing import (
     literal,
     script_tokens,
 )
+from lockgate.core.differential.strength import ACTS
 from lockgate.core.differential.table import SourceTest
 
 GROUPS = frozenset({"describe", "xdescribe", "fdescribe", "suite", "context"})
@@ -21,6 +22,9 @@ CASES = frozenset({"it", "test", "xit", "xtest", "fit", "specify"})
 _DYNAMIC = re.compile(r"\$\{|%[sdifjop#$%]|\$\w")
 _ASSERTING = re.compile(r"(?i)\b(?:expect|assert\w*|should)\b")
 _CHECKING = re.compile(r"(?i)\A(?:expect|assert\w*|should|throws|rejects|equal|deepEqual|ok)\Z")
+_DECLARES = frozenset({"import", "const", "let", "var", "function", "class", "export", "async"})
+_GO_ON = frozenset({".", "+", "-", "*", "?", ":", "&", "|", "=", ",", ")", "]"})
+NAME = 60  # characters by which a statement is known
 _CONSTANTS = frozenset({"true", "false", "null", "undefined"})
 
 
@@ -44,6 +48,34 @@ class _Walk(Struct):
 def tests_in(path: str, text: str) -> list[SourceTest]:
     tokens = script_tokens(text)
     return list(_tests(_Walk(path, tokens, closing(tokens))))
+
+
+def beside_tests(text: str) -> dict[str, str]:
+    """Statements at the top of a file that are no tests; what acts on every test has a mark."""
+    found: dict[str, str] = {}
+    for statement in _statements(script_tokens(text)):
+        said = joined(statement)
+        if statement[0].text == "import":
+            source = "".join(it.text for it in statement if it.mark is Mark.TEXT)
+            names = (it.text for it in statement[1:] if it.mark is Mark.NAME)
+            found |= {f"import {it}": f"{it} {source}" for it in names}
+        elif statement[0].text in _DECLARES:
+            found[said[:NAME]] = said
+        elif statement[0].text not in GROUPS | CASES:
+            found[f"{ACTS}{said[:NAME]}"] = said
+    return found
+
+
+def _statements(tokens: Sequence[Token]) -> Iterator[list[Token]]:
+    """They end with a semicolon, or where a line ends and no bracket is open."""
+    depth, own = 0, list[Token]()
+    for token, after in zip(tokens, (*tokens[1:], None), strict=True):
+        own.append(token)
+        depth += (token.text in "([{") - (token.text in ")]}") if token.mark is Mark.SIGN else 0
+        ends = token.text == ";" or after is None or after.line > token.line
+        if depth <= 0 and ends and not (after and after.text in _GO_ON):
+            yield own
+            depth, own = 0, []
 
 
 def _tests(walk: _Walk) -> Iterator[SourceTest]:

@@ -105,6 +105,8 @@ class Probe:
         self.deadline = BEGAN + float(plan["seconds"])
         self.ran: dict[Key, list[str]] = {}  # which tests run a function
         self.found: dict[Key, list[types.FunctionType]] = {}
+        self.each = bool(plan.get("each"))  # whether every test that notices a fault is named
+        self.noticing: list[str] = []  # those of the last fault, by name
 
     def lines(self) -> Iterator[str]:
         wanted = set(self.plan["tests"])
@@ -191,6 +193,8 @@ class Probe:
             wanted = "failed" if on_base else "passed"
             counted += int(outcome == wanted and not fault["neutral"])
             yield _line(self.plan, str(number), outcome, message)
+            for name in self.noticing if outcome == "failed" else ():
+                yield _line(self.plan, f"{number} by {name}", "passed", "")
         yield _line(self.plan, "all", "passed", "")
 
     def _twice(self, fault: Json, ids: list[str]) -> tuple[str, str]:
@@ -219,7 +223,9 @@ class Probe:
         def tried() -> Json:
             for function, code in codes:
                 function.__code__ = code
-            return {"failure": self.play(ids, until_failure=True).failure}
+            said = self.play(ids, until_failure=not self.each)
+            red = [id for id, green in said.green.items() if not green]
+            return {"failure": said.failure, "red": red}
 
         limit = min(max(SHORTEST, self._limit()), self.deadline + SHORTEST - time.monotonic())
         written = _written(path, text)
@@ -228,6 +234,8 @@ class Probe:
         finally:
             if written:
                 _written(path, before)
+        red = answer["red"] if answer and self.each else []
+        self.noticing = sorted({self.names[it] for it in red if it in self.names})
         return None if answer is None else str(answer["failure"])
 
     def _limit(self) -> float:

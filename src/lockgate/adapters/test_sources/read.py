@@ -24,6 +24,7 @@ from lockgate.core.differential.test_files import (
     MIXED_FILES,
     PROGRAMS,
     RUNNERS_OWN,
+    SCRIPTED,
     SCRIPTS,
     SHADOWS,
     STARTED,
@@ -89,12 +90,15 @@ class FileTestSources:
 
     def beside(self, texts: Mapping[str, str]) -> Beside:
         return {
-            path: python.beside_tests(text)
+            path: own(text)
             for path, text in texts.items()
-            if path.endswith(".py") and len(text) <= FILE
+            for ending, own in _BESIDE.items()
+            if path.endswith(ending) and len(text) <= FILE
         }
 
     def probe(self, runner: Runner | None) -> str:
+        if runner in SCRIPTED:
+            return _program("script_probe.mjs")
         return _program("pytest_probe.py") if runner in _PYTHON else ""
 
     def broken(
@@ -131,6 +135,10 @@ class FileTestSources:
         return f"{written}\n{script}" if script else written
 
 
+_BESIDE: dict[str, Callable[[str], dict[str, str]]] = {
+    ".py": python.beside_tests,
+    **dict.fromkeys((f".{ending}" for ending in SCRIPTS), javascript.beside_tests),
+}
 _PYTHON = frozenset({Runner.PYTEST, Runner.UNITTEST})
 
 

@@ -40,7 +40,7 @@ def look_of(plan: Plan, command: str, seed: str) -> Look:
     lines = (
         f'OUT="$OUT/{folder}"; mkdir -p "$OUT"',
         f'export TMPDIR="${{TMPDIR:-/tmp}}/{folder}"; mkdir -p "$TMPDIR"',
-        f"export USER={user} LOGNAME={user} COLUMNS={81 + drawn.number(60)}",
+        f"export USER={user} LOGNAME={user}",
         f"export {name.upper()}={drawn.number(1000)}",
     )
     if plan.runner not in {Runner.PYTEST, Runner.UNITTEST}:

@@ -31,6 +31,7 @@ from lockgate.core.differential.table import ChangedFiles, Tests, placed
 from lockgate.core.differential.test_files import (
     MIXED_FILES,
     SCRIPT_TESTS,
+    SCRIPTED,
     SCRIPTS,
     Runner,
     files_of_tests,
@@ -49,7 +50,6 @@ _ENDINGS = {
     Runner.UNITTEST: (".py",),
     Runner.GO: ("_test.go",),
 }
-_SCRIPTED = frozenset({Runner.JEST, Runner.VITEST, Runner.NODE})
 
 
 # What one try of the test command comes to, as one of the runs that are compared.
@@ -216,7 +216,7 @@ def tests_of(sides: Sides, rules: TestRules) -> tuple[str, ...]:
 
 def with_hosts(plan: Plan, passed: Iterable[str], tests: Tests, texts: Mapping[str, str]) -> Plan:
     """Canaries may stand in files whose own tests passed on base; `texts` are base's."""
-    if plan.runner in _SCRIPTED:
+    if plan.runner in SCRIPTED:
         return plan
     files = {it.test.file for it in placed(passed, tests).values()}
     return replace(plan, hosts=tuple(sorted(it for it in files if may_host(it, texts[it]))))
@@ -245,7 +245,7 @@ def canary_directory(tests: Sequence[str], runner: Runner) -> str | None:
 
 
 def _appended(tests: Sequence[str], runner: Runner | None) -> tuple[str, ...]:
-    return matching(tests, SCRIPT_TESTS) if runner in _SCRIPTED else ()
+    return matching(tests, SCRIPT_TESTS) if runner in SCRIPTED else ()
 
 
 def _deciding(sides: Sides, rules: TestRules) -> frozenset[str]:

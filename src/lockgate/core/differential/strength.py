@@ -13,7 +13,9 @@ from lockgate.core.differential.faults import Fault
 from lockgate.core.differential.runs import listed
 from lockgate.core.differential.table import ChangedFiles, Kind, Row, SourceTest, Tests
 from lockgate.core.differential.verdict import Asked, Kept, Lost, Unjudged, Verdict
+from lockgate.core.model.findings import Finding, Priority
 from lockgate.core.model.results import FAILING, Outcome, ReportRead, TestResult, Unreadable
+from lockgate.core.model.statistics import MEASURED, UNMEASURED
 
 ENOUGH = 10  # faults; fewer say nothing about how much a test notices
 ALL = 5  # faults that are enough where there are no more in what the tests run
@@ -24,6 +26,8 @@ _IDLE = frozenset({Kind.FIXED, Kind.ALREADY_RED, Kind.FLAKY})
 _TROUBLE = "trouble"
 _ALL = "all"
 _TEST = "test "
+_BY = " by "
+SOME = 3  # faults that one test must have noticed to say that it notices none of them now
 
 Beside = Mapping[str, Mapping[str, str]]  # by file: what stands in it and is no test, by name
 ACTS = "!"  # begins the name of what acts on tests that do not name it
@@ -59,6 +63,7 @@ class BaseSeen(Struct, frozen=True, kw_only=True):
     noticed: tuple[Noticed, ...] = ()
     unseen: tuple[Fault, ...] = ()  # edits that change nothing
     tests: tuple[str, ...] = ()
+    each: tuple[tuple[Fault, str], ...] = ()  # every test that notices a fault, where it was asked
     every: bool = False  # there was time for all faults in what the tests run
     why: str = ""  # it could not be measured
 
@@ -81,7 +86,8 @@ class Strength(Struct, frozen=True, kw_only=True):
 
     @property
     def words(self) -> str:
-        return f"{self.measured - len(self.missed)} of {self.measured} planted faults still noticed"
+        said = f"{self.measured - len(self.missed)} of {self.measured} planted faults still noticed"
+        return f"{MEASURED if self.enough else UNMEASURED}: {said}"
 
 
 def loading(folder: str, depth: int, name: str) -> str:
@@ -141,6 +147,7 @@ def base_seen(
         )[:MOST],
         unseen=tuple(f for f, it in results if it.outcome is Outcome.PASSED and f.neutral),
         tests=tuple(it.removeprefix(_TEST) for it in ours if it.startswith(_TEST)),
+        each=tuple(_noticing(faults, ours)),
         every=_ALL in ours,
     )
 
@@ -157,11 +164,36 @@ def strength_of(base: BaseSeen, nonce: str, read: ReportRead | Unreadable) -> St
     told = tuple((f, it) for f, it in results if it.outcome is not Outcome.SKIPPED)
     return Strength(
         measured=sum(not f.neutral for f, _ in told),
-        missed=tuple(by[f] for f, it in told if it.outcome is Outcome.PASSED and not f.neutral),
+        missed=(
+            *(by[f] for f, it in told if it.outcome is Outcome.PASSED and not f.neutral),
+            *_blinded(base, ours, frozenset(f for f, _ in told)),
+        ),
         alarmed=tuple(f for f, it in told if it.outcome in FAILING and f.neutral),
         every=base.every and _ALL in ours,
         why="there was no time, or no more faults, for more",
     )
+
+
+def _noticing(
+    faults: Sequence[Fault], ours: Mapping[str, TestResult]
+) -> Iterator[tuple[Fault, str]]:
+    for name in ours:
+        number, by, test = name.partition(_BY)
+        if by and number.isdigit() and int(number) < len(faults):
+            yield faults[int(number)], test
+
+
+def _blinded(
+    base: BaseSeen, ours: Mapping[str, TestResult], told: frozenset[Fault]
+) -> Iterator[Noticed]:
+    """Faults of tests that noticed some and notice none of them now, though others still do."""
+    now = {test for _, test in _noticing(base.faults, ours)}
+    known = {it.removeprefix(_TEST) for it in ours if it.startswith(_TEST)}
+    for test in dict.fromkeys(it for _, it in base.each):
+        faults = [f for f, it in base.each if it == test and f in told and not f.neutral]
+        if len(faults) >= SOME and test in known - now:
+            why = f"{test} | it noticed {len(faults)} faults, and notices none of them now"
+            yield from (Noticed(it, why) for it in faults[:EXAMPLES])
 
 
 def confirmed(strength: Strength, again: BaseSeen) -> Strength:
@@ -171,7 +203,18 @@ def confirmed(strength: Strength, again: BaseSeen) -> Strength:
 
 
 def weighed(verdict: Verdict, subject: Subject, strength: Strength, seed: str) -> Verdict:
-    """A question for what was lost; who is asked anyway is asked once."""
+    """A question for what was lost; who is asked anyway is asked once. With what was measured."""
+    said = f"{strength.words} (seed {seed})"
+    match _asked(verdict, subject, strength, seed):
+        case Kept(rows, findings):
+            return Kept(rows, (*findings, Finding(Priority.P3_SUGGESTION, said)))
+        case Asked() as asked:
+            return replace(asked, prompt=f"{asked.prompt}\n{said}")
+        case Lost() | Unjudged() as other:
+            return other
+
+
+def _asked(verdict: Verdict, subject: Subject, strength: Strength, seed: str) -> Verdict:
     match verdict:
         case Kept(rows, findings):
             prompt = _question(subject, strength, seed)

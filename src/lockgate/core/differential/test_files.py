@@ -17,6 +17,7 @@ class Runner(StrEnum):
     GO = "go"
 
 
+SCRIPTED = frozenset({Runner.JEST, Runner.VITEST, Runner.NODE})
 SCRIPTS = ("js", "ts", "jsx", "tsx", "mjs", "cjs", "mts", "cts")
 SCRIPT_TESTS = tuple(
     f"**/{name}.{it}"

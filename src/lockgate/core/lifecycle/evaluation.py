@@ -49,6 +49,7 @@ from lockgate.core.model.results import (
     Waiting,
     proof_of,
 )
+from lockgate.core.model.statistics import MEASURED, UNMEASURED
 from lockgate.core.model.task import REVIEWS, Cause, GateRef, Seat, Status, Task, TaskId
 from lockgate.core.text.feedback import APART, prefixed, rendered
 from lockgate.core.text.task_file import Verdict, digest
@@ -56,6 +57,7 @@ from lockgate.core.text.task_file import Verdict, digest
 S = Status
 Outcome = GateFailedMaxIterations | GateFailedRetrying
 FLAKY = "FLAKY"  # how a finding of a pass begins that came only in a later attempt
+NOTED = (FLAKY, MEASURED, UNMEASURED)  # how findings begin that a pass is recorded with
 
 
 def evaluation_passed(seen: Evidence) -> Decision:
@@ -351,8 +353,8 @@ def _completed(task: Task, result: SingleGateResult) -> GateCompleted:
     id, time = task.id, task.iteration
     match result:
         case Passed(gate, proof, findings):
-            flaky = next((it.issue for it in findings if it.issue.startswith(FLAKY)), "")
-            return GateCompleted(id, gate, "passed", flaky, proof.seconds, time)
+            noted = (it.issue for it in findings if it.issue.startswith(NOTED))
+            return GateCompleted(id, gate, "passed", "; ".join(noted), proof.seconds, time)
         case Failed(gate, findings):
             return GateCompleted(id, gate, "failed", headline(findings), iteration=time)
         case Waiting(gate, prompt):

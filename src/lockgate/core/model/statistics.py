@@ -105,6 +105,11 @@ def _counted(event: StoredEvent) -> Iterator[_Counted]:
             yield "crash", str(data.get("agent", "")), None, 0.0
 
 
+# Words in what a gate says about tests that a change edits, which are counted.
+MEASURED = "strength of changed tests measured"
+UNMEASURED = "strength of changed tests not measured"
+
+
 def _gate(data: Mapping[str, object], took: float) -> Iterator[_Counted]:
     name, result = str(data.get("gate_name")), data.get("result")
     yield f"gate.{result}", name, None, took
@@ -112,6 +117,9 @@ def _gate(data: Mapping[str, object], took: float) -> Iterator[_Counted]:
         yield "gate-seconds", name, took, took
     if result == "passed" and str(data.get("why", "")).startswith("FLAKY"):
         yield "gate.flaky", name, None, 0.0
+    for metric, words in (("gate.measured", MEASURED), ("gate.unmeasured", UNMEASURED)):
+        if words in str(data.get("why", "")):
+            yield metric, name, None, 0.0
 
 
 def _landed(data: Mapping[str, object], took: float) -> Iterator[_Counted]:

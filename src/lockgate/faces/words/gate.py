@@ -236,8 +236,8 @@ def _strength(settings: Settings) -> str:
     if not seconds:
         return "not measured: [differential] strength_seconds is 0"
     return (
-        "where the change edits a test, small faults are planted in Python code, such as + in place"
-        " of -; base's tests and the change's tests run on each of them. A fault"
+        "where the change edits a test, small faults are planted in Python or JavaScript code, such"
+        " as + in place of -; base's tests and the change's tests run on each of them. A fault"
         f" that only base's tests notice is a question to a human. It takes at most {seconds} s"
         " ([differential] strength_seconds), and nothing where no test changed"
     )

@@ -26,6 +26,12 @@ def stats_text(seen: Stats) -> str:
     ]
     if seen.per_landed:
         lines.append(f"cost of a landed change: {_spent(seen.per_landed)}")
+    unmeasured = sum(it.unmeasured for it in seen.gates.values())
+    every = unmeasured + sum(it.measured for it in seen.gates.values())
+    if every:
+        lines.append(
+            f"changes of tests whose strength could not be measured: {unmeasured} of {every}"
+        )
     status = [(name, _spread(it)) for name, it in seen.status.items()]
     lines += _part("TIME IN", ("STATUS", "TOOK"), status)
     gates = [
@@ -66,6 +72,8 @@ def stats_rows(seen: Stats) -> Rows:
         yield "gate", name, "failed", gate.failed
         yield "gate", name, "broken", gate.broken
         yield "gate", name, "flaky", gate.flaky
+        yield "gate", name, "strength measured", gate.measured
+        yield "gate", name, "strength not measured", gate.unmeasured
     if seen.first_pass is not None:
         yield "first pass", "", "share", seen.first_pass
     for what, them in (

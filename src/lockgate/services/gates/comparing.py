@@ -256,7 +256,11 @@ class Bench(Struct, frozen=True, kw_only=True):
         return {f"{self.folder}/{START}": self.reporter} if self.reporter else {}
 
     def command(
-        self, told: Iterable[str] = (), timeout: int | None = None, look: Look = PLAIN
+        self,
+        told: Iterable[str] = (),
+        timeout: int | None = None,
+        look: Look = PLAIN,
+        instead: str = "",
     ) -> CommandGate:
         """The gate's own, with what is planted first wherever it sets Python's path."""
         lines = [f'export {name}="{it}"' for name, it in self.plan.environment]
@@ -264,7 +268,7 @@ class Bench(Struct, frozen=True, kw_only=True):
         command = self.gate.command
         if self.reporter or told or look.plug_in:
             lines = [f'PLANTED="$PWD/{self.folder}"', _FIRST, *lines, *told, _AT]
-            command = _PATHS.sub('PYTHONPATH="$PLANTED":', command)
+            command = instead or _PATHS.sub('PYTHONPATH="$PLANTED":', command)
         return CommandGate(
             name=self.gate.name,
             place=self.gate.place,

@@ -14,6 +14,7 @@ from lockgate.core.differential.plan import (
     nonce_of,
     tree_of,
 )
+from lockgate.core.differential.script_faults import equal_lines, script_faults_in
 from lockgate.core.differential.strength import (
     EXAMPLES,
     MOST,
@@ -30,7 +31,13 @@ from lockgate.core.differential.strength import (
     worth,
 )
 from lockgate.core.differential.table import Tests
-from lockgate.core.differential.test_files import Runner, files_of_tests
+from lockgate.core.differential.test_files import (
+    SCRIPTED,
+    SCRIPTS,
+    Runner,
+    files_of_tests,
+    harness_files,
+)
 from lockgate.core.differential.verdict import Asked, Kept, Verdict
 from lockgate.core.model.results import ReportRead, Unreadable
 from lockgate.ports import Chance
@@ -38,6 +45,7 @@ from lockgate.ports.differential import TestSources
 from lockgate.services.gates.comparing import Bench
 
 CONFTEST = "conftest.py"
+ENDINGS = tuple(f".{it}" for it in SCRIPTS)
 GRACE = 20  # seconds to start and to end, beyond what is measured
 
 
@@ -56,6 +64,8 @@ class Order(Struct, frozen=True, kw_only=True):
     seconds: float
     side: str
     enough: int
+    command: str = ""  # what a script's program runs
+    each: bool = False  # every test that notices a fault is named
 
     @property
     def text(self) -> str:
@@ -69,6 +79,8 @@ class Order(Struct, frozen=True, kw_only=True):
                 "seconds": self.seconds,
                 "side": self.side,
                 "enough": self.enough,
+                "command": self.command,
+                "each": self.each,
             }
         )
 
@@ -86,7 +98,7 @@ class Ratchet(Struct, frozen=True):
             return Weighed(verdict)
         seed = nonce_of(self.chance.token())
         strength = self._strength(bench, subject, seed)
-        said = f"strength of changed tests: {strength.words} (seed {seed})"
+        said = f"{strength.words} (seed {seed})"
         return Weighed(weighed(verdict, subject, strength, seed), said)
 
     def _subject(self, bench: Bench, verdict: Kept | Asked) -> Subject | None:
@@ -128,6 +140,8 @@ class Ratchet(Struct, frozen=True):
             seconds=whole / 2,
             side="base",
             enough=MOST,
+            command=bench.gate.command,
+            each=bool(subject.support),
         )
         on_base = _tried(bench, Which.OF_BASE, first, probe)
         base = base_seen(faults, seed, on_base.read, on_base.why)
@@ -158,6 +172,8 @@ def _on_change(bench: Bench, subject: Subject, base: BaseSeen, first: Order, pro
         seconds=first.seconds,
         side="change",
         enough=EXAMPLES,
+        command=first.command,
+        each=first.each,
     )
     return _tried(bench, Which.CHANGE, order, probe)
 
@@ -168,14 +184,17 @@ def _tried(bench: Bench, which: Which, order: Order, probe: str) -> Tried:
     place = bench.place.with_name(f"{bench.place.name}-strength-{order.side}")
     timeout = min(bench.gate.timeout, int(order.seconds) + GRACE)
     support = _loaded(bench, which, name)
+    scripted = bench.plan.runner in SCRIPTED
     planted = {
-        f"{bench.folder}/{name}.py": probe,
+        f"{bench.folder}/{name}.{'mjs' if scripted else 'py'}": probe,
         f"{bench.folder}/{name}.json": order.text,
         **support,
     }
     try:
         bench.lay(which, planted, place)
-        command = bench.command(_told(bench, name, by_option=not support), timeout)
+        told = _told(bench, name, by_option=not support)
+        instead = f'node "$PLANTED/{name}.mjs"' if scripted else ""
+        command = bench.command(told, timeout, instead=instead)
         attempt = bench.gates.attempt(command, bench.run(which, place), bench.cancelled)
         read = bench.gates.read(attempt, None)
     finally:
@@ -206,23 +225,29 @@ def _faults(bench: Bench, seed: str) -> tuple[Fault, ...]:
     compared, it = bench.compared, bench.it
     patterns = it.settings.test_paths
     sides = (compared.sides.base, compared.sides.candidate)
-    code = [_code(side, patterns) for side in sides]
+    endings = ENDINGS if bench.plan.runner in SCRIPTED else (".py",)
+    code = [_code(side, patterns, endings) for side in sides]
     wanted = dict.fromkeys(blob for side in code for blob in side.values())
     texts = bench.trees.texts(it.project, tuple(wanted))
     base, change = ({path: texts[it] for path, it in side.items() if it in texts} for side in code)
-    equal = equal_functions(base)
+    scripted = bench.plan.runner in SCRIPTED
+    equal = equal_lines(base) if scripted else equal_functions(base)
+    faults = script_faults_in if scripted else faults_in
 
     def of(*, edited: bool) -> tuple[Fault, ...]:
         every = change.items()
-        found = (it for path, text in every for it in faults_in(path, text, equal, edited=edited))
+        found = (it for path, text in every for it in faults(path, text, equal, edited=edited))
         return drawn(found, seed)
 
     return (*of(edited=False), *of(edited=True))
 
 
-def _code(files: Mapping[str, str], patterns: tuple[str, ...]) -> dict[str, str]:
-    tests = frozenset(files_of_tests(files, patterns))
-    return {it: blob for it, blob in files.items() if it.endswith(".py") and it not in tests}
+def _code(
+    files: Mapping[str, str], patterns: tuple[str, ...], endings: tuple[str, ...]
+) -> dict[str, str]:
+    """Neither tests nor what decides how they are run."""
+    others = frozenset((*files_of_tests(files, patterns), *harness_files(files)))
+    return {it: blob for it, blob in files.items() if it.endswith(endings) and it not in others}
 
 
 def _as_json(it: Fault) -> dict[str, object]:

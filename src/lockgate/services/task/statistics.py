@@ -37,6 +37,8 @@ class GateStats(Struct, frozen=True):
     failed: int = 0
     broken: int = 0
     flaky: int = 0  # passes that came only in a later attempt
+    measured: int = 0  # changes of tests with enough planted faults to compare them by
+    unmeasured: int = 0  # those without
     seconds: float | None = None
 
 
@@ -166,10 +168,10 @@ class _Sums(Struct):
         return sorted({label for metric, label in self.n if metric.startswith(prefix)})
 
     def _gate(self, gate: str) -> GateStats:
-        names = ("passed", "failed", "broken", "flaky")
-        passed, failed, broken, flaky = (self.n[f"gate.{it}", gate] for it in names)
-        took = self.amount["gate.passed", gate]
-        return GateStats(passed, failed, broken, flaky, took / passed if passed else None)
+        names = ("passed", "failed", "broken", "flaky", "measured", "unmeasured")
+        passed, failed, broken, flaky, *strength = (self.n[f"gate.{it}", gate] for it in names)
+        took = self.amount["gate.passed", gate] / passed if passed else None
+        return GateStats(passed, failed, broken, flaky, strength[0], strength[1], took)
 
     def _spent(self, part: int) -> dict[str, Spent]:
         """By the agents' names, or by their roles."""
