@@ -1097,7 +1097,7 @@ def test_a_hook_whose_json_is_nested_too_deeply_is_told_so(shell, text, done):
     id = shell.create()
     shell.bring(id, Status.WORKING)
 
-    answer = shell.program("checkpoint", "--task-id", id, *done, stdin=text.encode())
+    answer = shell.run("checkpoint", "--task-id", id, *done, stdin=text.encode())
 
     assert "no checkpoint was kept: the JSON on stdin is nested too deeply" in answer.why
     assert shell.status(id) is Status.WORKING
