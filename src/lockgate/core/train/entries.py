@@ -100,7 +100,7 @@ def _pull_entry(it: Waits, tip: Commit) -> Entry:
         offered=Commit(pull.pushed),
         behind=pull.strict and pull.base != tip,
         queued=pull.queue,
-        landing=pull.intent is Intent.MERGE,
+        landing=pull.ready and pull.intent is Intent.MERGE,
     )
 
 
