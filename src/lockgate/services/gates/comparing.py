@@ -282,7 +282,7 @@ class Bench(Struct, frozen=True, kw_only=True):
 
     @property
     def _hides_out(self) -> bool:
-        """Only the command's shell must know `$OUT`, where it names it and nothing behind it does."""
+        """Only the shell must know `$OUT`, if the command names it and nothing behind it."""
         behind = self.compared.rules.command.replace(self.gate.command, "")
         return bool(_OUT.search(self.gate.command)) and not _OUT.search(behind)
 
