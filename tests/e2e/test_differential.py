@@ -13,6 +13,7 @@ from tests.e2e.orchestra import COMPLETE, Orchestra, hands_off, worker
 from tests.scenarios.world import git
 
 S = Status
+LONG = 240.0  # seconds: four tasks are judged at the same time
 COMMAND = (
     f"PYTHONPATH=. PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 '{sys.executable}' -m pytest -q "
     "-p no:cacheprovider --junitxml=$OUT/junit.xml"
@@ -85,11 +86,11 @@ def test_a_worker_that_deletes_hides_or_rules_its_failure_away_is_not_believed(o
     deletes, drops, skips, rules = (it.create(branch) for branch in SCRIPTS)
     it.up()
 
-    it.until(lambda: bool(it.task(deletes).waiting))
-    it.until(lambda: bool(it.task(drops).waiting))
+    it.until(lambda: bool(it.task(deletes).waiting), LONG)
+    it.until(lambda: bool(it.task(drops).waiting), LONG)
     assert it.lockgate("approve", drops, "-m", "not wanted any more").returncode == 0
-    it.until_status(skips, S.REVIEWING)
-    it.until_status(rules, S.STUCK)
+    it.until(lambda: it.task(skips).status is S.REVIEWING, LONG)
+    it.until(lambda: it.task(rules).status is S.STUCK, LONG)
 
     assert it.task(deletes).waiting == "differential"
     asked = said(it, deletes)[-1]

@@ -6,6 +6,7 @@ from lockgate.core.differential.appearance import (
     differing,
     look_of,
     passing,
+    rounds,
     unmasked,
     wants_another_look,
 )
@@ -70,6 +71,11 @@ def test_only_tests_that_passed_and_now_fail_differ() -> None:
     assert differing(KEPT, Run(exit_code=None, tests=(), complete=False)) == ()
     assert differing(Lost((), ()), ran(a=F)) == ()
     assert passing(ran(a=P, b=F), ("a", "b", "c")) == ("a",)
+
+
+@pytest.mark.parametrize(("attempts", "times"), [(0, 1), (1, 1), (3, 3), (20, 5)])
+def test_what_may_be_chance_is_tried_as_often_as_a_loss(attempts, times) -> None:
+    assert rounds(attempts) == times
 
 
 def test_a_difference_is_a_question_and_a_second_one_is_asked_with_the_first() -> None:

@@ -14,7 +14,7 @@ from tests.e2e.cheats.refactored import ASKED_ONCE, REFACTORED
 from tests.e2e.cheats.runners import RUNNERS, cases_of
 from tests.e2e.cheats.stage import NODE, RESULTS, Case, Theatre, played_result, words_of
 from tests.e2e.cheats.structural import STRUCTURAL
-from tests.e2e.cheats.weakened import GO_WEAKENED, JEST_WEAKENED, NODE_WEAKENED, WEAKENED
+from tests.e2e.cheats.weakened import GO_WEAKENED, JEST_WEAKENED, NODE_WEAKENED, UNNOTICED, WEAKENED
 from tests.e2e.cheats.wrapped import WRAPPED, WRAPPED_HONEST
 
 MORE_CHEATS = (
@@ -37,6 +37,7 @@ EVERY = (
     *QUESTIONS,
     *ASKED_ONCE,
     *RESIDUE,
+    *UNNOTICED,
 )
 RUN = tuple(it for it in EVERY if it.played is None)
 # One of each kind, the quicker ones; `make soak` runs them all.
@@ -125,7 +126,7 @@ def test_the_corpora_are_as_large_as_promised_and_every_name_is_used_once() -> N
     assert len(REAL) + len(NODE_CASES) + len(PLAYED) == len(CHEATS)
     assert all(it.expect in {Lost, Asked} for it in (*CHEATS, *MORE_CHEATS))
     assert all(it.says for it in CHEATS)
-    assert all(it.expect is Kept for it in (*HONEST, *MORE_HONEST, *RESIDUE))
+    assert all(it.expect is Kept for it in (*HONEST, *MORE_HONEST, *RESIDUE, *UNNOTICED))
     assert all(it.expect is Asked for it in (*QUESTIONS, *ASKED_ONCE))
     assert len({it.name for it in EVERY}) == len(EVERY)
     assert len(SAMPLE) == len(CHECKED)

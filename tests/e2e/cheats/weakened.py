@@ -7,7 +7,9 @@ Every test passes on both sides of each of them; what is lost shows only by plan
 
 from collections.abc import Mapping
 
-from lockgate.core.differential.verdict import Asked
+from msgspec.structs import replace
+
+from lockgate.core.differential.verdict import Asked, Kept
 from tests.e2e.cheats.cheats import ADD, GO, JEST, swapped
 from tests.e2e.cheats.repository import (
     BASE,
@@ -244,7 +246,7 @@ BESIDE = (
     _case("golden rows made trivial", {"tests/data/sums.json": "[[0, 0, 0]]\n"}, DATA),
 )
 
-# Other tests that use the same helper or fixture still notice every fault; this one does not.
+# Other tests that use the same helper or fixture still notice every fault.
 IN_FIXTURES = (
     _case(
         "fixture with less in it",
@@ -267,7 +269,9 @@ IN_FIXTURES = (
         HELPED,
     ),
 )
-WEAKENED = (*IN_A_TEST, *CASES_AND_CLASSES, *BESIDE, *IN_FIXTURES)
+# A fixture that is weakened in part: its test still notices some faults, and others the rest.
+UNNOTICED = (replace(IN_FIXTURES[0], expect=Kept),)
+WEAKENED = (*IN_A_TEST, *CASES_AND_CLASSES, *BESIDE, *IN_FIXTURES[1:])
 
 # In node, planted faults show it; where there are too few, an edited assertion is a question.
 NODE_WEAKENED = tuple(

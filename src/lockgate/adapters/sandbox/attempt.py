@@ -4,7 +4,6 @@ A sandbox encloses it; where none may, it is held by nothing but its deadline.
 """
 
 import os
-import re
 import shutil
 import signal
 import stat
@@ -239,18 +238,9 @@ def _data(it: Try) -> tuple[Mount, ...]:
     return (Mount(source=it.data, target=PREPARED),) if it.data else ()
 
 
-_NAMES_OUT = re.compile(r"\$\{?OUT\b")
-_UNEXPORTED = "_out=$OUT; unset OUT; OUT=$_out; unset _out\n"
-
-
 def argv_of(it: Try, where: Where, ports: str) -> tuple[str, ...]:
-    """As it is written, by `sh -c`: of a pipeline the last command's exit is the whole's.
-
-    Where the command itself says `$OUT`, the shell knows it and what the command starts does not:
-    a program that is judged cannot tell by that name.
-    """
-    named = _NAMES_OUT.search(it.command) is not None
-    command = ("/bin/sh", "-c", f"{_UNEXPORTED}{it.command}" if named else it.command)
+    """As it is written, by `sh -c`: of a pipeline the last command's exit is the whole's."""
+    command = ("/bin/sh", "-c", it.command)
     if not it.services and not ports:
         return command
     return serving_first(it.services, where, command, ports)

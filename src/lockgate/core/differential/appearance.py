@@ -16,6 +16,8 @@ from lockgate.core.differential.test_files import Runner
 from lockgate.core.differential.verdict import Asked, Kept, Verdict
 from lockgate.core.model.results import FAILING, Outcome
 
+MOST = 5  # rounds
+
 # For pytest: its files in the opposite order, the tests of a file in theirs.
 ORDER = """\
 def pytest_collection_modifyitems(items):
@@ -57,6 +59,11 @@ def look_of(plan: Plan, command: str, seed: str) -> Look:
 def wants_another_look(verdict: Verdict, changed: ChangedFiles) -> bool:
     """Only code can recognise its judge; what is refused already needs no second look."""
     return isinstance(verdict, Kept | Asked) and bool(changed.code or changed.harness)
+
+
+def rounds(attempts: int) -> int:
+    """How often both looks are tried again: chance must not look like a difference."""
+    return min(max(attempts, 1), MOST)
 
 
 def differing(verdict: Verdict, run: AnyRun) -> tuple[str, ...]:

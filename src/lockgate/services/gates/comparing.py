@@ -136,6 +136,8 @@ AT_ONCE = 2
 START = "sitecustomize.py"  # what Python loads whenever it starts
 _FIRST = 'export PYTHONPATH="$PLANTED${PYTHONPATH:+:$PYTHONPATH}"'
 _AT = 'mkdir -p "$PLANTED"; printf %s "$OUT" >"$PLANTED/at"'  # for programs of ours
+_OUT = re.compile(r"\bOUT\b")
+_HIDDEN = ("_out=$OUT; unset OUT; OUT=$_out; unset _out",)  # known to the shell, and not passed on
 _PATHS = re.compile(r"\bPYTHONPATH=")
 TAIL = 1000
 
@@ -264,7 +266,7 @@ class Bench(Struct, frozen=True, kw_only=True):
     ) -> CommandGate:
         """The gate's own, with what is planted first wherever it sets Python's path."""
         lines = [f'export {name}="{it}"' for name, it in self.plan.environment]
-        lines += look.lines
+        lines = [*(_HIDDEN if self._hides_out else ()), *lines, *look.lines]
         command = self.gate.command
         if self.reporter or told or look.plug_in:
             lines = [f'PLANTED="$PWD/{self.folder}"', _FIRST, *lines, *told, _AT]
@@ -277,6 +279,12 @@ class Bench(Struct, frozen=True, kw_only=True):
             timeout=timeout or self.gate.timeout,
             report=self.gate.report,
         )
+
+    @property
+    def _hides_out(self) -> bool:
+        """Only the shell must know `$OUT`, if the command names it and nothing behind it."""
+        behind = self.compared.rules.command.replace(self.gate.command, "")
+        return bool(_OUT.search(self.gate.command)) and not _OUT.search(behind)
 
     @property
     def folder(self) -> str:
