@@ -2,12 +2,10 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from msgspec.structs import replace
 
-from lockgate.core.config.settings import Settings
 from lockgate.core.forge.model import (
     HOLD_LABEL,
     Annotation,
@@ -17,11 +15,9 @@ from lockgate.core.forge.model import (
     Person,
     ReviewState,
 )
-from lockgate.core.model.task import ProjectId, Status
-from lockgate.ports import Project
+from lockgate.core.model.task import Status
 from lockgate.ports.forge import Moved, NotYet
 from lockgate.services.task.callers import HUMAN
-from lockgate.services.train.pulls import PullRequests
 from tests.scenarios.forge.fake_forge import Harbour, harboured
 
 S, C, R = Status, CheckState, ReviewState
@@ -371,26 +367,3 @@ def _goes_on(it: Harbour, dies: bool) -> None:
 
 def _times(it: Harbour, word: str) -> int:
     return sum(said.startswith(word) for said in it.hub.said)
-
-
-def test_a_project_without_pull_requests_is_not_asked_about_at_every_turn():
-    """Its settings are git's to tell, and a turn of the loop comes with every command."""
-    project = Project(id=ProjectId("p"), name="p", common_dir="/p/.git", root="/p")
-    asked, now = list[str](), [0.0]
-
-    class Asked:
-        def settings_of(self, it: Project) -> Settings:
-            asked.append(it.id)
-            return Settings(formula="none", gates=())
-
-    store = SimpleNamespace(projects=lambda: (project,))
-    view = SimpleNamespace(store=store, configuration=Asked(), pulls=None)
-    lander = SimpleNamespace(clock=SimpleNamespace(elapsed=lambda: now[0]))
-    given = dict.fromkeys(("offers", "workspaces", "forge_of", "intake", "nudge"))
-    pulls = PullRequests(view=view, lander=lander, **given)
-
-    assert [pulls.due() for _ in range(5)] == [()] * 5
-    assert asked == ["p"]
-    now[0] += pulls.every.machines
-    assert pulls.due() == ()
-    assert asked == ["p", "p"]

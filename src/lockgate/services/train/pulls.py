@@ -118,7 +118,6 @@ class PullRequests(Struct, frozen=True, kw_only=True):
     def _is_due(self, project: Project, now: float) -> bool:
         if now < self._next.get(project.id, 0.0) and not self._has_news(project):
             return False
-        self._next[project.id] = now + self.every.machines  # what is asked below runs git
         try:
             settings = self.view.configuration.settings_of(project)
         except LockgateError:
