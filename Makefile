@@ -4,7 +4,7 @@
 
 PYTHON ?= python3
 PYTHONS := 3.11 3.12 3.13
-WORKERS ?= 2
+WORKERS ?= 3
 ARGS ?=
 
 VENV := .venv
