@@ -57,7 +57,7 @@ def _judging(theatre: Theatre, case: Case) -> Work:
     def judge() -> None:
         result = theatre.result_of(case)
         if not isinstance(result, Passed | Waiting):
-            raise RuntimeError(f"the gate said otherwise: {result}")
+            raise TypeError(f"the gate said otherwise: {result}")
 
     return clocked(judge)
 
