@@ -234,7 +234,7 @@ class Probe:
         finally:
             if written:
                 _written(path, before)
-        red = answer["red"] if answer and self.each else []
+        red: list[str] = answer["red"] if answer and self.each else []
         self.noticing = sorted({self.names[it] for it in red if it in self.names})
         return None if answer is None else str(answer["failure"])
 
