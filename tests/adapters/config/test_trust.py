@@ -42,6 +42,7 @@ protect = {paths = ["x"]}
 retry = {strategy = "fresh", fresh_after_failures = 1, max_iterations = 9}
 sandbox = {memory_mb = 99999, scratch_mb = 99999, session_disk_mb = 99999, pids = 99999}
 merge = {strategy = "squash", window = 9, batch = 9, fence = "ref"}
+forge.draft = "early"
 forge.auto_merge = "github"
 forge.comments = "wait"
 forge.settle = 9
