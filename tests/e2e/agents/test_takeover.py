@@ -78,6 +78,7 @@ def _sits_down(it: Whole, session: Session, terminal: int) -> None:
 def _talks(it: Whole, session: Session, terminal: int) -> None:
     os.write(terminal, WORDS.encode())
     it.orchestra.until(lambda: WORDS in _screen(it, session), PATIENCE)
+    _until_drawn(it, session)  # a key that comes at once is part of what was pasted
     os.write(terminal, b"\r")
     it.orchestra.until(lambda: bool(_heard(it)), PATIENCE)
     it.orchestra.until(lambda: "As you say." in _screen(it, session), PATIENCE)
