@@ -14,6 +14,7 @@ from lockgate.core.lifecycle.decision import (
 from lockgate.core.lifecycle.map import ARROWS
 from lockgate.core.lifecycle.moves import Move, move
 from lockgate.core.lifecycle.sessions import session_ended as _session_ended
+from lockgate.core.lifecycle.sessions import session_started
 from lockgate.core.model.agents import End, Usage
 from lockgate.core.model.events import (
     AgentCrashed,
@@ -335,3 +336,15 @@ def test_a_dead_session_only_ever_moves_along_the_map(
         place = change.target
     assert decision.task.status is place
     assert decision.task.rev == task.rev + 1
+
+
+@pytest.mark.parametrize("status", [Status.DONE, Status.CANCELLED])
+@pytest.mark.parametrize("role", Role)
+def test_no_session_begins_on_a_task_that_ended_meanwhile(status, role) -> None:
+    task = a_task(status)
+    spawn = SpawnAgent(role=role, generation=task.generation)
+
+    declined = session_started(evidence(task), spawn, "hash")
+
+    assert isinstance(declined, Declined)
+    assert f"the task is {status}" in declined.why

@@ -77,6 +77,8 @@ def session_started(
     task, worker = seen.task, spawn.role is Role.WORKER
     if worker and spawn.generation != task.generation:
         return Declined("a newer worker has been asked for since", f"lockgate task show {task.id}")
+    if task.status in {S.DONE, S.CANCELLED}:
+        return Declined(f"the task is {task.status}", f"lockgate task show {task.id}")
     session = Session(
         id=session_id(task.id, spawn.generation, spawn.seat),
         task=task.id,
