@@ -27,7 +27,7 @@ from lockgate.core.lifecycle.transition import (
     stay,
     within_budget,
 )
-from lockgate.core.lifecycle.words import after_hearing, waiting_words
+from lockgate.core.lifecycle.words import ENDED, after_hearing, waiting_words
 from lockgate.core.model.agents import USED_UP, End, Ending, Exit, refused_login
 from lockgate.core.model.events import (
     AgentAsked,
@@ -77,7 +77,7 @@ def session_started(
     task, worker = seen.task, spawn.role is Role.WORKER
     if worker and spawn.generation != task.generation:
         return Declined("a newer worker has been asked for since", f"lockgate task show {task.id}")
-    if task.status in {S.DONE, S.CANCELLED}:
+    if task.status in ENDED:
         return Declined(f"the task is {task.status}", f"lockgate task show {task.id}")
     session = Session(
         id=session_id(task.id, spawn.generation, spawn.seat),
