@@ -65,8 +65,9 @@ lint: $(DEV)
 	$(BIN)/ruff check .
 
 types: $(DEV)
-	$(BIN)/mypy
-	$(BIN)/pyright --project pyproject.toml --pythonpath $(BIN)/python
+	$(BIN)/mypy & mypy=$$!; \
+		$(BIN)/pyright --project pyproject.toml --pythonpath $(BIN)/python; pyright=$$?; \
+		wait $$mypy && exit $$pyright
 
 layers: $(DEV)
 	$(BIN)/lint-imports --no-logo

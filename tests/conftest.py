@@ -1,13 +1,15 @@
 """What every test gets: a home of its own, bounded properties, and the record of requirements."""
 
+import gc
 import json
 import os
 from collections.abc import Generator, Iterable
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from uuid import uuid4
 
 import pytest
+from coverage import Coverage
 from hypothesis import HealthCheck, Phase, settings
 
 from lockgate.adapters.store import sqlite
@@ -92,11 +94,30 @@ def _stores_are_closed(monkeypatch: pytest.MonkeyPatch) -> Generator[None]:
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
     """Coverage costs a short program more than its own time, so few tests ask for it."""
-    with pytest.MonkeyPatch.context() as patch:
+    with pytest.MonkeyPatch.context() as patch, _not_measured(item):
         if item.get_closest_marker("measured") is None:
             for name in COVERAGE:
                 patch.delenv(name, raising=False)
         return (yield)
+
+
+@contextmanager
+def _not_measured(item: pytest.Item) -> Generator[None]:
+    measuring = Coverage.current()
+    if measuring is None or item.get_closest_marker("unmeasured") is None:
+        yield
+        return
+    measuring.stop()
+    try:
+        yield
+    finally:
+        measuring.start()
+
+
+def pytest_collection_finish() -> None:
+    """Ten thousand tests stay to the end: the garbage collection need not look at them again."""
+    gc.collect()
+    gc.freeze()
 
 
 # --- quick databases -----------------------------------------------------------------------------

@@ -302,6 +302,7 @@ def test_a_go_token_is_looked_at_once_however_many_sub_tests_it_is_in() -> None:
 DEEP = 30_000
 
 
+@pytest.mark.unmeasured
 @pytest.mark.parametrize(
     ("path", "text"),
     [

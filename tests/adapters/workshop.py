@@ -22,6 +22,8 @@ from tests.given import a_task
 NEEDS_BOX = pytest.mark.skipif(trouble() is not None, reason=f"needs bubblewrap: {trouble()}")
 BOXED = pytest.param(True, id="sandbox", marks=NEEDS_BOX)
 BARE = pytest.param(False, id="no sandbox")
+# For the larger tables: what differs without a sandbox is seen in the contract of the workspaces.
+BARE_AT_LENGTH = pytest.param(False, id="no sandbox", marks=pytest.mark.slow)
 
 
 @dataclass

@@ -36,6 +36,7 @@ def make(tmp_path: Path) -> Iterator[Make]:
         it.close()
 
 
+@pytest.mark.slow
 def test_an_agent_that_exits_0_having_done_nothing_has_crashed(make) -> None:
     it = make(worker("{ exit = 0 }"))
     id = it.create("work")
@@ -108,6 +109,7 @@ def test_a_hanging_agent_is_ended_when_its_budget_of_time_is_used_up(make) -> No
     assert '"wall_seconds": 60' in spec
 
 
+@pytest.mark.slow
 def test_a_task_md_that_was_written_half_is_no_handoff(make) -> None:
     broken = "{ shell = \"printf '---\\\\nid: x\\\\n## Hando' > TASK.md\" }"
     it = make(worker(broken, "{ exit = 0 }") + worker(*GOOD) + REVIEWER)
@@ -139,6 +141,7 @@ def test_an_agent_that_deletes_its_git_directory_loses_no_work(make) -> None:
     assert shown.stdout == "good\n"
 
 
+@pytest.mark.slow
 def test_an_agent_killed_from_outside_has_crashed_and_is_respawned(make) -> None:
     it = make(worker("{ hang = true }") + worker(*GOOD) + REVIEWER)
     id = it.create("work")
@@ -199,6 +202,7 @@ def test_a_usage_limit_parks_the_task_and_it_goes_on_by_itself(make) -> None:
     assert (task.crash_count, task.failed_attempts) == (0, 0)
 
 
+@pytest.mark.slow
 def test_a_full_context_gets_a_fresh_agent(make) -> None:
     it = make(worker("{ exhaust = true }") + worker(*GOOD) + REVIEWER)
     id = it.create("work")
@@ -210,6 +214,7 @@ def test_a_full_context_gets_a_fresh_agent(make) -> None:
     assert first.native != second.native
 
 
+@pytest.mark.slow
 def test_what_agents_cost_stops_the_task_at_its_budget(make) -> None:
     spends = "{ usage = { usd = 3.0, tokens = 10 } }"
     it = make(
@@ -226,6 +231,7 @@ def test_what_agents_cost_stops_the_task_at_its_budget(make) -> None:
     assert it.starts(id) == 2
 
 
+@pytest.mark.slow
 def test_a_question_is_answered_and_the_agent_goes_on_with_the_answer(make) -> None:
     asks = (
         '{ section = "Questions", text = "Which word?" }',
@@ -281,6 +287,7 @@ def test_a_dirty_main_a_submodule_and_strange_names_are_left_as_they_are(
     assert changed.stdout == "answer.txt\n"
 
 
+@pytest.mark.slow
 @pytest.mark.req("R67", "R121")
 def test_late_and_repeated_signals_change_nothing(make) -> None:
     again = "lockgate task complete"
@@ -313,6 +320,7 @@ def test_a_stop_hook_leaves_a_checkpoint_of_what_was_seen_and_starts_the_evaluat
     assert "auto.advanced" not in it.types(id)
 
 
+@pytest.mark.slow
 def test_tasks_wait_for_those_they_depend_on(make) -> None:
     it = make(worker(*GOOD) + REVIEWER, after=worker(*GOOD) + REVIEWER)
     first = it.create("work")
@@ -329,6 +337,7 @@ def test_tasks_wait_for_those_they_depend_on(make) -> None:
     it.until_status(second, S.REVIEWING)
 
 
+@pytest.mark.slow
 def test_no_more_agents_work_at_once_than_there_are_slots(make) -> None:
     slow = worker("{ sleep = 1.0 }", *GOOD) + REVIEWER
     names = [f"slow{n}" for n in range(4)]
@@ -373,6 +382,7 @@ def test_signals_are_heard_while_no_orchestrator_is_up(make) -> None:
     it.until_status(id, S.REVIEWING)
 
 
+@pytest.mark.slow
 def test_a_second_orchestrator_says_that_there_is_one(make) -> None:
     it = make(worker(*GOOD) + REVIEWER)
     it.up()

@@ -125,6 +125,7 @@ def test_a_dependency_is_added_and_used(shell: Shell) -> None:
     assert "adds extra 1.0" in said.out
 
 
+@pytest.mark.slow
 def test_a_test_plug_in_is_added_and_is_one_question(shell: Shell) -> None:
     branched(
         shell,
@@ -160,6 +161,7 @@ def test_a_dependency_is_upgraded_that_the_code_relies_on(shell: Shell) -> None:
     assert "lib 1.0 → 2.0; what judges is as on base" in said.out
 
 
+@pytest.mark.slow
 def test_a_project_moves_to_a_src_layout(shell: Shell) -> None:
     branched(
         shell,

@@ -81,6 +81,7 @@ def said(it: Orchestra, id: TaskId) -> list[tuple[str, str, str]]:
     return [(one.gate, one.result, json.dumps(dict(one.data))) for one in records]
 
 
+@pytest.mark.slow
 def test_a_worker_that_deletes_hides_or_rules_its_failure_away_is_not_believed(orchestra) -> None:
     it = orchestra
     deletes, drops, skips, rules = (it.create(branch) for branch in SCRIPTS)

@@ -61,7 +61,7 @@ def everything_once(readers: list[Reader], last: int) -> None:
 @pytest.mark.parametrize(
     ("readers", "events"),
     [
-        pytest.param(12, 600, id="12 readers, 600 events"),
+        pytest.param(6, 300, id="6 readers, 300 events"),
         pytest.param(64, 10_000, id="64 readers, 10,000 events", marks=pytest.mark.slow),
     ],
 )

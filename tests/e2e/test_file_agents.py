@@ -114,6 +114,7 @@ def test_a_file_runs_enclosed_and_without_the_users_variables(house, tmp_path) -
     assert it.until_status(id, S.REVIEWING, S.STUCK).status is S.REVIEWING
 
 
+@pytest.mark.slow
 def test_the_projects_agent_reviews_what_a_file_wrote(house, tmp_path) -> None:
     config = '[project]\nagent = "scripted"\n' + TESTS.format(command="grep -q good answer.txt")
     it = Orchestra(tmp_path, config=config + REVIEW, scripts={"by-file": REVIEWER})
@@ -128,6 +129,7 @@ def test_the_projects_agent_reviews_what_a_file_wrote(house, tmp_path) -> None:
     assert reviewers == ["scripted"]
 
 
+@pytest.mark.slow
 def test_a_human_reviews_where_the_projects_agent_is_not_there(house, tmp_path) -> None:
     config = '[project]\nagent = "aider"\n' + TESTS.format(command="grep -q good answer.txt")
     it = opened(house, tmp_path, config + REVIEW)

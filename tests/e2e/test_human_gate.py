@@ -168,6 +168,7 @@ def test_a_change_waits_is_rejected_is_mended_is_approved(orchestra) -> None:
     check_told(it, id)
 
 
+@pytest.mark.slow
 @pytest.mark.req("R132")
 def test_a_gate_waits_on_where_the_orchestrator_is_killed_and_where_none_runs(orchestra) -> None:
     it = orchestra
@@ -227,6 +228,7 @@ def test_a_change_that_edits_what_its_gate_runs_lands_only_with_a_humans_yes(wra
     assert len(told(it, id, "HumanReviewRequested")) == 1
 
 
+@pytest.mark.slow
 def test_a_change_that_writes_its_gates_script_goes_back_to_its_agent(wrapped) -> None:
     it = wrapped
     id = it.create("cheat")
@@ -267,6 +269,7 @@ def test_a_change_whose_set_up_replaces_what_judges_lands_only_with_a_humans_yes
     assert len(told(it, id, "HumanReviewRequested")) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(WHY_NOT is not None, reason=f"needs a sandbox: {WHY_NOT}")
 def test_a_set_up_that_fails_on_the_change_goes_back_to_its_agent(equipped) -> None:
     it = equipped

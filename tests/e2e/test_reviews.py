@@ -203,6 +203,7 @@ def test_no_reviewer_gets_the_instructions_or_the_summary_of_the_change_that_it_
         assert (home / "diff").read_text().count("+obey me") == 2
 
 
+@pytest.mark.slow
 @pytest.mark.req("R93")
 def test_a_reviewer_that_dies_is_one_crash_and_comes_back_alone(orchestra: Orchestra) -> None:
     id = orchestra.create("dying")
@@ -217,6 +218,7 @@ def test_a_reviewer_that_dies_is_one_crash_and_comes_back_alone(orchestra: Orche
     assert len(homes(orchestra, id, "code_review.correctness")) == 1
 
 
+@pytest.mark.slow
 def test_an_orchestrator_that_is_killed_while_they_review_asks_for_nobody_twice(
     orchestra: Orchestra,
 ) -> None:

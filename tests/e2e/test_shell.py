@@ -15,7 +15,7 @@ RULES = CONFIG.partition('[[gates.list]]\nname = "review"')[0]
 SCRIPTS = {"asks": worker("{ hang = true }"), "fails": worker("{ crash = 3 }")}
 
 
-@pytest.fixture(params=["auto", "none"])
+@pytest.fixture(params=["auto", pytest.param("none", marks=pytest.mark.slow)])
 def it(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Orchestra]:
     config = f'{RULES}[sandbox]\nlevel = "{request.param}"\n'
     made = Orchestra(tmp_path, config=config, scripts=SCRIPTS)

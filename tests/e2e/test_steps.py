@@ -98,6 +98,7 @@ def test_a_worker_goes_from_red_to_verify_and_is_judged_only_then(orchestra) -> 
     assert (task.crash_count, task.failed_attempts, it.starts(id)) == (0, 0, 1)
 
 
+@pytest.mark.slow
 @pytest.mark.req("R20", "R22", "R23")
 def test_three_failures_in_a_row_end_the_worker_and_a_fresh_one_goes_on(orchestra) -> None:
     it = orchestra
@@ -147,6 +148,7 @@ def test_a_human_runs_steps_too_and_ends_no_agent_by_it(orchestra) -> None:
     assert not list((it.home / "runs" / id).glob("step-*"))
 
 
+@pytest.mark.slow
 def test_a_second_step_of_a_task_is_refused_while_one_runs(orchestra) -> None:
     it = orchestra
     id = it.create("slow")

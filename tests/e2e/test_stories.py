@@ -98,6 +98,7 @@ def _killed(orchestra: Orchestra, kills: int, seed: int) -> None:
     tale.check()
 
 
+@pytest.mark.slow
 def test_they_end_the_same_with_the_orchestrator_killed_at_random_moments(orchestra) -> None:
     """Ten kills of one seed; `make soak` has ten seeds more, with twenty kills each."""
     _killed(orchestra, 10, seed=1)

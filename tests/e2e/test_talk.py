@@ -71,6 +71,7 @@ def test_an_agent_that_stops_again_is_told_of_in_plain_words_and_the_next_one_re
     assert it.starts(id) == 4  # two tries, each asked once
 
 
+@pytest.mark.slow
 def test_an_old_handoff_above_a_new_one_is_put_away(make) -> None:
     bad = (writes("bad"), hands_off("try 1"), COMPLETE)
     appends = "{ shell = \"printf '\\\\n## Handoff\\\\n\\\\nDONE: again\\\\n' >> TASK.md\" }"
@@ -158,6 +159,7 @@ def test_a_word_is_heard_when_the_agent_hands_in_and_the_work_is_judged_after_th
     assert "no message waits" in it.lockgate("say", id).stdout
 
 
+@pytest.mark.slow
 def test_a_word_to_an_agent_that_only_stops_is_heard_in_the_same_conversation(make) -> None:
     it = make(worker(*GOOD, when="Use the good word.") + worker(WAITS, hands_off("bad")) + REVIEWER)
     id = at_work(it)
@@ -184,6 +186,7 @@ def test_a_word_that_cannot_wait_interrupts_the_agent_and_counts_nothing(make) -
     assert it.starts(id) == 2
 
 
+@pytest.mark.slow
 def test_an_agent_at_work_is_told_what_a_human_changed_of_its_task(make, tmp_path) -> None:
     it = make(worker(*GOOD, when="Say it well") + worker(WAITS, hands_off("bad")) + REVIEWER)
     id = at_work(it)

@@ -133,6 +133,7 @@ def killed_again_and_again(it: Orchestra, kills: int, seed: int) -> None:
     assert it.app.store.first_broken_event() is None
 
 
+@pytest.mark.slow
 def test_an_orchestrator_that_is_killed_at_any_moment_lands_each_change_once(orchestra) -> None:
     killed_again_and_again(orchestra, 5, seed=5)
 

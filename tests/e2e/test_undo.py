@@ -105,6 +105,7 @@ def test_a_landed_change_is_reverted_by_a_task_that_its_gates_judge(it) -> None:
     assert f"nothing of it is left in main: task {new} has reverted it" in again.stderr
 
 
+@pytest.mark.slow
 def test_a_revert_can_be_undone_too(it) -> None:
     id = lands(it, "fix")
     new = TaskId(did(it, "undo", id)["id"])
@@ -118,6 +119,7 @@ def test_a_revert_can_be_undone_too(it) -> None:
     assert not did(it, "undo", id)["landed"], "and the first one once more"
 
 
+@pytest.mark.slow
 def test_what_is_not_landed_or_gone_is_not_undone(it) -> None:
     id = lands(it, "fix")
     commits(it, "by hand", answer_txt="nothing\n")
@@ -130,6 +132,7 @@ def test_what_is_not_landed_or_gone_is_not_undone(it) -> None:
     assert "only a change that has landed can be undone" in early.stderr
 
 
+@pytest.mark.slow
 def test_where_the_revert_conflicts_an_agent_makes_it_once_a_human_agrees(it) -> None:
     id = lands(it, "fix")
     commits(it, "go on", answer_txt="good, and better\n")
@@ -200,6 +203,7 @@ def test_on_a_green_target_no_revert_lands_past_the_gates(it) -> None:
     assert (it.root / "answer.txt").read_text() == "good\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("answer", "code"), [("y", 0), ("n", 130)])
 def test_at_a_terminal_a_person_is_asked_before_an_agent_starts(it, request, answer, code) -> None:
     id = lands(it, "fix")

@@ -22,7 +22,13 @@ def it(tmp_path: Path) -> Iterator[Orchestra]:
     orchestra.close()
 
 
-@pytest.mark.parametrize("older", [{}, {"version": "0.0.9"}], ids=["no version", "0.0.9"])
+@pytest.mark.parametrize(
+    "older",
+    [
+        pytest.param({}, id="no version", marks=pytest.mark.slow),
+        pytest.param({"version": "0.0.9"}, id="0.0.9"),
+    ],
+)
 def test_a_session_under_an_older_runner_goes_on_under_a_newer_orchestrator(
     it: Orchestra, older: dict[str, str]
 ) -> None:

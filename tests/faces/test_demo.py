@@ -98,6 +98,7 @@ def test_the_demo_tells_its_story_and_leaves_nothing_where_git_signs_hooks_and_i
     assert processes_of(shell.user) == []
 
 
+@pytest.mark.slow
 def test_without_bubblewrap_it_says_so_and_tells_the_same_story_which_may_be_kept(shell, tmp_path):
     for tool in TOOLS:
         (tmp_path / tool).symlink_to(str(shutil.which(tool)))
@@ -127,7 +128,7 @@ def test_without_bubblewrap_it_says_so_and_tells_the_same_story_which_may_be_kep
 
 @pytest.mark.parametrize(
     ("number", "line"),
-    [(signal.SIGINT, 1), (signal.SIGTERM, 12), (signal.SIGINT, 17), (signal.SIGHUP, 34)],
+    [(signal.SIGINT, 1), (signal.SIGTERM, 12), (signal.SIGHUP, 17)],
 )
 def test_a_demo_that_is_interrupted_ends_its_agents_and_leaves_nothing(shell, number, line):
     # Not measured: an interrupt that comes while coverage holds its own lock hangs the program.
@@ -208,26 +209,20 @@ def told_with(place: Path, old: str, new: str) -> None:
         app.store.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("old", "new", "why"),
     [
         ('wanted or "/home"', '"/home"', "fix-login has 1 GateFailedRetrying"),
-        pytest.param(
-            "when = \"'https",
-            "when = \"not 'https",
-            "nobody is stuck, nor fix-login",
-            marks=pytest.mark.slow,
-        ),
-        pytest.param(
+        ("when = \"'https", "when = \"not 'https", "nobody is stuck, nor fix-login"),
+        (
             'slug(title).replace("/", "-")',
             'slug(title.replace("/", "-"))',
             "add-export has 2 AllGatesPassed in its log, not 1",
-            marks=pytest.mark.slow,
         ),
     ],
 )
 def test_a_story_that_did_not_go_as_told_is_no_success(tmp_path, capsys, old, new, why):
-    """One way to go wrong; `make soak` has the two others."""
     with pytest.raises(StoryBroke, match=why):
         told_with(tmp_path / "place", old, new)
 

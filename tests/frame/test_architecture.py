@@ -20,6 +20,8 @@ from lockgate.core.model.gates import Report
 from lockgate.core.model.task import GateKind, Status
 from lockgate.faces.words import gate, task
 
+pytestmark = pytest.mark.unmeasured
+
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "lockgate"
 PACKAGE = ROOT / "src" / "lockgate"

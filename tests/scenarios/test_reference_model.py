@@ -27,6 +27,8 @@ from lockgate.errors import Refused, TurnDeclined
 from lockgate.services.task.callers import HUMAN, Caller
 from tests.scenarios.world import World, git
 
+pytestmark = pytest.mark.unmeasured
+
 MAP = {
     "human": {
         "pending": "working clarification cancelled",

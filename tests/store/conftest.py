@@ -60,6 +60,33 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
     return Place("postgres", postgres_cluster.with_schema(url, f"test_{uuid4().hex}"))
 
 
+@pytest.fixture(scope="session")
+def migrated_postgres(postgres_url: str) -> str:
+    """A database with every migration, which others are copies of."""
+    url = postgres_cluster.with_database(postgres_url, "migrated")
+    open_store(url).close()
+    return url
+
+
+@pytest.fixture(params=BOTH)
+def migrated_place(
+    request: pytest.FixtureRequest, tmp_path: Path, migrated: bytes
+) -> Generator[Place]:
+    """For tests of what is in it: a copy that has every migration already."""
+    if request.param == "sqlite":
+        path = tmp_path / "state" / "lockgate.db"
+        path.parent.mkdir(mode=0o700)
+        path.write_bytes(migrated)
+        path.chmod(0o600)
+        yield Place("sqlite", str(path))
+        return
+    url: str = request.getfixturevalue("postgres_url")
+    request.getfixturevalue("migrated_postgres")
+    name = f"test_{uuid4().hex}"
+    yield Place("postgres", postgres_cluster.with_database(url, name, like="migrated"))
+    postgres_cluster.drop_database(url, name)
+
+
 @pytest.fixture
 def store(place: Place) -> Generator[Store]:
     """A store that knows one project and no task."""

@@ -78,6 +78,18 @@ def with_schema(url: str, schema: str) -> str:
     return f"{url}&options={quote(f'-csearch_path={schema}')}"
 
 
+def with_database(url: str, name: str, *, like: str = "template1") -> str:
+    """The same server, and a fresh database that is a copy of another."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name} TEMPLATE {like} STRATEGY file_copy".encode())
+    return url.replace("///postgres?", f"///{name}?")
+
+
+def drop_database(url: str, name: str) -> None:
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
+
+
 def _make(data: Path, user: str | None) -> None:
     subprocess.run(
         [

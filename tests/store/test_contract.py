@@ -75,6 +75,12 @@ from tests.store.samples import (
     tasks,
 )
 
+
+@pytest.fixture
+def place(migrated_place: Place) -> Place:
+    return migrated_place
+
+
 FEEDBACK = GateFeedback(
     gate_name="tests",
     findings=(

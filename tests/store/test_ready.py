@@ -16,7 +16,13 @@ from lockgate.ports import Mark, Store
 from tests.store.conftest import Place
 from tests.store.samples import PROJECT, a_task
 
+
 S = Status
+
+
+@pytest.fixture
+def place(migrated_place: Place) -> Place:
+    return migrated_place
 
 
 def create(store: Store, id: str, *needs: str, **fields: object) -> Task:

@@ -6,7 +6,7 @@ import pytest
 
 from lockgate.core.model.findings import Location, Priority
 from lockgate.ports import Change, Unfit
-from tests.adapters.workshop import BARE, BOXED, Workshop, asked, git
+from tests.adapters.workshop import BARE_AT_LENGTH, BOXED, Workshop, asked, git
 
 WHO = "author a <a@x> 1700000000 +0000\\ncommitter a <a@x> 1700000000 +0000"
 MAKE = """
@@ -25,7 +25,7 @@ COMMITS = {
 }
 
 
-@pytest.fixture(params=[BOXED, BARE])
+@pytest.fixture(params=[BOXED, BARE_AT_LENGTH])
 def shop(tmp_path: Path, request: pytest.FixtureRequest) -> Workshop:
     return Workshop.at(tmp_path, sandboxed=request.param)
 

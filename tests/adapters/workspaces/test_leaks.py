@@ -11,7 +11,7 @@ import pytest
 from lockgate.core.model.findings import Location, Priority
 from lockgate.core.model.secrets import Secret, forms_of
 from lockgate.ports import Unfit
-from tests.adapters.workshop import BARE, BOXED, Workshop, asked
+from tests.adapters.workshop import BARE_AT_LENGTH, BOXED, Workshop, asked
 
 KEY = "sk-ant-api03/AbC+dEfGhIjKl=mN"
 SECRET = Secret("ANTHROPIC_API_KEY", KEY)
@@ -29,7 +29,7 @@ WRITTEN = {
 }
 
 
-@pytest.fixture(params=[BOXED, BARE])
+@pytest.fixture(params=[BOXED, BARE_AT_LENGTH])
 def shop(tmp_path: Path, request: pytest.FixtureRequest) -> Workshop:
     made = Workshop.at(tmp_path, sandboxed=request.param)
     made.secrets = (SECRET,)

@@ -6,7 +6,7 @@ import pytest
 
 from lockgate.core.config.settings import EnvSettings, Settings
 from lockgate.ports import candidate_of
-from tests.adapters.workshop import BARE, BOXED, NEEDS_BOX, Workshop
+from tests.adapters.workshop import BARE_AT_LENGTH, BOXED, NEEDS_BOX, Workshop
 
 MANY = "mkdir gen && for i in $(seq 1801); do echo $i > gen/$i.txt; done"
 COMMITS = pytest.mark.parametrize(
@@ -14,7 +14,7 @@ COMMITS = pytest.mark.parametrize(
 )
 
 
-@pytest.fixture(params=[BOXED, BARE])
+@pytest.fixture(params=[BOXED, BARE_AT_LENGTH])
 def shop(tmp_path: Path, request: pytest.FixtureRequest) -> Workshop:
     return Workshop.at(tmp_path, sandboxed=request.param)
 

@@ -18,10 +18,10 @@ from lockgate.core.config.settings import EnvSettings, Settings
 from lockgate.core.model.task import Task, TaskId
 from lockgate.errors import BadConfig, Unavailable
 from lockgate.ports import Change, candidate_of
-from tests.adapters.workshop import BARE, BOXED, NEEDS_BOX, Workshop, asked, git
+from tests.adapters.workshop import BARE_AT_LENGTH, BOXED, NEEDS_BOX, Workshop, asked, git
 
 
-@pytest.fixture(params=[BOXED, BARE])
+@pytest.fixture(params=[BOXED, BARE_AT_LENGTH])
 def shop(tmp_path: Path, request: pytest.FixtureRequest) -> Workshop:
     return Workshop.at(tmp_path, sandboxed=request.param)
 

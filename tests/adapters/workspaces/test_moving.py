@@ -13,7 +13,7 @@ from lockgate.adapters.workspaces import GitWorkspaces
 from lockgate.adapters.workspaces.temporary import Checkouts, lend
 from lockgate.core.model.task import Task
 from lockgate.ports import candidate_of
-from tests.adapters.workshop import BARE, BOXED, Workshop, asked, git
+from tests.adapters.workshop import BARE_AT_LENGTH, BOXED, Workshop, asked, git
 
 STEPS = {
     "begins": "echo one > a; mkdir d; echo two > d/b; ln -s a link; echo x > run; chmod +x run",
@@ -29,7 +29,7 @@ STEPS = {
 }
 
 
-@pytest.fixture(params=[BARE, BOXED])
+@pytest.fixture(params=[BARE_AT_LENGTH, BOXED])
 def shop(request: pytest.FixtureRequest, tmp_path: Path) -> Workshop:
     return Workshop.at(tmp_path, sandboxed=request.param)
 

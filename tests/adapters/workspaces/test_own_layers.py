@@ -171,6 +171,7 @@ def test_the_set_up_of_a_change_runs_once_for_its_tree(shop: Workshop) -> None:
     assert layer.stat().st_ino == before
 
 
+@pytest.mark.slow
 def test_the_layer_goes_with_its_task(shop: Workshop) -> None:
     task = changed(shop, {"requirements.txt": f"{REQUIREMENTS}extra\n"})
     told(shop, task)
@@ -192,6 +193,7 @@ def test_after_landing_base_s_layer_is_made_from_base_s_commit(shop: Workshop) -
     assert has(shop, checkout(shop, later, own=True), "extra.py")
 
 
+@pytest.mark.slow
 def test_two_tasks_with_other_lock_files_have_each_its_own(shop: Workshop) -> None:
     one = changed(shop, {"requirements.txt": f"{REQUIREMENTS}extra\n"}, id="one-1", branch="one")
     two = changed(shop, {"requirements.txt": f"{NEEDED}lib==2.0\n"}, id="two-2", branch="two")
@@ -216,6 +218,7 @@ def test_a_set_up_that_fails_is_the_change_s_and_is_not_run_again(shop: Workshop
     assert note.stat().st_mtime_ns == before
 
 
+@pytest.mark.slow
 def test_a_layer_that_was_removed_by_hand_is_made_again(shop: Workshop) -> None:
     task = changed(shop, {"requirements.txt": f"{REQUIREMENTS}extra\n"})
     first = told(shop, task)

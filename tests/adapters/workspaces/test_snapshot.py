@@ -11,10 +11,10 @@ from lockgate.adapters.workspaces import GitWorkspaces
 from lockgate.adapters.workspaces.snapshot import _named
 from lockgate.errors import Unavailable
 from lockgate.ports import Unfit, candidate_of
-from tests.adapters.workshop import BARE, BOXED, Workshop, asked, git
+from tests.adapters.workshop import BARE_AT_LENGTH, BOXED, Workshop, asked, git
 
 
-@pytest.fixture(params=[BOXED, BARE])
+@pytest.fixture(params=[BOXED, BARE_AT_LENGTH])
 def shop(tmp_path: Path, request: pytest.FixtureRequest) -> Workshop:
     return Workshop.at(tmp_path, sandboxed=request.param)
 

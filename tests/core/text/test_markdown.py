@@ -149,6 +149,7 @@ def test_what_is_open_at_the_end_can_be_closed(body, line):
     assert closer(body) == line
 
 
+@pytest.mark.unmeasured
 @pytest.mark.parametrize(
     "unit",
     [

@@ -28,6 +28,8 @@ from lockgate.services.train.simulator import (
     simulate,
 )
 
+pytestmark = pytest.mark.unmeasured
+
 CHECKED = 500
 SOAKED = 10_000
 PART = 100

@@ -82,6 +82,7 @@ def test_a_suite_without_tests_on_either_side_is_no_pass(theatre) -> None:
     assert "no test ran" in result.why
 
 
+@pytest.mark.slow
 def test_the_first_test_of_a_repository_passes_by_itself(theatre) -> None:
     test = "from app import X\n\n\ndef test_x():\n    assert X == 2\n"
     change: dict[str, str | None] = {"app.py": "X = 2\n", "test_app.py": test}
@@ -122,6 +123,7 @@ def test_a_conftest_that_forges_results_is_not_given_a_second_chance(theatre, at
     assert "the run can be forged" in words_of(result)
 
 
+@pytest.mark.slow
 def test_a_loss_that_does_not_repeat_itself_passes_as_flaky(theatre) -> None:
     """Nothing is kept between two runs, so chance has to decide: about one in two tries."""
     unsteady = CODE.replace(
@@ -135,6 +137,7 @@ def test_a_loss_that_does_not_repeat_itself_passes_as_flaky(theatre) -> None:
     assert isinstance(result, RESULTS[Kept]), words_of(result)
 
 
+@pytest.mark.slow
 def test_what_the_set_up_leaves_is_in_every_tree(theatre) -> None:
     env = EnvSettings(setup="mkdir -p built && echo 'THREE = 3' >built/made.py")
     tests = (

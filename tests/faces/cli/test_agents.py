@@ -403,6 +403,7 @@ def test_the_change_is_read_as_a_diff_and_opened_as_a_checkout(judged, tmp_path)
     assert b"no editor was opened" in broken.seen
 
 
+@pytest.mark.slow
 def test_a_diff_on_a_terminal_has_colours_unless_they_are_not_wanted(judged):
     shell, id = judged
 

@@ -18,6 +18,8 @@ from lockgate.core.model.task import Status
 from tests.faces.naughty import BRANCHES, NAUGHTY, some_of
 from tests.faces.shell import CONFIG, FAIL, HANDOFF, PASS, Shell, a_shell, commit_config
 
+pytestmark = pytest.mark.unmeasured
+
 UNSAFE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]"
 )

@@ -9,6 +9,8 @@ import pytest
 from lockgate.core.model.task import Role, Status, TaskId
 from tests.faces.shell import FAIL, HANDOFF, PASS, Shell
 
+pytestmark = pytest.mark.unmeasured
+
 S = Status
 MORE = "\n## Handoff\n\nDONE: and the loop\n"
 

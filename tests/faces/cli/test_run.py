@@ -106,6 +106,7 @@ STEERS = '{ shell = "mkdir .husky; echo x > .husky/pre-commit; echo x > AGENTS.m
 TOLD = "it changes what steers agents, editors, hooks or CI: .husky/pre-commit, AGENTS.md"
 
 
+@pytest.mark.slow
 def test_where_landing_is_automatic_a_run_asks_a_human_of_what_steers(orchestrated):
     play(orchestrated, worker(HELLO, STEERS, HANDS_OFF) + REVIEWER, CONFIG + TESTS + AUTO)
     before = orchestrated.git("rev-parse", "main")
@@ -151,6 +152,7 @@ def test_with_json_a_run_says_one_thing_at_its_end(orchestrated):
     assert (answer.facts["status"], answer.facts["branch"]) == ("reviewing", "greet")
 
 
+@pytest.mark.slow
 def test_a_run_whose_branch_is_the_users_own_says_where_the_change_is(orchestrated):
     play(orchestrated, worker(HELLO, HANDS_OFF) + REVIEWER)
     orchestrated.git("switch", "--quiet", "--create", "mine")
@@ -166,6 +168,7 @@ def test_a_run_whose_branch_is_the_users_own_says_where_the_change_is(orchestrat
     assert not (orchestrated.repo / "hello.txt").exists(), "another branch is checked out"
 
 
+@pytest.mark.slow
 @pytest.mark.measured
 def test_a_run_that_ends_stuck_exits_1_and_says_why(orchestrated):
     play(orchestrated, worker("{ crash = 3 }"))
@@ -194,6 +197,7 @@ def test_a_question_ends_the_run_and_its_answer_goes_to_the_agent(orchestrated):
     until(orchestrated, id, Status.REVIEWING)
 
 
+@pytest.mark.slow
 def test_a_task_that_is_cancelled_ends_its_run_with_1(orchestrated):
     play(orchestrated, worker("{ hang = true }"))
     following = _run(orchestrated)

@@ -124,7 +124,7 @@ def test_two_clients_a_broken_message_and_one_that_leaves_in_the_middle(orchestr
     assert second.returncode == 0
 
 
-@pytest.mark.parametrize("mode", BOTH)
+@pytest.mark.parametrize("mode", [pytest.param(BOTH[0], marks=pytest.mark.slow), *BOTH[1:]])
 def test_a_form_goes_to_the_human_and_back_through_the_pipe(orchestrated, mode) -> None:
     """Absent: refused, with the command for a human. Declined: nothing. Accepted: it counts."""
     shell = orchestrated

@@ -666,7 +666,6 @@ def assert_all_ended_well(it: Railway, ids: list[TaskId], at: int) -> None:
 @pytest.mark.parametrize(
     ("batch", "every"),
     [
-        (1, 7),
         (4, 9),
         pytest.param(1, 1, marks=pytest.mark.slow),
         pytest.param(4, 1, marks=pytest.mark.slow),
