@@ -16,7 +16,6 @@ from lockgate.ports import Mark, Store
 from tests.store.conftest import Place
 from tests.store.samples import PROJECT, a_task
 
-
 S = Status
 
 
