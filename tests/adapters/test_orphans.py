@@ -30,8 +30,9 @@ def test_what_a_dead_process_started_is_ended_and_what_a_live_one_started_is_not
 
         ended = sweep()
 
-        assert {orphan.pid, other.pid} <= set(ended)
+        # An orchestrator of another test may have been first: all of them look for the same.
         assert orphan.wait(5) == other.wait(5) == -9
+        assert ours.pid not in ended
         assert ours.poll() is None
     finally:
         for it in (orphan, ours, other):
