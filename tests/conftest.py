@@ -101,6 +101,12 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
         return (yield)
 
 
+def pytest_xdist_setupnodes() -> None:
+    """A worker measures itself: it is no program that a test starts."""
+    for name in COVERAGE:
+        os.environ.pop(name, None)
+
+
 @contextmanager
 def _not_measured(item: pytest.Item) -> Generator[None]:
     measuring = Coverage.current()
