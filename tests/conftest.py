@@ -101,23 +101,18 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
         return (yield)
 
 
-def pytest_xdist_setupnodes() -> None:
-    """A worker measures itself: it is no program that a test starts."""
-    for name in COVERAGE:
-        os.environ.pop(name, None)
-
-
 @contextmanager
 def _not_measured(item: pytest.Item) -> Generator[None]:
-    measuring = Coverage.current()
-    if measuring is None or item.get_closest_marker("unmeasured") is None:
-        yield
-        return
-    measuring.stop()
+    stopped: list[Coverage] = []  # in a worker they are nested
+    if item.get_closest_marker("unmeasured") is not None:
+        while (measuring := Coverage.current()) is not None:
+            measuring.stop()
+            stopped.append(measuring)
     try:
         yield
     finally:
-        measuring.start()
+        for it in reversed(stopped):
+            it.start()
 
 
 def pytest_collection_finish() -> None:
