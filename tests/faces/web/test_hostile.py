@@ -249,14 +249,14 @@ def test_a_browser_runs_nothing_of_it_and_asks_no_other_host(
     page, asked = made.new_page(), set[str]()
     page.on("request", lambda it: asked.add(it.url.split("/")[2]))
     page.on("dialog", lambda it: asked.add("a dialog"))
-    for path in (*pages(hostile), f"/?q={quote(STRINGS[2])}"):
+    for path in (*pages(hostile), f"/?q={quote(ALL[2])}"):
         page.goto(f"{hostile.origin}{path}", wait_until="load")
         assert page.evaluate("window.pwned") is None, path
     made.close()
     assert asked == {hostile.served.host}
 
 
-@pytest.mark.parametrize("q", STRINGS[:12])
+@pytest.mark.parametrize("q", ALL[:12])
 def test_what_is_searched_for_comes_back_as_text(hostile: Board, q: str) -> None:
     text = hostile.get(f"/?q={quote(q)}").text
 
