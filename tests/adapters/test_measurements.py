@@ -43,6 +43,17 @@ def test_what_was_kept_is_found_by_its_key_alone(kept) -> None:
     assert kept.find(("p1", "tree", "rules", "pytest", "")) is None
 
 
+def test_what_base_notices_is_kept_and_whatever_is_not_as_we_wrote_it_is_not_there(kept) -> None:
+    known = {"a.py (1, 0, 1, 1) 0": ("failed", "t | assert a", "t"), "b": ("passed", "")}
+    kept.keep_known((*KEY, "faults"), known)
+
+    assert kept.find_known((*KEY, "faults")) == known
+    assert kept.find_known(("other",)) == {}
+    assert kept.find_known(KEY) == {}, "a run is no such thing"
+    kept.keep_known((*KEY, "faults"), {"a": ("certainly", "")})
+    assert kept.find_known((*KEY, "faults")) == {}
+
+
 def test_a_place_that_is_not_there_or_cannot_be_written_holds_nothing(tmp_path) -> None:
     (tmp_path / "file").write_text("")
     nowhere = FileMeasurements(tmp_path / "file" / "measurements")

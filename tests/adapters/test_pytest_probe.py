@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -49,7 +50,12 @@ def tree(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def told(faults: tuple[Fault, ...], tree: Path, **more: object) -> Mapping[str, ET.Element]:
+def told(
+    faults: tuple[Fault, ...],
+    tree: Path,
+    known: Mapping[str, tuple[str, ...]] = MappingProxyType({}),
+    **more: object,
+) -> Mapping[str, ET.Element]:
     """What it left, by name."""
     plan: dict[str, object] = {
         "nonce": "n",
@@ -64,7 +70,14 @@ def told(faults: tuple[Fault, ...], tree: Path, **more: object) -> Mapping[str, 
         (it, (it.span.line, it.span.column, it.span.end_line, it.span.end_column)) for it in faults
     ]
     plan["faults"] = [
-        {"path": it.path, "starts": it.starts, "span": span, "new": it.new, "neutral": it.neutral}
+        {
+            "path": it.path,
+            "starts": it.starts,
+            "span": span,
+            "new": it.new,
+            "neutral": it.neutral,
+            "known": known.get(it.mark),
+        }
         for it, span in spans
     ]
     (tree / ".probe/xprobe.json").write_text(json.dumps(plan))
@@ -105,6 +118,18 @@ def test_faults_that_a_test_notices_name_the_line_that_did(tree: Path) -> None:
     assert noticed
     assert all("assert double(4) == 8" in str(it[0].get("message")) for it in noticed)
     assert (tree / "app.py").read_text() == CODE
+
+
+def test_what_is_known_of_a_fault_is_told_and_not_tried_again(tree: Path) -> None:
+    every = tuple(it for it in faults() if it.function == "double")[:2]
+    one, two = (it.mark for it in every)
+    known = {one: ("failed", "t | known", "t"), two: ("passed", "")}
+
+    seen = told(every, tree, known, tests=["tests/test_app.py::test_double"])
+
+    assert list(outcomes(seen, every).values()) == ["failure", "unseen"]
+    assert seen["0"][0].get("message") == "t | known"
+    assert "0 by t" in seen
 
 
 def test_a_file_that_tests_read_names_the_tests_that_read_it(tree: Path) -> None:

@@ -6,6 +6,7 @@ import subprocess
 import xml.etree.ElementTree as ET
 from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 import pytest
 
@@ -38,7 +39,12 @@ def tree(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def told(tree: Path, faults: tuple[Fault, ...], **more: object) -> Mapping[str, ET.Element]:
+def told(
+    tree: Path,
+    faults: tuple[Fault, ...],
+    known: Mapping[Fault, tuple[str, ...]] = MappingProxyType({}),
+    **more: object,
+) -> Mapping[str, ET.Element]:
     """What it left, by name."""
     plan: dict[str, object] = {
         "nonce": "n",
@@ -55,6 +61,7 @@ def told(tree: Path, faults: tuple[Fault, ...], **more: object) -> Mapping[str, 
             "path": it.path,
             "span": (it.span.line, it.span.column, it.span.end_line, it.span.end_column),
             "new": it.new,
+            "known": known.get(it),
         }
         for it in faults
     ]
@@ -100,8 +107,17 @@ def test_what_is_no_javascript_any_more_and_what_never_ends_is_left_out(tree: Pa
     seen = told(tree, (odd,))
     late = told(tree, (first,), command="sleep 9", seconds=0)
 
-    assert outcome(seen["0"]) == "skipped"
+    assert [*seen] == ["test adds", "all"], "it is no fault, and none is left out"
     assert outcome(late["trouble"]) == "error"
+
+
+def test_what_is_known_of_a_fault_is_told_and_not_tried_again(tree: Path) -> None:
+    one, two = faults()
+
+    seen = told(tree, (one, two), {one: ("passed", ""), two: ("failed", "adds | known")})
+
+    assert [outcome(seen[str(it)]) for it in range(2)] == ["passed", "failure"]
+    assert seen["1"][0].get("message") == "adds | known"
 
 
 def test_files_that_tests_use_make_every_test_count(tree: Path) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import cast
 
 from lockgate.core.differential.runs import Canaries, Run
+from lockgate.core.differential.strength import Known
 from lockgate.core.model.facts import as_facts
 from lockgate.core.model.findings import Location
 from lockgate.core.model.results import Outcome, TestResult
@@ -19,6 +20,9 @@ from lockgate.core.model.results import Outcome, TestResult
 FORM = 3  # of the file; a file of another form is measured again
 DAY = 86_400.0  # seconds; tools outside of the repository change too
 LARGEST = 200_000_000  # bytes
+
+
+_NOT_OURS = (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError)
 
 
 class FileMeasurements:
@@ -29,13 +33,27 @@ class FileMeasurements:
 
     def find(self, key: Sequence[str]) -> tuple[Run, Run] | None:
         try:
-            return _read(self._file(key), tuple(key))
-        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            facts = _read(self._file(key), tuple(key))
+            return _run(_fields(facts["base"])), _run(_fields(facts["again"]))
+        except _NOT_OURS:
             return None
 
     def keep(self, key: Sequence[str], base: Run, again: Run) -> None:
+        self._write(key, {"base": as_facts(base), "again": as_facts(again)})
+
+    def find_known(self, key: Sequence[str]) -> Known:
+        try:
+            facts = _fields(_read(self._file(key), tuple(key))["known"])
+            return {mark: _known(it) for mark, it in facts.items()}
+        except _NOT_OURS:
+            return {}
+
+    def keep_known(self, key: Sequence[str], known: Known) -> None:
+        self._write(key, {"known": dict(known)})
+
+    def _write(self, key: Sequence[str], values: Mapping[str, object]) -> None:
         """Whole or not at all; where it cannot be kept, base is measured again next time."""
-        facts = {"form": FORM, "key": list(key), "base": as_facts(base), "again": as_facts(again)}
+        facts = {"form": FORM, "key": list(key), **values}
         file = self._file(key)
         beside = file.with_name(f".{file.name}.{secrets.token_hex(4)}")
         with suppress(OSError):
@@ -58,15 +76,15 @@ class FileMeasurements:
                     file.unlink()
 
 
-def _read(file: Path, key: tuple[str, ...]) -> tuple[Run, Run] | None:
+def _read(file: Path, key: tuple[str, ...]) -> Mapping[str, object]:
     with os.fdopen(os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC), "rb") as opened:
         found = os.fstat(opened.fileno())
         if not stat.S_ISREG(found.st_mode) or found.st_size > LARGEST or not _fresh(found):
-            return None
+            raise ValueError("nothing that may be used")
         facts = _fields(json.loads(opened.read()))
     if facts["form"] != FORM or facts["key"] != list(key):
-        return None
-    return _run(_fields(facts["base"])), _run(_fields(facts["again"]))
+        raise ValueError("of another form or another key")
+    return facts
 
 
 def _fresh(found: os.stat_result) -> bool:
@@ -106,6 +124,11 @@ def _canaries(facts: Mapping[str, object]) -> Canaries:
         tuple(_text(it) for it in _items(facts["must_pass"])),
         tuple(_text(it) for it in _items(facts["hosted"])),
     )
+
+
+def _known(value: object) -> tuple[str, ...]:
+    outcome, message, *tests = (_text(it) for it in _items(value))
+    return (Outcome(outcome), message, *tests)
 
 
 def _fields(value: object) -> Mapping[str, object]:

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from lockgate.core.differential.plan import Mixed
 from lockgate.core.differential.runs import Run
-from lockgate.core.differential.strength import Beside
+from lockgate.core.differential.strength import Beside, Known
 from lockgate.core.differential.table import ChangedFiles, Tests
 from lockgate.core.differential.test_files import Runner
 from lockgate.ports.store import Project
@@ -96,3 +96,8 @@ class Measurements(Protocol):
         ...
 
     def keep(self, key: Sequence[str], base: Run, again: Run) -> None: ...
+    def find_known(self, key: Sequence[str]) -> Known:
+        """What base's tests came to on planted faults; empty where that is not known."""
+        ...
+
+    def keep_known(self, key: Sequence[str], known: Known) -> None: ...

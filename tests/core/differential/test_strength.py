@@ -7,6 +7,7 @@ from lockgate.core.differential.strength import (
     ENOUGH,
     EXAMPLES,
     MOST,
+    SOME,
     BaseSeen,
     Noticed,
     Side,
@@ -14,7 +15,9 @@ from lockgate.core.differential.strength import (
     Subject,
     base_seen,
     confirmed,
+    known_of,
     loading,
+    measured_on,
     strength_of,
     subject_of,
     weighed,
@@ -69,6 +72,7 @@ def test_edited_moved_deleted_and_new_tests_are_the_subject() -> None:
         before=(f"{FILE}::edited", f"{FILE}::gone"),
         after=(f"{FILE}::edited", f"{FILE}::new"),
         lost=(f"{FILE}::edited: b",),
+        altered=(f"{FILE}::edited: b",),
     )
 
 
@@ -133,6 +137,79 @@ def test_a_helper_loses_an_expectation_only_with_a_line_that_asserts() -> None:
     assert found.lost == ("tests/h.py: assert b",)
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "altered"),
+    [
+        ("def ()\nassert a", "def ()\nassert a\nassert b", ()),
+        ("def ()\nassert a", "def ()\nb = 1\nassert a", ("b = 1",)),
+        ("def ()\nb = 2\nassert a", "def ()\nassert a", ("b = 2",)),
+        ("def ()\nassert a", "def ()\nif b:\n    assert a", ("if b:",)),
+        ("def ()\nassert a\nb = 1", "def ()\nb = 1\nassert a", ("the order of its lines",)),
+    ],
+)
+def test_a_test_is_altered_by_more_than_new_assertions(old, new, altered) -> None:
+    asserts = tuple(it.strip() for it in new.splitlines() if it.strip().startswith("assert"))
+    base = Side(tests=(a_test("t", "assert a", body=old),))
+    found = subject(base, Side(tests=(a_test("t", *asserts, body=new),)))
+
+    assert found is not None
+    assert found.altered == tuple(f"{FILE}::t: {it}" for it in altered)
+
+
+def test_tests_with_another_name_are_not_altered_and_joined_ones_are() -> None:
+    one, two = a_test("one", "a"), a_test("two", "b")
+    renamed = subject(Side(tests=(one,)), Side(tests=(a_test("other", "a"),)))
+    joined = subject(Side(tests=(one, two)), Side(tests=(a_test("both", "a", "b"),)))
+
+    assert renamed is not None
+    assert renamed.altered == ()
+    assert joined is not None
+    assert joined.lost == ()
+    assert joined.altered == (f"{FILE}::one: it is gone", f"{FILE}::two: it is gone")
+
+
+def test_what_tests_use_alters_them() -> None:
+    test = a_test("same", "a")
+    base = Side(tests=(test,), beside={FILE: {"add": "app add"}}, others={"tests/h.py": "a = 1\n"})
+    change = Side(tests=(test,), beside={FILE: {"add": "fake add"}}, others={"tests/h.py": "a\n"})
+    found = subject(base, change, "tests/h.py")
+
+    assert found is not None
+    assert found.altered == (f"{FILE}: app add", "tests/h.py")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "altered"),
+    [
+        ({"same": "x"}, {"same": "x", "more": "y"}, ()),
+        ({"same": "x"}, {"same": "z"}, ("tests/h.py",)),
+        ({"same": "x"}, {"same": "x", "!hook": "y"}, ("tests/h.py",)),
+    ],
+)
+def test_what_is_only_added_to_a_helper_alters_no_test(old, new, altered) -> None:
+    base = Side(tests=(), others={"tests/h.py": "1"}, used={"tests/h.py": old})
+    change = Side(tests=(), others={"tests/h.py": "2"}, used={"tests/h.py": new})
+    found = subject(base, change, "tests/h.py")
+
+    assert found is not None
+    assert found.altered == altered
+
+
+def test_what_base_notices_is_known_by_the_tree_the_tests_and_the_fault() -> None:
+    faults = tuple(a_fault(it) for it in range(4))
+    report = read(**{"_0": "failed", "_0 by t": "passed", "_1": "passed", "_2": "skipped"})
+
+    assert known_of(faults, "n", report) == {
+        faults[0].mark: ("failed", "t | _0", "t"),
+        faults[1].mark: ("passed", "t | _1"),
+    }
+    assert len({it.mark for it in faults}) == 4
+    one, two = Subject(before=("a",), after=()), Subject(before=("b",), after=())
+    words = [measured_on({"x": "1"}, one), measured_on({"x": "1"}, two), measured_on({}, one)]
+    assert len({*words}) == 3
+    assert measured_on({"x": "1"}, one) == words[0]
+
+
 def test_tests_that_were_red_or_flaky_on_base_promised_nothing() -> None:
     red, green = a_test("red", "a"), a_test("green", "b")
     rows = (
@@ -189,19 +266,19 @@ def test_no_more_faults_are_taken_to_the_change_than_the_time_allows() -> None:
 
 
 @pytest.mark.parametrize(
-    ("report", "said", "why"),
+    ("report", "said", "why", "cut"),
     [
-        (Unreadable("no report"), "it was killed", "it was killed"),
-        (Unreadable("no report"), "", "did not load"),
-        (read(trouble="error"), "", "t | trouble"),
-        (ReportRead(format=Report.JUNIT), "", "did not load"),
+        (Unreadable("no report"), "it was killed", "it was killed", True),
+        (Unreadable("no report"), "", "did not load", False),
+        (read(trouble="error"), "", "t | trouble", True),
+        (ReportRead(format=Report.JUNIT), "", "did not load", False),
     ],
 )
-def test_what_was_not_measured_says_why(report, said, why) -> None:
+def test_what_was_not_measured_says_why(report, said, why, cut) -> None:
     seen = base_seen((a_fault(1),), "n", report, said)
 
     assert why in seen.why
-    assert strength_of(seen, "n", report) == Strength(why=seen.why)
+    assert strength_of(seen, "n", report) == Strength(why=seen.why, cut=cut)
 
 
 def test_the_change_misses_what_it_does_not_notice_and_is_alarmed_by_what_changes_nothing() -> None:
@@ -239,14 +316,27 @@ def test_a_fault_that_base_notices_only_once_is_not_missed() -> None:
     assert found.missed == (two,)
 
 
-def test_where_there_are_no_more_faults_fewer_are_enough() -> None:
-    faults = tuple(a_fault(it) for it in range(6))
-    seen = base_seen(faults, "n", read(all="passed", **{f"_{it}": "failed" for it in range(6)}))
-    found = strength_of(seen, "n", read(all="passed", **{f"_{it}": "failed" for it in range(6)}))
-    hasty = strength_of(seen, "n", read(**{f"_{it}": "failed" for it in range(6)}))
+def test_nothing_that_base_notices_is_not_measured_and_says_whether_there_was_time() -> None:
+    blind = strength_of(BaseSeen(every=True), "n", Unreadable("not run"))
+    hasty = strength_of(BaseSeen(), "n", Unreadable("not run"))
 
-    assert found.enough
-    assert not hasty.enough
+    assert (blind.measured, blind.enough, blind.cut) == (0, False, False)
+    assert (hasty.measured, hasty.enough, hasty.cut) == (0, False, True)
+    assert "notice none" in blind.why
+    assert "no time" in hasty.why
+
+
+def test_faults_that_did_not_end_in_time_are_faults_that_were_left_out() -> None:
+    faults = tuple(a_fault(it) for it in range(3))
+    red = {f"_{it}": "failed" for it in range(3)}
+    whole = base_seen(faults, "n", read(all="passed", **red))
+    slow = base_seen(faults, "n", read(all="passed", **{**red, "_2": "skipped"}))
+
+    assert whole.every
+    assert not slow.every
+    assert not strength_of(whole, "n", read(all="passed", **red)).cut
+    assert strength_of(whole, "n", read(all="passed", **{**red, "_2": "skipped"})).cut
+    assert strength_of(whole, "n", read(**red)).cut
 
 
 def test_a_test_that_noticed_faults_and_notices_none_now_is_told_though_others_notice_them() -> (
@@ -315,6 +405,21 @@ def test_too_few_faults_are_a_question_only_where_an_expectation_is_gone() -> No
     assert "t: assert 2" in verdict.prompt
     assert "… and 2 more" in verdict.prompt
     assert isinstance(weighed(KEPT, UNCHANGED, few, "s"), Kept)
+
+
+EDITED = Subject(before=("t",), after=("t",), altered=("t: add = lambda a, b: 3",))
+
+
+def test_an_edited_test_that_there_was_no_time_to_measure_is_a_question() -> None:
+    """Slow tests, or a busy machine, never lead to a pass."""
+    verdict = weighed(KEPT, EDITED, Strength(cut=True, why="no time"), "s")
+
+    assert isinstance(verdict, Asked)
+    assert "only 0 faults" in verdict.prompt
+    assert "t: add = lambda a, b: 3" in verdict.prompt
+    assert isinstance(weighed(KEPT, UNCHANGED, Strength(cut=True), "s"), Kept)
+    assert isinstance(weighed(KEPT, EDITED, Strength(measured=SOME, cut=True), "s"), Kept)
+    assert isinstance(weighed(KEPT, EDITED, Strength(), "s"), Kept), "there are no faults to plant"
 
 
 def test_one_lost_expectation_needs_no_count() -> None:

@@ -11,6 +11,7 @@ from threading import Lock
 
 from lockgate.adapters.test_sources import FileTestSources
 from lockgate.core.differential.runs import Run
+from lockgate.core.differential.strength import Known
 from lockgate.core.model import gates
 from lockgate.core.model.gates import CommandGate
 from lockgate.core.model.results import Outcome, ReportRead, TestResult, Unreadable
@@ -52,12 +53,19 @@ class FakeTrees:
 @dataclass
 class FakeMeasurements:
     kept: dict[tuple[str, ...], tuple[Run, Run]] = field(default_factory=dict)
+    known: dict[tuple[str, ...], Known] = field(default_factory=dict)
 
     def find(self, key: Sequence[str]) -> tuple[Run, Run] | None:
         return self.kept.get(tuple(key))
 
     def keep(self, key: Sequence[str], base: Run, again: Run) -> None:
         self.kept[tuple(key)] = (base, again)
+
+    def find_known(self, key: Sequence[str]) -> Known:
+        return self.known.get(tuple(key), {})
+
+    def keep_known(self, key: Sequence[str], known: Known) -> None:
+        self.known[tuple(key)] = known
 
 
 @dataclass

@@ -1,5 +1,6 @@
 // Runs the test command with faults planted in the code, one after another, and notes which tests
 // notice them. It is a program of its own: it is copied into a judged tree and run there by node.
+// A fault with `known` was tried in an earlier run of the same tests on the same code.
 // What to do stands in the JSON file of its own name; what it saw it leaves as JUnit where the file
 // `at` beside it says.
 import { spawnSync } from "node:child_process";
@@ -84,13 +85,15 @@ function runs(path) {
   return spawnSync(process.execPath, ["--check", path], { stdio: "ignore", timeout: 10000 }).status === 0;
 }
 
-// What a chosen test says of the fault: empty where none notices it, null where that is not known.
+// What a chosen test says of the fault: empty where none notices it, null where there was no time
+// to know, undefined where the faulty text is no program.
 function once(fault, chosen) {
   const path = join(root, fault.path);
   const before = readFileSync(path, "latin1");
   writeFileSync(path, edited(before, fault), "latin1");
   try {
-    const seen = runs(path) ? tried() : null;
+    if (!runs(path)) return undefined;
+    const seen = tried();
     if (seen === null) return null;
     const name = chosen.find((it) => seen.get(it) !== null);
     if (name === undefined) return "";
@@ -113,7 +116,8 @@ function measure() {
   let counted = 0;
   for (const [number, fault] of plan.faults.entries()) {
     if (Date.now() > deadline || counted >= plan.enough) return;
-    const seen = once(fault, chosen);
+    const seen = fault.known ? fault.known[1] : once(fault, chosen);
+    if (seen === undefined) continue;
     const again = seen === "" && !onBase ? once(fault, chosen) : seen;
     if (seen === null || again === null || Boolean(again) !== Boolean(seen)) {
       note(String(number), "skipped", "it did not end in time, or two runs differ");

@@ -69,6 +69,12 @@ class Fault(Struct, frozen=True, kw_only=True):
     neutral: bool = False  # it must make no difference: a test that sees it looks at the text
 
     @property
+    def mark(self) -> str:
+        """By which it is known again in the same text."""
+        at = (self.span.line, self.span.column, self.span.end_line, self.span.end_column)
+        return f"{self.path} {at} {self.new}"
+
+    @property
     def words(self) -> str:
         return f"{self.path}:{self.span.line} ({self.function}): {self.old} → {self.new}"
 

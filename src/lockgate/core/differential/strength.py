@@ -4,6 +4,7 @@ Faults are planted in the change's code, first in functions that base has too. O
 version of the changed tests notices twice, and the change's version misses twice, is a question.
 """
 
+import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct, field
@@ -18,7 +19,6 @@ from lockgate.core.model.results import FAILING, Outcome, ReportRead, TestResult
 from lockgate.core.model.statistics import MEASURED, UNMEASURED
 
 ENOUGH = 10  # faults; fewer say nothing about how much a test notices
-ALL = 5  # faults that are enough where there are no more in what the tests run
 MOST = 30  # faults that are taken from base to the change
 EXAMPLES = 3
 CLIP = 160
@@ -27,7 +27,18 @@ _TROUBLE = "trouble"
 _ALL = "all"
 _TEST = "test "
 _BY = " by "
-SOME = 3  # faults that one test must have noticed to say that it notices none of them now
+SOME = 3  # faults; with fewer, nothing is said of a test that has the assertions it had
+
+Known = Mapping[str, tuple[str, ...]]  # by a fault's mark: passed or failed, by what, which tests
+
+# By whether an expectation is lost: what the change does, and what is listed.
+_WORDS = {
+    True: (
+        "edits or removes what tests expect",
+        "What base's tests expect and the change's do not",
+    ),
+    False: ("edits tests or what they use", "What differs"),
+}
 
 Beside = Mapping[str, Mapping[str, str]]  # by file: what stands in it and is no test, by name
 ACTS = "!"  # begins the name of what acts on tests that do not name it
@@ -39,6 +50,7 @@ class Side(Struct, frozen=True, kw_only=True):
     tests: Tests
     beside: Beside = field(default_factory=dict[str, Mapping[str, str]])
     others: Mapping[str, str] = field(default_factory=dict[str, str])  # path → text
+    used: Beside = field(default_factory=dict[str, Mapping[str, str]])  # what stands in these
 
 
 class Subject(Struct, frozen=True, kw_only=True):
@@ -48,6 +60,7 @@ class Subject(Struct, frozen=True, kw_only=True):
     after: tuple[str, ...]  # the change's tests that were edited or are new
     support: tuple[str, ...] = ()  # base's files that tests use
     lost: tuple[str, ...] = ()  # what base's tests expect, and the change's do not say
+    altered: tuple[str, ...] = ()  # what else makes them other tests than base's
 
 
 class Noticed(Struct, frozen=True):
@@ -65,6 +78,7 @@ class BaseSeen(Struct, frozen=True, kw_only=True):
     tests: tuple[str, ...] = ()
     each: tuple[tuple[Fault, str], ...] = ()  # every test that notices a fault, where it was asked
     every: bool = False  # there was time for all faults in what the tests run
+    cut: bool = False  # it was begun and did not come to an end
     why: str = ""  # it could not be measured
 
     @property
@@ -77,12 +91,12 @@ class Strength(Struct, frozen=True, kw_only=True):
     measured: int = 0
     missed: tuple[Noticed, ...] = ()
     alarmed: tuple[Fault, ...] = ()  # edits that change nothing, and make the change's tests fail
-    every: bool = False  # no fault in what the tests run was left out
+    cut: bool = False  # there was no time for faults that there are
     why: str = ""  # why so few were measured
 
     @property
     def enough(self) -> bool:
-        return self.measured >= (ALL if self.every else ENOUGH)
+        return self.measured >= ENOUGH
 
     @property
     def words(self) -> str:
@@ -128,6 +142,11 @@ def subject_of(base: Side, change: Side, changed: ChangedFiles) -> Subject | Non
         after=tuple(it.id for it in after),
         support=support,
         lost=tuple(dict.fromkeys(gone)),
+        altered=(
+            *_altered(before, after),
+            *_altered_beside(base, change),
+            *(it for it in support if _edited(it, base, change)),
+        ),
     )
 
 
@@ -137,7 +156,8 @@ def base_seen(
     ours = _ours(nonce, read)
     if _TROUBLE in ours or not ours:
         told = ours[_TROUBLE].message if _TROUBLE in ours else said
-        return BaseSeen(why=told or "the test command did not load what measures it")
+        why = told or "the test command did not load what measures it"
+        return BaseSeen(why=why, cut=bool(told))
     results = tuple(_by_fault(faults, ours))
     return BaseSeen(
         noticed=tuple(
@@ -148,17 +168,44 @@ def base_seen(
         unseen=tuple(f for f, it in results if it.outcome is Outcome.PASSED and f.neutral),
         tests=tuple(it.removeprefix(_TEST) for it in ours if it.startswith(_TEST)),
         each=tuple(_noticing(faults, ours)),
-        every=_ALL in ours,
+        every=_ALL in ours and all(it.outcome is not Outcome.SKIPPED for _, it in results),
     )
+
+
+def known_of(faults: Sequence[Fault], nonce: str, read: ReportRead | Unreadable) -> Known:
+    """What base's tests came to on each fault, to be used again by another evaluation."""
+    ours = _ours(nonce, read)
+    by: dict[str, list[str]] = {}
+    for fault, test in _noticing(faults, ours):
+        by.setdefault(fault.mark, []).append(test)
+    return {
+        fault.mark: (_said(it), it.message, *by.get(fault.mark, ()))
+        for fault, it in _by_fault(faults, ours)
+        if it.outcome is not Outcome.SKIPPED
+    }
+
+
+def _said(it: TestResult) -> str:
+    return Outcome.FAILED if it.outcome in FAILING else Outcome.PASSED
+
+
+def measured_on(files: Mapping[str, str], subject: Subject) -> str:
+    """One word for base's tests, the code they run on, and which of them are tried."""
+    tree = (f"{path} {blob}" for path, blob in sorted(files.items()))
+    whole = "\0".join((*tree, "", *subject.before, "", *subject.support))
+    return hashlib.sha256(whole.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def strength_of(base: BaseSeen, nonce: str, read: ReportRead | Unreadable) -> Strength:
     if base.why:
-        return Strength(why=base.why)
+        return Strength(why=base.why, cut=base.cut)
+    if not base.noticed:
+        none = "base's tests notice none of the planted faults"
+        return Strength(why=none if base.every else "there was no time", cut=not base.every)
     ours = _ours(nonce, read)
     if _TROUBLE in ours or not ours:
         why = ours[_TROUBLE].message if _TROUBLE in ours else "its tests could not be loaded"
-        return Strength(why=f"on the change: {why}")
+        return Strength(why=f"on the change: {why}", cut=True)
     by = {it.fault: it for it in base.noticed}
     results = tuple(_by_fault(base.faults, ours))
     told = tuple((f, it) for f, it in results if it.outcome is not Outcome.SKIPPED)
@@ -169,7 +216,7 @@ def strength_of(base: BaseSeen, nonce: str, read: ReportRead | Unreadable) -> St
             *_blinded(base, ours, frozenset(f for f, _ in told)),
         ),
         alarmed=tuple(f for f, it in told if it.outcome in FAILING and f.neutral),
-        every=base.every and _ALL in ours,
+        cut=not (base.every and _ALL in ours and len(told) == len(base.faults)),
         why="there was no time, or no more faults, for more",
     )
 
@@ -232,15 +279,18 @@ def _question(subject: Subject, strength: Strength, seed: str) -> str:
     missed = _missed(strength, seed)
     if missed:
         return missed
-    if strength.enough or not subject.lost:
+    hasty = strength.cut and strength.measured < SOME
+    told = subject.lost or (subject.altered if hasty else ())
+    if strength.enough or not told:
         return ""
+    what, which = _WORDS[bool(subject.lost)]
     head = (
-        f"The change edits or removes what tests expect, and only {strength.measured} faults could "
-        f"be planted to see whether the tests still notice them ({_clipped(strength.why)}; seed "
-        f"{seed}). Is that wanted? What base's tests expect and the change's do not:"
+        f"The change {what}, and only {strength.measured} faults could be planted to see whether "
+        f"the tests still notice them ({_clipped(strength.why)}; seed {seed}). Is that wanted? "
+        f"{which}:"
     )
-    more = len(subject.lost) - EXAMPLES
-    lines = (*subject.lost[:EXAMPLES], *((f"… and {more} more",) if more > 0 else ()))
+    more = len(told) - EXAMPLES
+    lines = (*told[:EXAMPLES], *((f"… and {more} more",) if more > 0 else ()))
     return "\n".join((head, *(f"- {_clipped(it)}" for it in lines)))
 
 
@@ -308,6 +358,41 @@ def _gone(before: Iterable[SourceTest], after: Iterable[SourceTest]) -> Iterator
 def _expected(test: SourceTest) -> tuple[str, ...]:
     """Where it is not known which lines assert something, each may."""
     return test.asserts or tuple(line.strip() for line in test.body.splitlines()[1:])
+
+
+def _altered(before: Iterable[SourceTest], after: Sequence[SourceTest]) -> Iterator[str]:
+    """Tests that are edited by more than new assertions, or joined with others."""
+    bodies = frozenset(it.body for it in after)
+    now = {it.id: it for it in after}
+    for test in before:
+        if test.body not in bodies:
+            new = now.get(test.id)
+            said = _difference(test, new) if new else "it is gone"
+            yield from (f"{test.id}: {it}" for it in (said,) if it)
+
+
+def _difference(old: SourceTest, new: SourceTest) -> str:
+    """One line that is gone or is new and asserts nothing; empty where there is none."""
+    before, after = ([line.strip() for line in it.body.splitlines()] for it in (old, new))
+    fresh = (it for it in after if it not in before and it not in new.asserts)
+    gone = (it for it in before if it not in after)
+    moved = () if [it for it in after if it in before] == before else ("the order of its lines",)
+    return next(iter((*gone, *fresh, *moved)), "")
+
+
+def _altered_beside(base: Side, change: Side) -> Iterator[str]:
+    for file in sorted({*base.beside} & {*change.beside}):
+        new = change.beside[file]
+        edited = (it for name, it in base.beside[file].items() if new.get(name) != it)
+        yield from (f"{file}: {it}" for it in edited)
+
+
+def _edited(path: str, base: Side, change: Side) -> bool:
+    """A file that tests use, by more than what they cannot name, and not only moved."""
+    old, new = base.used.get(path), change.used.get(path)
+    if old is not None and new is not None:
+        return _acts(old, new)
+    return base.others[path] not in change.others.values()
 
 
 def _gone_beside(base: Side, change: Side) -> Iterator[str]:

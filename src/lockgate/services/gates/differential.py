@@ -107,7 +107,7 @@ class DifferentialJudge(Struct, frozen=True, kw_only=True):
             made |= bench.measure(again)
             verdict = after_a_loss(_verdict(bench, made), attempt)
         verdict = self._believed(bench, verdict)
-        weighed = Ratchet(self.sources, self.chance).weighed(bench, verdict)
+        weighed = Ratchet(self.sources, self.chance, self.measurements).weighed(bench, verdict)
         commits = (bench.compared.base, bench.it.candidate.commit)
         shown = reproduced(weighed.verdict, how_to_see(bench.plan, *commits, bench.gate.command))
         return as_result(bench.gate.name, shown, _proof(bench, made, weighed.said))

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterable, Mapping, Sequence
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from lockgate.core.differential.faults import Fault, drawn, equal_functions, faults_in
@@ -19,12 +19,15 @@ from lockgate.core.differential.strength import (
     EXAMPLES,
     MOST,
     BaseSeen,
+    Known,
     Side,
     Strength,
     Subject,
     base_seen,
     confirmed,
+    known_of,
     loading,
+    measured_on,
     strength_of,
     subject_of,
     weighed,
@@ -41,11 +44,13 @@ from lockgate.core.differential.test_files import (
 from lockgate.core.differential.verdict import Asked, Kept, Verdict
 from lockgate.core.model.results import ReportRead, Unreadable
 from lockgate.ports import Chance
-from lockgate.ports.differential import TestSources
+from lockgate.ports.differential import Measurements, TestSources
 from lockgate.services.gates.comparing import Bench
+from lockgate.services.gates.runner import measured_as
 
 CONFTEST = "conftest.py"
 ENDINGS = tuple(f".{it}" for it in SCRIPTS)
+KNOWN = "faults"  # in a key: what base's tests notice
 GRACE = 20  # seconds to start and to end, beyond what is measured
 
 
@@ -66,10 +71,11 @@ class Order(Struct, frozen=True, kw_only=True):
     enough: int
     command: str = ""  # what a script's program runs
     each: bool = False  # every test that notices a fault is named
+    known: Known = field(default_factory=dict[str, tuple[str, ...]])
 
     @property
     def text(self) -> str:
-        faults = [_as_json(it) for it in self.faults]
+        faults = [{**_as_json(it), "known": self.known.get(it.mark)} for it in self.faults]
         return json.dumps(
             {
                 "nonce": self.nonce,
@@ -88,6 +94,7 @@ class Order(Struct, frozen=True, kw_only=True):
 class Ratchet(Struct, frozen=True):
     sources: TestSources
     chance: Chance
+    measurements: Measurements
 
     def weighed(self, bench: Bench, verdict: Verdict) -> Weighed:
         seconds = bench.it.settings.differential.strength_seconds
@@ -117,12 +124,14 @@ class Ratchet(Struct, frozen=True):
         self, tests: Tests, texts: Mapping[str, str], files: Iterable[str], changed: Sequence[str]
     ) -> Side:
         with_tests = frozenset(files)
+        others = {it: texts[it] for it in changed if it in texts and it not in with_tests}
         return Side(
             tests=tests,
             beside=self.sources.beside(
                 {it: texts[it] for it in changed if it in texts and it in with_tests}
             ),
-            others={it: texts[it] for it in changed if it in texts and it not in with_tests},
+            others=others,
+            used=self.sources.beside(others),
         )
 
     def _strength(self, bench: Bench, subject: Subject, seed: str) -> Strength:
@@ -143,7 +152,7 @@ class Ratchet(Struct, frozen=True):
             command=bench.gate.command,
             each=bool(subject.support),
         )
-        on_base = _tried(bench, Which.OF_BASE, first, probe)
+        on_base = self._on_base(bench, subject, first, probe)
         base = base_seen(faults, seed, on_base.read, on_base.why)
         if not base.noticed:
             return strength_of(base, seed, Unreadable("nothing to try"))
@@ -155,6 +164,18 @@ class Ratchet(Struct, frozen=True):
         missed = tuple(it.fault for it in found.missed)
         again = _tried(bench, Which.OF_BASE, replace(first, faults=missed), probe)
         return confirmed(found, base_seen(missed, seed, again.read, again.why))
+
+    def _on_base(self, bench: Bench, subject: Subject, order: Order, probe: str) -> "Tried":
+        """Which faults is drawn each time; one that is known from an earlier time is not run."""
+        files = files_of(tree_of(Which.OF_BASE, bench.plan), bench.compared.sides)
+        tree = measured_on(files, subject)
+        key = measured_as(bench.it, tree, bench.gate.command, KNOWN)
+        known = self.measurements.find_known(key)
+        tried = _tried(bench, Which.OF_BASE, replace(order, known=known), probe)
+        found = known_of(order.faults, order.nonce, tried.read)
+        if found.keys() - known.keys():
+            self.measurements.keep_known(key, {**known, **found})
+        return tried
 
 
 class Tried(Struct, frozen=True):
