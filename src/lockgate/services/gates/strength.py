@@ -51,6 +51,7 @@ from lockgate.services.gates.runner import measured_as
 CONFTEST = "conftest.py"
 ENDINGS = tuple(f".{it}" for it in SCRIPTS)
 KNOWN = "faults"  # in a key: what base's tests notice
+BUSY = 2  # times as long as asked, where other programs have the processor
 GRACE = 20  # seconds to start and to end, beyond what is measured
 
 
@@ -156,7 +157,7 @@ class Ratchet(Struct, frozen=True):
         base = base_seen(faults, seed, on_base.read, on_base.why)
         if not base.noticed:
             return strength_of(base, seed, Unreadable("nothing to try"))
-        left = max(whole / 3, whole - on_base.seconds)
+        left = max(whole / 2, whole - on_base.seconds)
         on_change = _on_change(bench, subject, base, replace(first, seconds=left), probe)
         found = strength_of(base, seed, on_change.read)
         if not found.missed:
@@ -203,7 +204,7 @@ def _tried(bench: Bench, which: Which, order: Order, probe: str) -> Tried:
     """One run of the test command with the plug-in, in a place of its own."""
     name = f"x{order.nonce}"
     place = bench.place.with_name(f"{bench.place.name}-strength-{order.side}")
-    timeout = min(bench.gate.timeout, int(order.seconds) + GRACE)
+    timeout = min(bench.gate.timeout, BUSY * int(order.seconds) + GRACE)
     support = _loaded(bench, which, name)
     scripted = bench.plan.runner in SCRIPTED
     planted = {
