@@ -128,6 +128,15 @@ def test_where_assertions_cannot_be_told_every_line_may_be_one() -> None:
     assert found.lost == (f"{FILE}::t: if x != 1 {{",)
 
 
+def test_the_name_of_a_sub_test_is_no_expectation() -> None:
+    base = Side(tests=(a_test("t", body='func ()\nt.Run("small", func() {\nt.Error()\n}'),))
+    change = Side(tests=(a_test("t", body='func ()\nt.Run("tiny", func() {\nt.Error()\n}'),))
+    found = subject(base, change)
+
+    assert found is not None
+    assert found.lost == ()
+
+
 def test_a_helper_loses_an_expectation_only_with_a_line_that_asserts() -> None:
     base = Side(tests=(), others={"tests/h.py": "a = 1\nassert b\n", "tests/k.py": "c = 1\n"})
     change = Side(tests=(), others={"tests/h.py": "a = 2\n", "tests/k.py": "c = 2\n"})

@@ -5,6 +5,7 @@ version of the changed tests notices twice, and the change's version misses twic
 """
 
 import hashlib
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct, field
@@ -27,6 +28,7 @@ _TROUBLE = "trouble"
 _ALL = "all"
 _TEST = "test "
 _BY = " by "
+_SUB_TEST = re.compile(r'\. ?Run ?\( ?"[^"]*"')
 SOME = 3  # faults; with fewer, nothing is said of a test that has the assertions it had
 
 Known = Mapping[str, tuple[str, ...]]  # by a fault's mark: passed or failed, by what, which tests
@@ -356,8 +358,9 @@ def _gone(before: Iterable[SourceTest], after: Iterable[SourceTest]) -> Iterator
 
 
 def _expected(test: SourceTest) -> tuple[str, ...]:
-    """Where it is not known which lines assert something, each may."""
-    return test.asserts or tuple(line.strip() for line in test.body.splitlines()[1:])
+    """Where it is not known which lines assert something, each may; not the names of sub-tests."""
+    lines = (line.strip() for line in test.body.splitlines()[1:])
+    return test.asserts or tuple(_SUB_TEST.sub(".Run(", it) for it in lines)
 
 
 def _altered(before: Iterable[SourceTest], after: Sequence[SourceTest]) -> Iterator[str]:
