@@ -4,6 +4,9 @@ import shutil
 
 import pytest
 
+from lockgate.adapters.test_sources import FileTestSources
+from lockgate.core.differential.strength import Side, Strength, subject_of, weighed
+from lockgate.core.differential.test_files import files_of_tests
 from lockgate.core.differential.verdict import Asked, Kept, Lost
 from lockgate.core.model.results import Failed, Passed, SingleGateResult
 from tests.e2e.cheats.by_name import BY_NAME, MARKED, RECOGNISED
@@ -12,7 +15,16 @@ from tests.e2e.cheats.honest import HONEST, QUESTIONS
 from tests.e2e.cheats.outside import OUTSIDE, OUTSIDE_HONEST, OUTSIDE_TEXTS
 from tests.e2e.cheats.refactored import ASKED_ONCE, REFACTORED
 from tests.e2e.cheats.runners import RUNNERS, cases_of
-from tests.e2e.cheats.stage import NODE, RESULTS, Case, Theatre, played_result, words_of
+from tests.e2e.cheats.stage import (
+    NODE,
+    RESULTS,
+    Case,
+    Files,
+    Theatre,
+    changes_of,
+    played_result,
+    words_of,
+)
 from tests.e2e.cheats.structural import STRUCTURAL
 from tests.e2e.cheats.weakened import GO_WEAKENED, JEST_WEAKENED, NODE_WEAKENED, UNNOTICED, WEAKENED
 from tests.e2e.cheats.wrapped import WRAPPED, WRAPPED_HONEST
@@ -118,6 +130,27 @@ def test_a_played_case_is_judged_alike_with_the_runner_itself(
         pytest.skip(f"needs {program}")
 
     expected(case, theatre.result_of(RUNNERS[program](case)))
+
+
+def test_no_weakening_passes_where_there_was_no_time_to_measure_it() -> None:
+    """Whatever the runner: the machine was busy, or the change made its tests slow."""
+    unmeasured = Strength(cut=True, why="there was no time")
+
+    for case in (*WEAKENED, *NODE_WEAKENED, *JEST_WEAKENED):
+        subject = subject_of(_side(case.base), _side(case.candidate), changes_of(case))
+        assert subject is not None, case.name
+        verdict = weighed(Kept((), ()), subject, unmeasured, "seed")
+        assert isinstance(verdict, Asked), case.name
+
+
+def _side(files: Files) -> Side:
+    sources = FileTestSources()
+    texts = {path: files[path] for path in files_of_tests(files, ())}
+    tests = sources.tests(texts)
+    with_tests = {it.file for it in tests}
+    others = {path: text for path, text in texts.items() if path not in with_tests}
+    own = {path: text for path, text in texts.items() if path in with_tests}
+    return Side(tests=tests, beside=sources.beside(own), others=others, used=sources.beside(others))
 
 
 def test_the_corpora_are_as_large_as_promised_and_every_name_is_used_once() -> None:
