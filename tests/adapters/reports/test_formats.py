@@ -60,8 +60,8 @@ FILES: dict[str, Expected] = {
     ),
     "node.xml": (
         {
-            "passed": ["test::adds", "test::inner passes"],
-            "failed": ["test::adds wrongly", "test::inner fails"],
+            "passed": ["test::adds", "test::group::inner passes"],
+            "failed": ["test::adds wrongly", "test::group::inner fails"],
             "skipped": ["test::later"],
             "xfailed": ["test::some day"],
         },
@@ -156,6 +156,18 @@ def test_a_test_report_names_its_tests_and_places_its_failures(name, way, tmp_pa
     assert [it.priority for it in read.findings] == [P1] * len(places)
     found = [it.location and (it.location.file, it.location.line) for it in read.findings]
     assert found == places
+
+
+def test_nodes_tests_with_one_title_are_told_apart_by_the_suites_around_them() -> None:
+    case = '<testcase name="a &amp;quot;b&amp;quot; " classname="test"/>'
+    inner = f'<testsuite name="has &amp;quot;in&amp;quot;">{case}</testsuite>'
+    read = printed(
+        f'<testsuites><testsuite name="out">{inner}{case}</testsuite>{case}</testsuites>'
+    )
+
+    assert by_outcome(read) == {
+        "passed": ['test::out::has "in"::a "b"', 'test::out::a "b"', 'test::a "b"']
+    }
 
 
 @pytest.mark.req("R160")

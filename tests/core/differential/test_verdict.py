@@ -591,6 +591,7 @@ GO = "example.com/calc"
         ("src/a.test.ts::outer > adds", source("outer.adds", file="src/a.test.ts"), ""),
         ("outer adds::outer adds", source("outer.adds", file="src/a.test.ts"), ""),
         ("test::adds", source("outer.adds", file="src/a.test.ts"), ""),
+        ("test::outer::adds", source("outer.adds", file="src/a.test.ts"), ""),
     ],
 )
 def test_an_id_of_any_runner_finds_its_test(id, test, case) -> None:

@@ -1,5 +1,6 @@
 """JUnit XML, as a stream: no tree, no DTD, no entity, nothing that grows with nesting."""
 
+import html
 from collections.abc import Iterator, Mapping
 from xml.parsers import expat
 
@@ -25,6 +26,7 @@ _SAYS = {"failure": Outcome.FAILED, "error": Outcome.ERROR, "skipped": Outcome.S
 _KNOWN = frozenset(
     {*ROOTS, *_SAYS, "testcase", "properties", "property", "system-out", "system-err"}
 )
+_NODES = frozenset({"test", "suite"})  # all that node says as the class of any case
 _EXPECTED_TO_FAIL = frozenset({"pytest.xfail", "todo"})
 
 
@@ -50,7 +52,7 @@ class _State(Struct):
     root: str
     tests: list[TestResult] = field(default_factory=list[TestResult])
     open: list[str] = field(default_factory=list[str])
-    suite: str = ""
+    suites: list[str] = field(default_factory=list[str])
     case: _Case | None = None
     listening: bool = False
     strange: int = 0
@@ -138,7 +140,7 @@ def _started(state: _State, name: str, attributes: dict[str, str]) -> None:
         raise _Refused
     state.listening = False
     if name == "testsuite":
-        state.suite = attributes.get("name", "")
+        state.suites.append(attributes.get("name", ""))
     elif name == "testcase":
         if state.case or "name" not in attributes:
             raise _Refused
@@ -163,7 +165,8 @@ def _said(state: _State, name: str, attributes: dict[str, str]) -> None:
     if state.case is None:
         if name == "skipped":
             return
-        state.case = _Case({"name": state.suite or "(suite)"})
+        suite = state.suites[-1] if state.suites else ""
+        state.case = _Case({"name": suite or "(suite)"})
     case = state.case
     expected = _EXPECTED_TO_FAIL & {attributes.get("type", ""), case.kind}
     outcome = Outcome.XFAILED if expected else _SAYS[name]
@@ -177,23 +180,31 @@ def _said(state: _State, name: str, attributes: dict[str, str]) -> None:
 
 
 def _ended(state: _State) -> None:
-    state.open.pop()
+    ended = state.open.pop()
     within_case = "testcase" in state.open
-    if state.case is None or within_case:
-        return
-    state.tests.append(_result(state.case, state.root))
-    state.case = None
+    if state.case and not within_case:
+        state.tests.append(_result(state.case, state))
+        state.case = None
+    if ended == "testsuite":
+        state.suites.pop()
 
 
-def _result(case: _Case, root: str) -> TestResult:
-    given = case.attributes
-    file = located(given["file"], root) if "file" in given else None
+def _result(case: _Case, state: _State) -> TestResult:
     return TestResult(
-        id=test_id(file.file if file else "", given.get("classname", ""), given["name"]),
+        id=_id(case.attributes, state),
         outcome=case.outcome,
-        location=_place(case, root),
+        location=_place(case, state.root),
         message=one_line(_why(case)),
     )
+
+
+def _id(given: Mapping[str, str], state: _State) -> str:
+    """Node's class says nothing, so its suites stand there; it escapes their names twice."""
+    file = located(given["file"], state.root) if "file" in given else None
+    place, suite, name = file.file if file else "", given.get("classname", ""), given["name"]
+    if suite not in _NODES:
+        return test_id(place, suite, name)
+    return test_id(place, suite, *(html.unescape(it) for it in (*state.suites, name)))
 
 
 def _why(case: _Case) -> str:
