@@ -172,6 +172,7 @@ def _turns_red(shell: Shell, base: str, gates: Sequence[str] = ()) -> bool:
     try:
         return any(it["result"] == "failed" for it in _run(shell, base, *gates, seconds=ENDLESS))
     except subprocess.TimeoutExpired:
+        sys.stderr.write(f"gate run on {base} did not end within {ENDLESS} s and counts as red\n")
         return True
 
 

@@ -83,6 +83,9 @@ MISSING = {
     "fixture 'testdir' not found": None,
     "error: unrecognized arguments: --cov=x --timeout=3": ("pytest-cov", "pytest-timeout"),
     "async def functions are not natively supported": ("pytest-asyncio",),
+    "Argument(s) {'path'} are declared in the hookimpl but can not be found in the hookspec": (
+        "pytest<9",
+    ),
     "assert 1 == 2": None,
 }
 

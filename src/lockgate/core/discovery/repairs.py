@@ -151,6 +151,8 @@ def _missing(said: str, here: Tree) -> Iterator[str]:
     yield from (it for pattern, it in PLUGINS.items() if unknown and re.search(pattern, unknown))
     if _ASYNC.search(said):
         yield "pytest-asyncio"
+    if "declared in the hookimpl but can not be found in the hookspec" in said:
+        yield "pytest<9"  # which took away arguments of hooks
 
 
 _ASYNC = re.compile(
