@@ -96,11 +96,9 @@ def measured(shell: Shell, name: str, own: Sequence[str]) -> Measured:
         return found
     gates = _run(shell, "main")
     tests = [it for it in gates if it["name"].startswith("tests")]
-    unnamed = [it["command"] for it in tests if it["result"] == "passed" and not it["tests"]]
-    _write_own(shell, (*own, *unnamed), least=[1] * (len(own) + len(unnamed)))
-    counted = [it["tests"] or 0 for it in _run(shell, OWN)]
-    _write_own(shell, own, least=counted[: len(own)])
-    ours = sum(it["tests"] or 0 for it in tests) + sum(counted[len(own) :])
+    theirs = _counted(shell, own)
+    ours = _ours(shell, tests, sum(theirs))
+    _write_own(shell, own, least=theirs)
     red, unfair, missed = _faults(shell, name, [it["name"] for it in tests])
     return Measured(
         name=name,
@@ -109,11 +107,30 @@ def measured(shell: Shell, name: str, own: Sequence[str]) -> Measured:
         ready=True,
         passed=all(it["result"] in {"passed", "not judged"} for it in gates),
         ours=ours,
-        theirs=sum(counted[: len(own)]),
+        theirs=sum(theirs),
         red=red,
         unfair=unfair,
         missed=missed,
     )
+
+
+def _ours(shell: Shell, tests: Sequence[dict[str, Any]], theirs: int) -> int:
+    """How many the gates run.
+
+    A report can name no test, or several alike. Where it names fewer than the project's own command
+    runs, the output says how many; a command that prints nothing of the kind is left as it is.
+    """
+    passed = [it for it in tests if it["result"] == "passed"]
+    named = [it["tests"] or 0 for it in passed]
+    if sum(named) >= theirs and all(named):
+        return sum(named)
+    elsewhere = [it["command"].replace("$OUT", "$TMPDIR") for it in passed]
+    return sum(map(max, named, _counted(shell, elsewhere)))
+
+
+def _counted(shell: Shell, commands: Sequence[str]) -> list[int]:
+    _write_own(shell, commands, least=[1] * len(commands))
+    return [it["tests"] or 0 for it in _run(shell, OWN)]
 
 
 def _run(shell: Shell, base: str, *gates: str, seconds: float = LONG) -> list[dict[str, Any]]:
