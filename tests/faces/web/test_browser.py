@@ -5,7 +5,7 @@ from threading import Thread
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]  # theirs has none
-from playwright.sync_api import Browser, BrowserContext, Page, expect
+from playwright.sync_api import Browser, BrowserContext, Page, Route, expect
 
 from lockgate.core.model.task import Status
 from lockgate.faces.web.guard import COOKIE
@@ -166,6 +166,33 @@ def test_keys_lead_from_the_board_to_a_yes(browser, shop) -> None:
     assert len(shop.home.load(id).approvals) == 1
     page.keyboard.press("?")
     expect(page.locator("#keys")).to_be_visible()
+    made.close()
+
+
+def test_a_file_that_is_opened_before_the_program_is_there_shows_its_lines(browser, shop) -> None:
+    """And one whose lines could not be fetched shows a link, and them at its next opening."""
+    task = shop.home.started("long", "Change a long file")
+    long = {"long.py": "A = 1\n" * 1_600, "other.py": "B = 2\n" * 1_600}
+    id = shop.home.waiting(shop.home.changed(task, long)).id
+    made = context(browser, shop, DESK)
+    page = made.new_page()
+    held: list[Route] = []
+    page.route("**/board.js*", lambda it: held.append(it))  # noqa: PLW0108 - as it wants one
+    page.goto(f"{shop.origin}/t/{id}/review", wait_until="commit")
+    early, other = page.locator("#f-0"), page.locator("#f-1")
+
+    early.locator("summary").click()
+    expect(early.get_by_role("link", name="Show this file")).to_be_visible()
+    held[0].continue_()
+    expect(early.locator(".l.a").first).to_contain_text("A = 1")
+    page.route("**/review?part=*", lambda it: it.abort(), times=1)
+    with page.expect_event("requestfailed"):
+        other.locator("summary").click()
+    expect(other.get_by_role("link", name="Show this file")).to_be_visible()
+    other.locator("summary").click()
+    other.locator("summary").click()
+
+    expect(other.locator(".l.a").first).to_contain_text("B = 2")
     made.close()
 
 

@@ -207,7 +207,9 @@ def test_five_thousand_files_are_opened_one_by_one(browser, shop) -> None:
     last = page.locator("details.file").last
     last.locator("summary").click()
 
-    expect(last.locator(".l.a code")).to_have_text("VALUE = 4959")  # of part9
+    line = last.locator(".l.a code")
+    line.wait_for()  # `expect` describes the whole page after a first look in vain: half a minute
+    expect(line).to_have_text("VALUE = 4959")  # of part9
     page.get_by_role("button", name="Approve").click()
     page.wait_for_url(f"**/t/{id}")
     made.close()

@@ -181,12 +181,16 @@
     if (answer.ok) swapFile(file, fresh);
     else take(fresh);
   });
-  document.addEventListener("toggle", async (e) => {
-    const file = e.target;
-    if (!file.matches?.("details.file[data-src]") || !file.open) return;
+  // A file that is opened is loaded. When that fails, its link is still there, and so is its next opening.
+  const LAZY = "details.file[data-src]";
+  const fill = async (file) => {
     const url = file.dataset.src;
     delete file.dataset.src;
-    swapFile(file, (await load(part(url, file))).page);
+    const got = await load(part(url, file)).catch(() => null);
+    if (!got || !swapFile(file, got.page)) file.dataset.src = url;
+  };
+  document.addEventListener("toggle", (e) => {
+    if (e.target.matches?.(LAZY) && e.target.open) fill(e.target);
   }, true);
   const viewed = (name) => `viewed ${body.dataset.task} ${$("[data-patch]")?.dataset.patch} ${name}`;
   document.addEventListener("change", (e) => {
@@ -278,4 +282,5 @@
     age();
   };
   prepare();
+  $$(LAZY + "[open]").forEach(fill); // opened before this program was there
 })();
