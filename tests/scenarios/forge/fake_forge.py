@@ -129,6 +129,7 @@ class FakeForge:
     branch_of: dict[int, str] = field(default_factory=dict)
     asks: Rules = ASKS
     me: Identity = ME
+    old: dict[int, str] = field(default_factory=dict)  # a head that its answers still show
     checked: dict[int, str] = field(default_factory=dict)  # the head that CI judged
     failed: tuple[Failure, ...] = ()
     writers: set[str] = field(default_factory=lambda: {"ann"})
@@ -193,7 +194,7 @@ class FakeForge:
     def seen(self, number: int) -> Seen:
         it = self.pulls[number]
         there = self.git.branches.get(self.branch_of[number], Commit(it.head))
-        head = Commit(it.head) if it.merged else there
+        head = Commit(it.head) if it.merged else Commit(self.old.get(number, there))
         checks = it.checks if self.checked.get(number) == head else ()
         return replace(it, head=head, at=self.at, checks=checks)
 

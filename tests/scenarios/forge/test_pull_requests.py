@@ -17,8 +17,10 @@ from lockgate.core.forge.model import (
     Intent,
     Person,
     ReviewState,
+    is_offered,
 )
 from lockgate.core.model.task import ProjectId, Status
+from lockgate.core.train.model import Commit
 from lockgate.ports import Project
 from lockgate.ports.forge import Moved, NotYet
 from lockgate.services.task.callers import HUMAN
@@ -189,6 +191,31 @@ def test_a_rewritten_head_is_left_alone(it):
 
     assert "somebody rewrote its branch" in it.task(id).held
     assert it.git.branches["lockgate/" + id] == theirs
+
+
+def test_a_branch_that_was_set_back_needs_people_and_an_old_answer_nobody(it):
+    id = it.offered()
+    it.hub.comments(12, "this one")
+    it.later()
+    first = it.pull(id).pushed
+    it.tries_again(id)
+    it.later(1)
+    it.later(1)
+    branch, second = f"lockgate/{id}", it.pull(id).pushed
+    assert second != first
+    it.hub.old[12] = first
+    it.later()
+    assert it.task(id).held == ""
+
+    it.hub.old.clear()
+    it.git.branches[branch] = Commit(first)
+    it.later()
+
+    assert "somebody rewrote its branch" in it.task(id).held
+    it.control.restore(id, HUMAN)
+    it.later()
+    assert it.git.branches[branch] == second
+    assert "somebody rewrote" not in it.task(id).held
 
 
 def test_holds_of_people_are_lifted_when_they_are_undone(it):
@@ -496,6 +523,67 @@ def test_a_person_who_merges_while_a_newer_version_is_on_its_way_is_heard(it):
     assert found
     assert "was merged" in found.problem
     assert not any(word.startswith("land") for word in it.hub.said)
+
+
+def test_a_person_who_pushes_while_its_agent_works_is_merged_by_the_agent(it):
+    """Their commits are never pushed over; the agent is told where they are."""
+    id = it.offered()
+    it.hub.comments(12, "this one")
+    it.later()
+    assert it.task(id).status is S.WORKING
+    theirs = it.hub.pushes(12, "fix")
+    it.tries_again(id)
+    it.later(1)
+    it.later()
+
+    assert it.git.branches["lockgate/" + id] == theirs
+    assert it.task(id).status is S.WORKING
+    assert "does not contain their commits" in it.told(id)
+    assert it.task(id).failed_attempts == 0
+
+
+@pytest.mark.parametrize(
+    ("rewrites", "words", "answer"),
+    [(True, "somebody rewrote its branch", "adopt"), (False, "its branch was deleted", "restore")],
+)
+def test_a_branch_that_is_gone_while_its_agent_works_needs_people(it, rewrites, words, answer):
+    id = it.offered()
+    it.hub.comments(12, "this one")
+    it.later()
+    if rewrites:
+        it.hub.pushes(12, "fix", over=True)
+    else:
+        it.git.branches.clear()
+    it.tries_again(id)
+    it.later(1)
+    assert words in it.task(id).held
+
+    getattr(it.control, answer)(id, HUMAN)
+    it.later(1)
+    it.later()
+
+    task = it.task(id)
+    assert task.status is (S.WORKING if rewrites else S.REVIEWING)
+    assert is_offered(it.pull(id), task.candidate) is not rewrites
+
+
+def test_a_person_who_pushes_to_a_draft_is_merged_by_the_agent(tmp_path):
+    it = Harbour(tmp_path, more='draft = "early"\n')
+    id = it.ready("a")
+    later: Any = NoEngine()
+    it.trains.turn(it.project, later)
+    it.requests.sync(it.project, later)
+    assert it.hub.pulls[12].draft
+    theirs = it.hub.pushes(12, "fix")
+
+    it.opens()
+    it.later(1)
+    it.later()
+
+    assert it.git.branches["lockgate/" + id] == theirs
+    assert it.task(id).status is S.WORKING
+    assert "does not contain their commits" in it.told(id)
+    it.close()
 
 
 def test_a_project_without_pull_requests_is_not_asked_about_at_every_turn():

@@ -163,13 +163,18 @@ def _ended(it: Case) -> Act | None:
 
 
 def _head(it: Case) -> Act | None:
-    match it.relation:
-        case Relation.SAME if it.seen.head == it.pull.pushed:
-            return None
+    if it.relation is Relation.SAME and it.seen.head == it.pull.pushed:
+        return None
+    return of_other_head(it.relation, it.seen.head)
+
+
+def of_other_head(relation: Relation, head: str) -> Wait | TakeCommits | NeedPeople:
+    """The branch does not have what Lockgate pushed last: their commits stay, whatever they are."""
+    match relation:
         case Relation.SAME | Relation.BEHIND | Relation.UNKNOWN:
             return Wait("the forge does not show the pushed commit yet")
         case Relation.AHEAD:
-            return TakeCommits(it.seen.head)
+            return TakeCommits(head)
         case Relation.GONE:
             return NeedPeople("its branch was deleted: `lockgate pr restore` pushes it again")
         case Relation.REWRITTEN:
@@ -177,6 +182,11 @@ def _head(it: Case) -> Act | None:
                 "somebody rewrote its branch: `lockgate pr adopt` takes their commits, "
                 "`lockgate pr restore` puts ours back"
             )
+
+
+def as_the_remote_has_it(found: Relation, shown: str, there: str) -> Relation:
+    """A head that the remote itself has is no old answer: what was on top of it was taken away."""
+    return Relation.REWRITTEN if found is Relation.BEHIND and shown == there else found
 
 
 def _kept(it: Case) -> Act | None:

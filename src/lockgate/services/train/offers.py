@@ -9,9 +9,16 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lockgate.core.config.settings import ForgeSettings
-from lockgate.core.forge.decide import merges_itself
+from lockgate.core.forge.decide import (
+    NeedPeople,
+    TakeCommits,
+    Wait,
+    as_the_remote_has_it,
+    merges_itself,
+    of_other_head,
+)
 from lockgate.core.forge.findings import theirs_is_missing
-from lockgate.core.forge.model import Intent, Pull, Rules, Seen
+from lockgate.core.forge.model import Intent, Pull, Relation, Rules, Seen
 from lockgate.core.forge.summary import PEOPLE
 from lockgate.core.forge.text import our_part, with_our_part
 from lockgate.core.lifecycle import pulls as turns
@@ -65,6 +72,8 @@ class Offers(Struct, frozen=True, kw_only=True):
 
     def draft(self, train: Train, forge: Forge, pull: Pull, task: Task) -> Pull:
         """Shown before the train has tested it; done twice, it is the same commit."""
+        if self._lacks_theirs(train, pull, task):
+            return self.keep(replace(pull, early=task.candidate))  # its offer sends it back
         commit = self.yard.compose(train.target, self._commit(train, pull, task))
         expected = Commit(pull.pushed) if pull.pushed else None
         pushed = self.yard.push_branch(train.target, pull.branch, commit, expected)
@@ -99,7 +108,7 @@ class Offers(Struct, frozen=True, kw_only=True):
             case Pushed():
                 return self._opened(train, forge, _pushed(pull, commit, task), task)
             case Overwrites():
-                return self._not_ours(pull)
+                return self._not_ours(train, pull)
             case Refused(why):
                 return self._needs_people(pull, f"its push was refused: {why}")
 
@@ -120,11 +129,22 @@ class Offers(Struct, frozen=True, kw_only=True):
             sign=train.settings.forge.sign,
         )
 
-    def _not_ours(self, pull: Pull) -> Pull:
-        """Somebody pushed meanwhile: the next look says what that means."""
-        if pull.number:
-            return self.keep(replace(pull, intent=Intent.NONE))
-        return self._needs_people(pull, f"a branch {pull.branch} exists and is not Lockgate's")
+    def _not_ours(self, train: Train, pull: Pull) -> Pull:
+        """Somebody pushed meanwhile: what is pushed next must have their commits in it."""
+        if not pull.pushed:
+            return self._needs_people(pull, f"a branch {pull.branch} exists and is not Lockgate's")
+        target, pushed = train.target, Commit(pull.pushed)
+        rests = replace(pull, intent=Intent.NONE)
+        head = self.yard.branch_at(target, pull.branch) or ""
+        found = self.yard.relation(target, pushed, Commit(head)) if head else Relation.GONE
+        match of_other_head(as_the_remote_has_it(found, head, head), head):
+            case TakeCommits(theirs):
+                self.yard.bring(target, pull.branch, Commit(theirs))
+                return self.keep(replace(rests, pushed=theirs, theirs=theirs, change=""))
+            case NeedPeople(why):
+                return self._needs_people(pull, why)
+            case Wait(why):
+                return self.keep(replace(rests, waits=why))
 
     def _needs_people(self, pull: Pull, why: str) -> Pull:
         self.turn(pull, lambda seen: turns.needs_people(seen, pull.number, why))

@@ -23,6 +23,7 @@ from lockgate.core.forge.decide import (
     TakeCommits,
     TryMerge,
     Wait,
+    as_the_remote_has_it,
     decide,
     speakers,
 )
@@ -291,7 +292,10 @@ class PullRequests(Struct, frozen=True, kw_only=True):
             return Relation.SAME
         yard, target = self.offers.yard, look.train.target
         head = yard.branch_at(target, pull.branch)
-        return Relation.GONE if head is None else yard.relation(target, pushed, Commit(seen.head))
+        if head is None:
+            return Relation.GONE
+        found = yard.relation(target, pushed, Commit(seen.head))
+        return as_the_remote_has_it(found, seen.head, head)
 
     def _did(self, look: PullLook, pull: Pull, seen: Seen, act: Act) -> None:
         match act:
