@@ -1,8 +1,10 @@
 """Worlds of people, CI and a forge that answers late, with the real decisions in the middle.
 
 A world is made from a seed. People review, push, rewrite, close, label and merge as they like; CI
-fails for the change, for the target or for nothing; an answer may be old, or not come. After some
-time people only do what they are asked for, and then every change must come to its end.
+fails for the change, for the target or for nothing; an answer may be old, or not come. In some
+worlds a change is shown as a draft before it is tested; in some the forge's own queue merges, takes
+changes out and builds its commits again. After some time people only do what they are asked for,
+and then every change must come to its end.
 """
 
 from collections.abc import Iterator
@@ -11,8 +13,9 @@ from random import Random
 
 from msgspec.structs import replace
 
-from lockgate.core.config.settings import ForgeSettings, MergeMode
+from lockgate.core.config.settings import DraftMode, ForgeSettings, MergeMode
 from lockgate.core.forge.decide import (
+    TAKEN_OUT,
     Act,
     Case,
     CheckMerged,
@@ -25,7 +28,9 @@ from lockgate.core.forge.decide import (
     TakeCommits,
     TryMerge,
     Wait,
+    as_the_remote_has_it,
     decide,
+    of_other_head,
 )
 from lockgate.core.forge.model import (
     HOLD_LABEL,
@@ -51,6 +56,7 @@ PEOPLE = (Person("ann"), Person("bob"), Person("eve"), Person("ann", bot=True))
 TICK = 60.0
 WILD = 60  # ticks in which people do as they like
 CALM = 400  # ticks within which all must have ended
+ASKED_FOR = 10  # ticks for which an asked merge is waited for
 
 
 @dataclass
@@ -60,17 +66,21 @@ class Change:
     number: int
     head: str
     heads: dict[str, str]  # each commit with the one that it is on
-    ours: set[str]
     pull: Pull
     seen: Seen
     old: list[Seen] = field(default_factory=list)
     working: bool = False  # an agent mends it
     judging: bool = False  # gates look at a person's commits
+    offering: bool = False  # a newer change is tested and then pushed
+    approved: bool = False  # a human let it land, here
+    asked: int = 0  # ticks since the forge was asked to merge
+    queued: int = 0  # ticks in the forge's queue without a verdict of ours
+    falls: int = 0  # times that the forge's queue takes it out
+    verdicts: list[str] = field(default_factory=list)
     held: str = ""
     handed_on: list[str] = field(default_factory=list)
     done: bool = False
     given_up: bool = False
-    since: int = 0
 
 
 class World:
@@ -78,8 +88,10 @@ class World:
         self.random = Random(seed)  # noqa: S311 - a simulation
         self.now = 1_800_000_000.0
         self.ids = 0
-        self.calm = False
-        self.settings = ForgeSettings(settle=self.random.choice((0, 120)), rounds=50)
+        self.calm, self.kind = False, self.random.choice((0.0, 0.2, 0.5))
+        draft = self.random.choice(tuple(DraftMode))
+        self.settings = ForgeSettings(settle=self.random.choice((0, 120)), rounds=50, draft=draft)
+        self.rules = replace(RULES, queue=self.random.random() < 0.5)
         self.mode = self.random.choice(tuple(MergeMode))
         self.main = CheckState.PASSED
         self.changes = [self._offered(number) for number in range(1, self.random.randint(2, 4))]
@@ -103,6 +115,8 @@ class World:
             self._world_moves(it)
             if it.working or it.judging:
                 self._hands_off(it)
+            elif it.offering:
+                self._offers(it)
             else:
                 self._looks(it)
 
@@ -111,7 +125,8 @@ class World:
     def _world_moves(self, it: Change) -> None:
         it.old = [*it.old, it.seen][-3:]
         self._ci(it)
-        if self.calm:
+        self._queue_moves(it)
+        if self.calm or self.random.random() < self.kind:
             self._cooperates(it)
         elif self.random.random() < 0.5:
             self._mischief(it)
@@ -124,22 +139,45 @@ class World:
         state = CheckState.PASSED if self.calm else self.random.choice(states)
         it.seen = replace(it.seen, checks=(Check("build", state, self._id()),))
 
+    def _queue_moves(self, it: Change) -> None:
+        """A commit that waits too long for our verdict is taken out; so is what may not merge."""
+        if not it.seen.place:
+            return
+        told = it.seen.entry in it.verdicts
+        it.queued = 0 if told else it.queued + 1
+        fails = it.falls and self.random.random() < 0.5  # with those before it
+        if it.queued > ASKED_FOR or fails or not self._may_merge(it):
+            it.falls -= fails
+            self._leaves_queue(it)
+        elif not self.calm and self.random.random() < 0.1:
+            it.seen = replace(it.seen, entry=f"entry {self._id()}")  # one before it was taken out
+        elif it.seen.place > 1:
+            it.seen = replace(it.seen, place=it.seen.place - 1)
+        elif told:
+            assert not it.pull.draft, "an untested draft got our verdict"
+            self._merged(it)
+
+    def _leaves_queue(self, it: Change) -> None:
+        it.seen, it.queued = replace(it.seen, place=0, entry=""), 0
+
     def _cooperates(self, it: Change) -> None:
         """People undo what holds it, answer what is asked of them, and then leave it alone."""
-        it.seen = replace(it.seen, labels=(), draft=False, base="main", open=not it.seen.merged)
+        draft = it.seen.draft and it.pull.draft
+        it.seen = replace(it.seen, labels=(), draft=draft, base="main", open=not it.seen.merged)
         it.seen = replace(it.seen, base_checks=(Check("build", CheckState.PASSED),))
         it.seen = replace(it.seen, mergeable=True)
         if "/lockgate hold" in it.held:
             self._remark(it, Person("ann"), "/lockgate retry")
         if any(one.state is CheckState.UNJUDGED for one in it.seen.checks):
             it.seen = replace(it.seen, checks=(Check("build", CheckState.PENDING),))
-        if it.head not in it.ours and it.held:
-            self._push(it, "restored by lockgate", ours=True)
+        if it.head != it.pull.pushed and it.held:
+            self._restored(it)
         if it.held and not it.seen.merged and not it.working:
             for who in ("ann", "bob"):
                 self._review(it, Person(who), ReviewState.APPROVED)
         if "yours to merge" in it.held:
             self._merge(it)
+        it.approved = it.approved or TAKEN_OUT in it.held
 
     def _mischief(self, it: Change) -> None:
         who = self.random.choice(PEOPLE)
@@ -152,12 +190,14 @@ class World:
         if writes:
             acts += [
                 lambda: self._sets(it, labels=self.random.choice(((), (HOLD_LABEL,)))),
-                lambda: self._sets(it, draft=self.random.random() < 0.5),
+                lambda: self._sets(it, draft=self.random.random() < 0.7),
                 lambda: self._sets(it, base=self.random.choice(("main", "old"))),
                 lambda: self._sets(it, open=self.random.random() < 0.7),
                 lambda: self._sets(it, mergeable=self.random.choice((True, None, False))),
                 lambda: self._push(it, f"push {self._id()}"),
                 lambda: self._push(it, f"rewrite {self._id()}", over=True),
+                lambda: self._set_back(it),
+                lambda: self._leaves_queue(it),
                 self._main_turns,
             ]
             if self._may_merge(it) and self.random.random() < 0.2:
@@ -193,11 +233,26 @@ class World:
         commit = f"{name} {self._id()}"
         it.heads[commit] = "" if over else it.head
         if ours:
-            it.ours.add(commit)
             it.pull = replace(it.pull, pushed=commit, since=0.0)
             it.held = ""
+        self._moves(it, commit)
+
+    def _moves(self, it: Change, commit: str) -> None:
+        """The branch has another commit: CI begins, and the forge's queue lets go of it."""
         it.head = commit
         it.seen = replace(it.seen, head=commit, checks=(Check("build", CheckState.PENDING),))
+        self._leaves_queue(it)
+
+    def _set_back(self, it: Change) -> None:
+        before = it.heads.get(it.head, "")
+        if before in it.heads and it.seen.open:
+            self._moves(it, before)
+
+    def _restored(self, it: Change) -> None:
+        """By `lockgate pr restore`."""
+        if it.seen.open:
+            self._moves(it, it.pull.pushed)
+            it.held = ""
 
     def _may_merge(self, it: Change) -> bool:
         """As the forge's own rules have it."""
@@ -213,8 +268,17 @@ class World:
         return approved and not refused and green and ready and it.seen.base == "main"
 
     def _merge(self, it: Change) -> None:
-        if self._may_merge(it):
-            it.seen = replace(it.seen, merged=True, open=False, merge_commit=f"M{it.number}")
+        """Where the forge has a queue, it goes into that."""
+        if not self._may_merge(it) or it.seen.place:
+            return
+        if self.rules.queue:
+            place, entry = self.random.randint(1, 3), f"entry {self._id()}"
+            it.seen = replace(it.seen, place=place, entry=entry)
+        else:
+            self._merged(it)
+
+    def _merged(self, it: Change) -> None:
+        it.seen = replace(it.seen, merged=True, open=False, merge_commit=f"M{it.number}", place=0)
 
     # --- what Lockgate does, as its service does it ---
 
@@ -222,25 +286,40 @@ class World:
         seen = self.random.choice([it.seen, it.seen, *it.old]) if it.old else it.seen
         if not self.calm and self.random.random() < 0.1:
             return  # no answer
+        self._in_queue(it, seen)
+        dequeued = it.pull.evicted == it.pull.pushed and not seen.place
         case = Case(
             pull=it.pull,
-            seen=replace(seen, at=self.now),
-            rules=RULES,
+            seen=replace(seen, at=self.now, dequeued=dequeued),
+            rules=self.rules,
             me=ME,
             target="main",
             settings=self.settings,
             mode=self.mode,
+            approved=it.approved,
             relation=self._relation(it, seen.head),
             trusted=TRUSTED,
         )
         self._does(it, case.seen, decide(case))
+
+    def _in_queue(self, it: Change, seen: Seen) -> None:
+        """Each commit of the forge's queue gets one verdict; who is taken out has lost its yes."""
+        if it.pull.place and not seen.place and seen.open:
+            it.pull, it.approved, it.asked = replace(it.pull, evicted=it.pull.pushed), False, 0
+        it.pull = replace(it.pull, place=seen.place)
+        known = self.random.random() < 0.5  # else its tree is tested first
+        if seen.entry and it.pull.reported != seen.entry and known:
+            it.verdicts.append(seen.entry)
+            it.pull = replace(it.pull, reported=seen.entry)
 
     def _relation(self, it: Change, head: str) -> Relation:
         if head == it.pull.pushed:
             return Relation.SAME
         if it.pull.pushed in self._line(it, head):
             return Relation.AHEAD
-        return Relation.BEHIND if head in self._line(it, it.pull.pushed) else Relation.REWRITTEN
+        behind = head in self._line(it, it.pull.pushed)
+        found = Relation.BEHIND if behind else Relation.REWRITTEN
+        return as_the_remote_has_it(found, head, it.head)
 
     def _line(self, it: Change, commit: str) -> Iterator[str]:
         while commit:
@@ -288,39 +367,75 @@ class World:
         """The forge merges one head only, and by its own rules; what is asked for must be right."""
         assert seen.head == it.pull.pushed, "an unknown head was to land"
         assert all(one.state is CheckState.PASSED for one in seen.checks), "red was to land"
-        if it.head == it.pull.pushed:
+        assert not seen.draft, "a draft was to land"
+        assert not it.pull.draft, "what was not tested was to land"
+        assert not seen.place, "what is in the queue was to go into it"
+        assert it.approved or it.pull.evicted != seen.head, "it was put in again by nobody's yes"
+        it.asked = (it.asked + 1) % ASKED_FOR  # asked once, and again where nothing follows
+        if it.head == it.pull.pushed and it.asked == 1:
             self._merge(it)
 
     def _hands_off(self, it: Change) -> None:
-        """The new work is pushed on top of what was pushed, and over nobody's commit."""
         if self.random.random() < 0.5:
             return
         it.working = it.judging = False
-        if it.seen.merged or not it.seen.open or it.head != it.pull.pushed:
-            return  # the lease does not hold: nothing is pushed, and the next look decides
+        it.offering = True
+
+    def _offers(self, it: Change) -> None:
+        """Tested, then pushed on top of what was pushed, and over nobody's commit."""
+        if it.seen.merged:
+            it.done = True
+        if it.held or not it.seen.open or self.random.random() < 0.5:
+            return
+        if it.head != it.pull.pushed:
+            self._lease_is_lost(it)
+            return
         self._push(it, "ours", ours=True)
         assert it.heads[it.head] in it.heads, "a person's commits were pushed over"
+        if it.pull.draft:
+            it.seen = replace(it.seen, draft=False)
+        it.pull = replace(it.pull, draft=False, place=0)
+        it.offering, it.asked = False, 0
+
+    def _lease_is_lost(self, it: Change) -> None:
+        match of_other_head(self._relation(it, it.head), it.head):
+            case TakeCommits(theirs):  # and its agent is told to merge them
+                it.pull = replace(it.pull, pushed=theirs, theirs=theirs)
+                it.working, it.offering = True, False
+            case NeedPeople(why):
+                it.held = why
+            case Wait(why):
+                raise AssertionError(f"it waits for ever: {why}")
 
     def _offered(self, number: int) -> Change:
-        head = f"first of {number}"
+        """As it is first shown: tested, or as a draft that is being tested."""
+        head, early = f"first of {number}", self.settings.draft is DraftMode.EARLY
         pull = Pull(
             task=TaskId(f"t{number}"),
             project=ProjectId("p"),
             number=number,
             pushed=head,
             change="c",
+            draft=early,
         )
         seen = Seen(
             number=number,
             head=head,
             base="main",
             at=self.now,
+            draft=early,
             mergeable=True,
             checks=(Check("build", CheckState.PENDING),),
             base_checks=(Check("build", CheckState.PASSED),),
         )
         return Change(
-            number=number, head=head, heads={head: "base"}, ours={head}, pull=pull, seen=seen
+            number=number,
+            head=head,
+            heads={head: "base"},
+            pull=pull,
+            seen=seen,
+            offering=early,
+            falls=self.random.randint(0, 2),
         )
 
     def _id(self) -> int:
