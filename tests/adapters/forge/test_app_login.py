@@ -90,7 +90,7 @@ def test_what_is_signed_names_the_app_and_counts_ten_minutes(hub, key):
 def test_a_key_that_is_none_is_told(tmp_path, hub, key):
     with pytest.raises(Refused, match="openssl does not take its private key"):
         sign("-----BEGIN NOTHING-----", "x")
-    with pytest.raises(Refused, match="was not read"):
+    with pytest.raises(Refused, match="cannot be read"):
         a_login(hub, tmp_path / "none", Times())
 
 

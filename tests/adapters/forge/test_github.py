@@ -1,13 +1,13 @@
 """The GitHub adapter against the test server, which holds it to GitHub's own description."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 
 import httpx
 import pytest
 
 from lockgate.adapters.forge.github import client as client_module
-from lockgate.adapters.forge.github.client import MOST_LOG, Client, Denied, Wires
+from lockgate.adapters.forge.github.client import CUT, MOST_LOG, Client, Denied, Wires
 from lockgate.adapters.forge.github.forge import GithubForge
 from lockgate.core.forge.model import (
     HOLD_LABEL,
@@ -434,41 +434,72 @@ def test_half_of_a_limit_is_told_with_what_was_paid(hub, forge):
     assert forge.budget().remaining < before.remaining
 
 
-class Logs(httpx.SyncByteStream):
-    """More than is read."""
+class Log(httpx.SyncByteStream):
+    """Thirty parts of a megabyte; it counts what is read of it."""
 
-    read = 0
+    def __init__(self, parts: list[bytes]) -> None:
+        self.parts, self.read = parts, 0
 
     def __iter__(self) -> Iterator[bytes]:
-        for _ in range(30):
-            Logs.read += 1
-            yield b"x" * 1024 * 1024
+        for part in self.parts:
+            self.read += len(part)
+            yield part
+
+
+MB = 1024 * 1024
+PARTS = [*[b"x" * MB] * 29, b"y" * (MB - 4) + b"boom"]
+LOGS, PLAIN_HTTP = "https://logs.example/1", "http://logs.example/1"
 
 
 @pytest.mark.parametrize(
-    ("where", "length"), [("https://logs.example/1", MOST_LOG), ("http://logs.example/1", 0)]
+    ("where", "ranges", "length", "ends"),
+    [
+        (LOGS, True, MOST_LOG, "boom"),
+        (LOGS, False, MOST_LOG + len(CUT), CUT),
+        (PLAIN_HTTP, True, 0, ""),
+    ],
+    ids=["the end", "no part can be asked for", "not over https"],
 )
-def test_a_log_is_fetched_without_the_token_over_https_and_up_to_20_mb(where, length):
-    asked: list[httpx.Request] = []
+def test_a_log_is_fetched_without_the_token_over_https_and_up_to_20_mb(where, ranges, length, ends):
+    asked, given = list[httpx.Request](), list[Log]()
 
     def answer(request: httpx.Request) -> httpx.Response:
         asked.append(request)
         if request.url.host == "api.github.com":
             return httpx.Response(302, headers={"location": where})
-        return httpx.Response(200, stream=Logs())
+        part = ranges and request.headers.get("range") == f"bytes={30 * MB - MOST_LOG}-"
+        given.append(Log(PARTS[-(MOST_LOG // MB) :] if part else PARTS))
+        size = sum(map(len, given[-1].parts))
+        headers = {"content-length": str(size)}
+        return httpx.Response(206 if part else 200, headers=headers, stream=given[-1])
 
-    Logs.read, time = 0, Clock()
-    transport = httpx.MockTransport(answer)
-    wires = Wires(elapsed=time.elapsed, sleep=time.sleep, transport=transport)
-    client = Client(api="https://api.github.com/", token=lambda: "ghs_secret", wires=wires)
-
+    client = _over(answer)
     text = client.log("repos/o/r/actions/jobs/1/logs")
     client.close()
 
     assert len(text) == length
-    assert Logs.read <= 21
+    assert text.endswith(ends)
+    assert sum(it.read for it in given) <= MOST_LOG + MB
     assert all("authorization" not in it.headers for it in asked[1:])
     assert asked[0].headers["authorization"] == "Bearer ghs_secret"
+
+
+def test_a_log_that_breaks_off_is_an_answer_that_did_not_come():
+    def answer(request: httpx.Request) -> httpx.Response:
+        if request.url.host == "api.github.com":
+            return httpx.Response(302, headers={"location": LOGS})
+        raise httpx.ReadError("cut off")
+
+    client = _over(answer)
+    with pytest.raises(Unavailable, match="cut off"):
+        client.log("repos/o/r/actions/jobs/1/logs")
+    client.close()
+
+
+def _over(answer: Callable[[httpx.Request], httpx.Response]) -> Client:
+    time, transport = Clock(), httpx.MockTransport(answer)
+    wires = Wires(elapsed=time.elapsed, sleep=time.sleep, transport=transport)
+    return Client(api="https://api.github.com/", token=lambda: "ghs_secret", wires=wires)
 
 
 def test_a_draft_is_made_ready_once(hub, forge):

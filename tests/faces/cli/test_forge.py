@@ -91,8 +91,12 @@ def test_an_app_is_stored_with_its_key(shell, tmp_path):
     key.write_text("no key")
     assert "has no private key" in shell.run("auth", "github", "--app", "7", "--key", str(key)).why
     assert "github needs both" in shell.run("auth", "github", "--app", "7").why
-    gone = str(tmp_path / "gone.pem")
-    assert "No such file" in shell.run("auth", "github", "--app", "7", "--key", gone).why
+    unread = {"gone.pem": "there is no file", ".": "cannot be read: Is a dir", "odd": "is no text"}
+    (tmp_path / "odd").write_bytes(b"\xff\xfe")
+    for name, why in unread.items():
+        said = shell.run("auth", "github", "--app", "7", "--key", str(tmp_path / name)).why
+        assert why in said
+        assert "Errno" not in said
     key.write_text("-----BEGIN RSA PRIVATE KEY-----\nx\n-----END RSA PRIVATE KEY-----\n")
 
     said = shell.did("auth", "github", "--app", "7", "--key", str(key))

@@ -90,8 +90,11 @@ def sign(key: str, text: str) -> bytes:
 def _read(path: str) -> str:
     try:
         return Path(path).read_text(encoding="utf-8")
-    except (OSError, ValueError) as error:
-        raise _refused(f"its private key was not read: {error}", f"set {KEY}") from error
+    except OSError as error:
+        why = f"its private key cannot be read: {path}: {error.strerror}"
+        raise _refused(why, f"set {KEY}") from error
+    except ValueError as error:
+        raise _refused(f"its private key is no text: {path}", f"set {KEY}") from error
 
 
 def _refused(why: str, fix: str) -> Refused:

@@ -7,7 +7,6 @@ not is told apart from what GitHub cannot do now.
 
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager
 from email.utils import parsedate_to_datetime
 from typing import Any
 from urllib.parse import urljoin, urlsplit
@@ -23,13 +22,14 @@ API = "2022-11-28"
 PER_PAGE = 100
 MOST_PAGES = 100
 MOST_LOG = 20 * 1024 * 1024
+CUT = "\n(The log is longer than 20 MB; its end was not read.)\n"
 SECONDS = 20.0
 BETWEEN_WRITES = 1.0
 FIRST_WAIT, LONGEST_WAIT = 60.0, 3600.0
 FULL_AGAIN = 3600.0  # seconds after which a limit is full again at the latest
 KEPT = 2000  # answers that are remembered by their ETag
 CORE, GRAPHQL, ALL = "core", "graphql", ""  # limits, each with its own count
-TOO_MANY, FORBIDDEN, NOT_MODIFIED, UNAUTHORIZED = 429, 403, 304, 401
+TOO_MANY, FORBIDDEN, NOT_MODIFIED, UNAUTHORIZED, PARTIAL = 429, 403, 304, 401, 206
 SERVER_ERROR, CLIENT_ERROR = 500, 400
 
 Json = Any
@@ -134,8 +134,12 @@ class Client(Struct, kw_only=True):
             if not first.has_redirect_location:
                 return "" if first.status_code >= CLIENT_ERROR else first.text[-MOST_LOG:]
             where = urljoin(url, first.headers["location"])
-            safe = urlsplit(where).scheme == "https" or self._is_here(where)
-            return _tail(self._client().stream("GET", where)) if safe else ""
+            if urlsplit(where).scheme != "https" and not self._is_here(where):
+                return ""
+            try:
+                return _log_at(self._client(), where)
+            except httpx.HTTPError as error:
+                raise _lost(str(error) or type(error).__name__) from error
 
     def close(self) -> None:
         if self._http is not None:
@@ -285,16 +289,29 @@ def _server_time(response: httpx.Response) -> float:
         return 0.0
 
 
-def _tail(streamed: AbstractContextManager[httpx.Response]) -> str:
-    """The end of a text that may be long: at most so many bytes are read."""
-    with streamed as response:
-        if response.status_code >= CLIENT_ERROR:
-            return ""
-        return b"".join(_capped(response.iter_bytes())).decode("utf-8", "replace")
+def _log_at(http: httpx.Client, where: str) -> str:
+    """At most so many bytes of it: of a longer one the end, where a failure stands."""
+    plain = {"Accept-Encoding": "identity"}  # else a length is that of something else
+    with http.stream("GET", where, headers=plain) as whole:
+        told = whole.headers.get("content-length", "")
+        length = int(told) if told.isdecimal() else 0
+        if length <= MOST_LOG:
+            return _read(whole)
+    end = {**plain, "Range": f"bytes={length - MOST_LOG}-"}
+    with http.stream("GET", where, headers=end) as rest:
+        return _read(rest)
+
+
+def _read(response: httpx.Response) -> str:
+    if response.status_code >= CLIENT_ERROR:
+        return ""
+    data = b"".join(_capped(response.iter_bytes()))
+    whole = len(data) <= MOST_LOG or response.status_code == PARTIAL
+    return data[:MOST_LOG].decode("utf-8", "replace") + ("" if whole else CUT)
 
 
 def _capped(chunks: Iterator[bytes]) -> Iterator[bytes]:
-    left = MOST_LOG
+    left = MOST_LOG + 1
     for chunk in chunks:
         yield chunk[:left]
         left -= len(chunk)

@@ -111,15 +111,25 @@ def _of_app(it: App, agent: str, id: str, key: str | None, *, as_json: bool) -> 
     what = "the App was not stored"
     if agent != GITHUB or not id.isalnum() or not key:
         raise Refused(what, why="github needs both", fix="lockgate auth github --app ID --key FILE")
-    try:
-        text = Path(key).read_text(encoding="utf-8")
-    except (OSError, ValueError) as error:
-        raise Refused(what, why=str(error), fix="name the file that GitHub gave you") from error
-    if "PRIVATE KEY-----" not in text:
-        raise Refused(what, why=f"{key} has no private key", fix="name the .pem file of the App")
+    text = _key_in(key, what)
     it.logins.keep(agent, APP_NAME, value=id)
     path = it.logins.keep(agent, APP_KEY_NAME, value=text)
     show({"agent": agent, "app": id, "path": str(path)}, f"stored in {path}", as_json=as_json)
+
+
+def _key_in(path: str, what: str) -> str:
+    fix = "name the .pem file that GitHub gave you: lockgate auth github --app ID --key FILE"
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except FileNotFoundError as error:
+        raise Refused(what, why=f"there is no file {path}", fix=fix) from error
+    except OSError as error:
+        raise Refused(what, why=f"{path} cannot be read: {error.strerror}", fix=fix) from error
+    except ValueError as error:
+        raise Refused(what, why=f"{path} is no text", fix=fix) from error
+    if "PRIVATE KEY-----" not in text:
+        raise Refused(what, why=f"{path} has no private key", fix=fix)
+    return text
 
 
 SOURCES = {
