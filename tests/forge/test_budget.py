@@ -37,7 +37,7 @@ def offered(hub: Hub, pulls: int) -> list[int]:
     return list(hub.state.pulls)
 
 
-@pytest.mark.parametrize("pulls", [4, pytest.param(PROMISED, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("pulls", [2, pytest.param(PROMISED, marks=pytest.mark.slow)])
 def test_idle_pull_requests_cost_nothing_and_busy_ones_half_a_limit_at_most(
     hub: Hub, forge: GithubForge, pulls: int
 ) -> None:

@@ -74,6 +74,7 @@ def test_it_asks_each_question_and_leaves_nothing(hub: Hub) -> None:
     assert hub.did("POST", "/graphql") == []
 
 
+@pytest.mark.slow
 def test_it_says_what_a_fine_grained_token_cannot_do_and_tries_the_merge_queue(hub: Hub) -> None:
     hub.state.rules.checks, hub.state.rules.approvals, hub.state.rules.queue = (), 0, True
     hub.state.tokens["github_pat_x"] = Token("maria", "fine-grained")

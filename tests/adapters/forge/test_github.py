@@ -109,6 +109,22 @@ def test_a_pull_request_is_opened_once(hub, forge):
     assert forge.find("lockgate/other") is None
 
 
+@pytest.mark.parametrize(
+    "fork", [{"full_name": "eve/demo"}, None], ids=["a fork", "a fork that is gone"]
+)
+def test_a_pull_request_of_a_fork_is_never_taken_for_ours(fork):
+    """Not even where the server forgets that we asked for our own branch only."""
+    ours, theirs = (
+        {"ref": BRANCH, "sha": "a", "repo": it} for it in ({"full_name": "octo/demo"}, fork)
+    )
+    row = {"number": 7, "state": "open", "html_url": "", "body": "", "base": ours, "head": theirs}
+
+    client = _over(lambda _request: httpx.Response(200, json=[row]))
+
+    assert GithubForge(client=client, repository="octo/demo").find(BRANCH) is None
+    client.close()
+
+
 def test_a_write_that_happened_and_was_lost_is_found_again(hub, forge):
     pushed(hub)
     hub.faults.plan(Kind.BROKEN_AFTER, matches=on("POST", "/pulls"))

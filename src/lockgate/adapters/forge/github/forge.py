@@ -118,7 +118,7 @@ class GithubForge(Struct, kw_only=True):
         rows = self.client.pages(
             f"{self._repo}/pulls", head=f"{owner}:{branch}", state="all", sort="created"
         )
-        mine = [_pull(it) for it in rows if it["head"]["ref"] == branch]
+        mine = [_pull(it) for it in rows if it["head"]["ref"] == branch and not _of_a_fork(it)]
         return max(mine, key=lambda it: (it.open, it.number), default=None)
 
     def open(self, new: NewPull) -> PullRequest:
@@ -385,6 +385,12 @@ class GithubForge(Struct, kw_only=True):
         owner, _, name = self.repository.partition("/")
         found = self.client.graphql(ISSUE, owner=owner, name=name, number=number)
         return reading.seconds(found["repository"]["issue"]["lastEditedAt"])
+
+
+def _of_a_fork(row: Json) -> bool:
+    """Anybody can open one, with a branch of any name; a fork that is gone has no repository."""
+    there = row["head"]["repo"]
+    return there is None or there["full_name"] != row["base"]["repo"]["full_name"]
 
 
 def _pull(row: Json) -> PullRequest:
