@@ -29,6 +29,10 @@ def main() -> None:
 
         sys.stdout.write(f"{help_text()}\n")
         return
+    if client.is_elsewhere() and "_LOCKGATE_COMPLETE" not in os.environ:
+        from lockgate.faces.laptop import call  # noqa: PLC0415 - only where one is logged in
+
+        call.main(argv)
     if argv == ["mcp"]:
         from lockgate.faces import pipe  # noqa: PLC0415 - only here
 

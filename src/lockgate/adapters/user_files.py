@@ -19,7 +19,7 @@ from lockgate.core.model.secrets import Secret, secrets_in_file
 from lockgate.core.model.task import ProjectId
 from lockgate.errors import BadConfig, Unavailable
 from lockgate.ports import Granted, Project
-from lockgate.ports.keys import Place
+from lockgate.ports.keys import Place, Serving
 
 if TYPE_CHECKING:
     from lockgate.core.retention import Keep
@@ -332,6 +332,19 @@ def kept_for(home: Path) -> "Keep":
     return Keep(**{name: float(str(days)) for name, days in told.items()})
 
 
+def serving_of(home: Path) -> Serving:
+    """`[server]`: how `lockgate up --listen` serves the people of a team."""
+    told = _settings(home)["server"]
+    for name, value in told.items():
+        listed = name == "projects"
+        items = cast("list[object]", value) if listed and isinstance(value, list) else [value]
+        if isinstance(value, list) is not listed or not all(isinstance(it, str) for it in items):
+            kind = "a list of paths" if listed else "text"
+            raise _bad_setting(home / FILE, f"[server] {name} is {value!r}, and must be {kind}")
+    projects = cast("list[str]", told.pop("projects", []))
+    return Serving(projects=tuple(projects), **{name: str(it) for name, it in told.items()})
+
+
 def _settings(home: Path) -> dict[str, dict[str, object]]:
     """Its tables, with what each may have; BadConfig where it has anything else."""
     import tomllib  # noqa: PLC0415 - few have such a file
@@ -340,12 +353,16 @@ def _settings(home: Path) -> dict[str, dict[str, object]]:
     try:
         told: dict[str, object] = tomllib.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        return {"commit": {}, "keep": {}}
+        return {"commit": {}, "keep": {}, "server": {}}
     except (OSError, ValueError) as error:
         raise _bad_setting(file, str(error)) from error
     from lockgate.core.retention import Keep  # noqa: PLC0415 - as above
 
-    tables = {"commit": ("signoff",), "keep": Keep.__struct_fields__}
+    tables = {
+        "commit": ("signoff",),
+        "keep": Keep.__struct_fields__,
+        "server": Serving.__struct_fields__,
+    }
     found = dict[str, dict[str, object]]()
     for name, known in tables.items():
         table = told.pop(name, {})

@@ -428,10 +428,10 @@ def number_said(environ: Mapping[str, str], name: str, otherwise: float) -> floa
     return float(said) if said.replace(".", "", 1).isdecimal() else otherwise
 
 
-def web_child(port: int, report: Callable[[str], None]) -> KeptChild:
+def web_child(port: int, report: Callable[[str], None], more: Sequence[str] = ()) -> KeptChild:
     """The web board, in a process of its own that ends with this one."""
     argv = (sys.executable, "-P", "-m", "lockgate", "web", "--port", str(port), "--child")
-    return KeptChild(argv, lambda line: report(f"web: {line}"))
+    return KeptChild((*argv, *more), lambda line: report(f"web: {line}"))
 
 
 def start_orchestrator(home: Path, idle_seconds: float | None, more: Sequence[str] = ()) -> None:

@@ -28,7 +28,8 @@ def for_person(it: App, name: str, how: str, *, read_only: bool = False) -> App:
     listed = {person.name: person.may for person in it.store.people()}
     owns = name == users.name(users.owner) and name not in listed
     may = Right.ADMIN if owns else listed.get(name, Right.LOOK)
-    caller = Caller(Actor.HUMAN, by=name, how=how, may=Right.LOOK if read_only else may)
+    may = Right.LOOK if read_only else may
+    caller = Caller(Actor.HUMAN, by=name, how=how, may=may, far=True)
     return replace(it, caller=caller)
 
 

@@ -92,6 +92,20 @@ def home() -> str:
     return f"{environ.get('XDG_STATE_HOME') or f'{user}/.local/state'}/lockgate"
 
 
+def login_file() -> str:
+    """What is remembered of a login at a server, where there was one."""
+    return os.path.join(home(), "login.json")  # noqa: PTH118 - pathlib is slow to load
+
+
+def is_elsewhere() -> bool:
+    """Whether commands go to a server; never those of an agent's session."""
+    environ = os.environ
+    said = environ.get("LOCKGATE_SERVER", "")
+    if said == "off" or environ.get("LOCKGATE_SOCKET") or environ.get("LOCKGATE_TOKEN"):
+        return False
+    return bool(said) or os.path.exists(login_file())  # noqa: PTH110 - pathlib is slow to load
+
+
 def _with_input(argv: list[str], *, inside: bool) -> tuple[list[str], bytes]:
     """What the command gets to read: a hook's JSON, or a file that only this side can see."""
     if argv[:1] == ["checkpoint"]:
@@ -110,7 +124,12 @@ def _with_file(argv: list[str]) -> tuple[list[str], bytes]:
     if not name:
         return argv, b""
     sent = [*argv[:at], f"{option}{joined}-", *argv[at + 1 :]]
-    return sent, _input(None) if name == "-" else _content(name)
+    return sent, whole_input() if name == "-" else content(name)
+
+
+def whole_input() -> bytes:
+    """All of stdin; nothing where it is a terminal."""
+    return _input(None)
 
 
 def _input(within: float | None) -> bytes:
@@ -125,7 +144,7 @@ def _input(within: float | None) -> bytes:
     return _read(0)
 
 
-def _content(name: str) -> bytes:
+def content(name: str) -> bytes:
     descriptor = os.open(name, os.O_RDONLY)
     try:
         return _read(descriptor)
@@ -148,6 +167,11 @@ def _packed(argv: list[str], text: bytes) -> bytes:
     except OSError:
         where = ""
     said = (os.environ.get("LOCKGATE_TOKEN", ""), where, os.environ.get("PATH", ""))
+    return packed(said, argv, text)
+
+
+def packed(said: tuple[str, str, str], argv: list[str], text: bytes) -> bytes:
+    """A request: the caller's token, where they are and their PATH come first."""
     seen = f"{'1' if os.isatty(2) else ''} {columns_of(1) or ''}".rstrip()
     fields = [b"2", *map(os.fsencode, (*said, seen)), text]
     return b"\0".join(it.replace(b"\0", b"") for it in (*fields, *map(os.fsencode, argv)))
@@ -186,7 +210,7 @@ def _printed(connection: _socket.socket, argv: list[str] | None) -> tuple[int | 
             if field[:1] == b"x":
                 return int(field[1:]), printed
             if field[1:]:
-                _print(1 if field[:1] == b"o" else 2, field[1:])
+                say(1 if field[:1] == b"o" else 2, field[1:])
                 printed = True
     return None, printed
 
@@ -205,7 +229,7 @@ def _chunks(connection: _socket.socket, argv: list[str] | None) -> "Iterator[byt
         except TimeoutError:
             if not begun or _is(argv, LOOKING):
                 raise
-            _print(2, b"lockgate: the orchestrator has begun, and is still at it\n")
+            say(2, b"lockgate: the orchestrator has begun, and is still at it\n")
             connection.settimeout(None)
             continue
         except OSError:
@@ -235,7 +259,7 @@ def _compare_versions() -> None:
         return
     if theirs != __version__:
         why = f"the orchestrator is version {theirs or 'unknown'}, this command is {__version__}"
-        _print(2, f"note: {why}: lockgate down, then lockgate up\n".encode())
+        say(2, f"note: {why}: lockgate down, then lockgate up\n".encode())
 
 
 def _not_answered(argv: list[str], connection: _socket.socket) -> int | None:
@@ -245,7 +269,7 @@ def _not_answered(argv: list[str], connection: _socket.socket) -> int | None:
     what = "this is done without the orchestrator" if alone else "nothing was done"
     if argv == ["wake"]:
         what = "what you asked for is recorded and waits for the orchestrator"
-    _print(2, os.fsencode(f"lockgate: {what}: {why}\n  {fix}\n"))
+    say(2, os.fsencode(f"lockgate: {what}: {why}\n  {fix}\n"))
     return None if alone else 1
 
 
@@ -297,7 +321,8 @@ def _connect(connection: _socket.socket, path: str) -> None:
         os.close(descriptor)
 
 
-def _print(descriptor: int, text: bytes) -> None:
+def say(descriptor: int, text: bytes) -> None:
+    """At once, as it is."""
     try:
         while text:
             text = text[os.write(descriptor, text) :]
@@ -306,7 +331,7 @@ def _print(descriptor: int, text: bytes) -> None:
 
 
 def _fail(why: str) -> int:
-    _print(2, os.fsencode(f"lockgate: nothing was done: {why}\n"))
+    say(2, os.fsencode(f"lockgate: nothing was done: {why}\n"))
     return 1
 
 

@@ -48,7 +48,7 @@ class Client:
         self._listening = set[str]()  # those of them that the client knows to be heard
 
     def says(self, it: Message) -> None:
-        method, params = it.get("method"), _inner(it, "params")
+        method, params = it.get("method"), inner(it, "params")
         if "id" in it and method is not None:
             self.waiting[json.dumps(it["id"])] = it
         if method in {"initialize", "notifications/initialized"}:
@@ -89,13 +89,13 @@ class Client:
         lost = [it for it in self.waiting.values() if why or not _repeats(it)]
         for it in lost:
             del self.waiting[json.dumps(it["id"])]
-        return [_lost(it, why) for it in lost]
+        return [lost(it, why) for it in lost]
 
     def _known(self, it: Message) -> bool:
         """Whether it says again that a subscription was heard."""
         if it.get("method") != LISTENING:
             return False
-        key = json.dumps(_inner(_inner(it, "params"), "_meta").get(SUBSCRIPTION))
+        key = json.dumps(inner(inner(it, "params"), "_meta").get(SUBSCRIPTION))
         known = key in self._listening
         self._listening.add(key)
         return known
@@ -107,7 +107,7 @@ def _renamed(it: Message, number: int) -> Message:
 
 def _listened(it: Message) -> list[str]:
     """What a request to listen names."""
-    wanted = _inner(_inner(it, "params"), "notifications")
+    wanted = inner(inner(it, "params"), "notifications")
     uris = wanted.get("resourceSubscriptions")
     return [str(uri) for uri in cast("list[object]", uris)] if isinstance(uris, list) else []
 
@@ -118,17 +118,17 @@ def _updated(uri: str, more: Message) -> Message:
 
 
 def _repeats(it: Message) -> bool:
-    name = _inner(it, "params").get("name")
+    name = inner(it, "params").get("name")
     return it.get("method") != "tools/call" or name in READING
 
 
-def _inner(it: Message, name: str) -> Message:
+def inner(it: Message, name: str) -> Message:
     """The object of that name; empty where there is none."""
     found = it.get(name)
     return cast("Message", found) if isinstance(found, dict) else {}
 
 
-def _lost(it: Message, why: str | None) -> Message:
+def lost(it: Message, why: str | None) -> Message:
     said: Message = {"jsonrpc": "2.0", "id": it["id"]}
     if it.get("method") != "tools/call":
         return said | {"error": {"code": -32603, "message": why or LOST["why"]}}
@@ -230,12 +230,12 @@ class Pipe:
         if not chunk:
             self._until = time.monotonic() + LINGERS
         for line in self._said.of(chunk):
-            message = _parsed(line)
+            message = parsed(line)
             if message is not None:
                 self._client.says(message)
                 self._up += b"" if self._socket is None else (line or b"") + b"\n"
             elif line is None or line.strip():
-                self._print(_malformed(line))
+                self._print(malformed(line))
         if self._socket is None and chunk:
             self._looks = time.monotonic()
 
@@ -258,7 +258,7 @@ class Pipe:
 
     def _hear(self, chunk: bytes) -> None:
         for line in self._heard.of(chunk):
-            message = _parsed(line)
+            message = parsed(line)
             if message is not None and self._client.hears(message):
                 self._out += (line or b"") + b"\n"
 
@@ -324,7 +324,7 @@ def _is_refusal(error: OSError) -> bool:
     return error.errno is None and not isinstance(error, TimeoutError)
 
 
-def _parsed(line: bytes | None) -> Message | None:
+def parsed(line: bytes | None) -> Message | None:
     try:
         found: object = json.loads(line or b"")
     except (ValueError, RecursionError):
@@ -332,7 +332,7 @@ def _parsed(line: bytes | None) -> Message | None:
     return cast("Message", found) if isinstance(found, dict) else None
 
 
-def _malformed(line: bytes | None) -> Message:
+def malformed(line: bytes | None) -> Message:
     long = line is None
     why = f"a message has over {LONGEST} bytes" if long else "that is no message of JSON-RPC"
     return {"jsonrpc": "2.0", "id": None, "error": {"code": -32700, "message": why}}

@@ -36,6 +36,7 @@ class WebKeys(Protocol):
 
     def all(self, kind: KeyKind, now: float) -> tuple[Key, ...]: ...
     def drop(self, hash: str) -> None: ...
+    def drop_all_of(self, person: str) -> None: ...
 
 
 class Place(Struct, frozen=True, kw_only=True):
@@ -44,3 +45,13 @@ class Place(Struct, frozen=True, kw_only=True):
     host: str
     secret: str
     url: str = ""  # where people reach it, for links in notifications
+
+
+class Serving(Struct, frozen=True, kw_only=True):
+    """How a home is served to people on other machines, as its owner has written it down."""
+
+    certificate: str = ""  # files
+    key: str = ""
+    url: str = ""  # where people reach it; default: the address that it listens at
+    ssh: str = ""  # what ssh calls this machine, where that is not the name in the url
+    projects: tuple[str, ...] = ()  # repositories that may have tasks, besides those that had some

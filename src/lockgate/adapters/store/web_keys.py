@@ -22,6 +22,7 @@ ALL = """
 SELECT * FROM web_keys WHERE kind = :kind AND (expires = 0 OR expires > :now) ORDER BY made, hash
 """
 DROP = "DELETE FROM web_keys WHERE hash = :hash"
+DROP_ALL = "DELETE FROM web_keys WHERE person = :person"
 
 
 class SqlWebKeys:
@@ -69,6 +70,12 @@ class SqlWebKeys:
     def drop(self, hash: str) -> None:
         def work(run: Run) -> None:
             run(DROP, {"hash": hash})
+
+        self._database.write(work)
+
+    def drop_all_of(self, person: str) -> None:
+        def work(run: Run) -> None:
+            run(DROP_ALL, storable({"person": person}))
 
         self._database.write(work)
 

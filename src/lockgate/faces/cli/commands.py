@@ -22,6 +22,8 @@ COMMANDS = {
     "inbox": "lockgate.faces.cli.look.status:inbox",
     "init": "lockgate.faces.cli.setup.init:init",
     "issue": "lockgate.faces.cli.groups:issue",
+    "login": "lockgate.faces.cli.setup.login:login",
+    "logout": "lockgate.faces.cli.setup.login:logout",
     "notify": "lockgate.faces.cli.groups:notify",
     "mcp": "lockgate.faces.cli.setup.mcp:mcp",
     "open": "lockgate.faces.cli.answer.people:open_change",
@@ -86,6 +88,8 @@ SAYS = {
     "notify": "Choose who is told of what needs a human, and how.",
     "mcp": "Give assistants and agents these commands as tools, over MCP.",
     "people": "List and name the people of this home, with what each may do.",
+    "login": "Log in at a team's server; commands are then done there.",
+    "logout": "Log out at the server; commands are then done here.",
     "web": "Serve the board to a browser, on the desk and on the phone.",
     "backup": "Write a copy of this home to FILE, while everything goes on.",
     "restore": "Make a home from a backup, on this machine or another.",
@@ -108,7 +112,7 @@ SECTIONS = {
     ),
     "Operate": (
         *("up", "down", "queue", "forge", "pr", "issue", "web", "people", "notify", "mcp"),
-        *("du", "prune", "backup", "restore", "db", "completion"),
+        *("login", "logout", "du", "prune", "backup", "restore", "db", "completion"),
     ),
     "For agents": ("checkpoint", "review", "step"),
 }

@@ -45,6 +45,7 @@ class Terminal(Struct, frozen=True):
     lively: bool = False  # a person sees what goes to `err`
     columns: int = 0  # of the terminal that `out` is; 0 where it is none
     gone: Callable[[], bool] = lambda: False  # whether nobody waits for the end any more
+    where: Callable[[], Path] | None = None  # on another machine: what stands for the directory
 
 
 def terminal() -> Terminal | None:
@@ -70,6 +71,19 @@ def columns() -> int:
 
     it = terminal()
     return it.columns if it else columns_of(1)
+
+
+def is_far() -> bool:
+    """Whether the caller is on another machine: a path of theirs means nothing here."""
+    it = terminal()
+    return it is not None and it.where is not None
+
+
+def must_be_wanted() -> None:
+    """Ends a command that tells what happens, once nobody listens any more."""
+    it = terminal()
+    if it and it.gone():
+        raise click.exceptions.Exit(INTERRUPTED)
 
 
 def show(facts: object, text: str, *, as_json: bool) -> None:
@@ -145,7 +159,7 @@ def wake() -> None:
 def here() -> Path:
     it = terminal()
     if it:
-        return it.directory
+        return it.where() if it.where else it.directory
     try:
         return Path.cwd()
     except OSError as error:

@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Callable
-from contextlib import ExitStack
 from io import TextIOBase
 from pathlib import Path
 from threading import BoundedSemaphore
@@ -13,11 +12,13 @@ from msgspec.structs import replace
 from lockgate.bootstrap import App
 from lockgate.bootstrap.assistants import ServingChild, serve_mcp
 from lockgate.bootstrap.gates import Benches
+from lockgate.bootstrap.team import asked_from_afar, root_of_clone
 from lockgate.core.model.task import ProjectId, SessionId
 from lockgate.errors import LockgateError, Refused
 from lockgate.faces.cli import output
+from lockgate.faces.laptop.commands import is_far
 from lockgate.faces.words import task as words
-from lockgate.ports import Call
+from lockgate.ports import Call, Line
 from lockgate.services.orchestrator.feed import Wanted
 from lockgate.services.task.callers import must_be_human
 
@@ -133,12 +134,13 @@ def _unknown(why: str) -> Refused:
 
 
 def _run(it: App, benches: Benches, asked: Call) -> None:
-    with ExitStack() as afterwards:
-        to = _terminal(it, benches, asked, afterwards)
+    to = terminal_of(it, benches, asked)
+    with to.afterwards:
         asked.line.end(_ended(it, to, asked))
 
 
-def _terminal(it: App, benches: Benches, asked: Call, afterwards: ExitStack) -> output.Terminal:
+def terminal_of(it: App, benches: Benches | None, asked: Call) -> output.Terminal:
+    """Where the words of a command go that somebody called for."""
     return output.Terminal(
         app=it,
         directory=asked.directory,
@@ -146,7 +148,6 @@ def _terminal(it: App, benches: Benches, asked: Call, afterwards: ExitStack) -> 
         out=_stream(asked.line.out),
         err=_stream(asked.line.err),
         benches=benches,
-        afterwards=afterwards,
         lively=asked.lively,
         columns=asked.columns,
         gone=asked.line.gone,
@@ -166,3 +167,34 @@ def _ended(it: App, to: output.Terminal, asked: Call) -> int:
 
 def _stream(say: Callable[[str], None]) -> TextIO:
     return cast("TextIO", Said(say))
+
+
+# The same for people on other machines, whose web server has asked who they are.
+
+
+def carry_out(app: App, raw: bytes, line: Line) -> None:
+    """`app` is the person's. What its answer says goes down the line, and its exit code last."""
+    from lockgate.faces.cli.app import ACTING, run
+
+    found = asked_from_afar(raw, line)
+    if found is None:
+        line.err("nothing was done: the request was not understood\n  install the same version\n")
+        line.end(1)
+        return
+    asked, clone = found
+    to = terminal_of(app, None, asked)
+    with to.afterwards:
+        if not is_far(list(asked.argv)):
+            line.end(output.fail(_not_from_afar(asked.argv), to, as_json="--json" in asked.argv))
+            return
+        code = run(list(asked.argv), replace(to, where=root_of_clone(app, clone)))
+        words = [it for it in asked.argv if it != "--json"]
+        if code == 0 and not ACTING.isdisjoint({words[0], " ".join(words[:2])}):
+            output.wake()
+        line.end(code)
+
+
+def _not_from_afar(argv: tuple[str, ...]) -> Refused:
+    words = " ".join(argv[:2])
+    why = f"{words!r} is not done for people on other machines"
+    return Refused("nothing was done", why=why, fix="run it on the server's machine, by ssh")

@@ -15,9 +15,10 @@ FIX = """write [[tasks]] with name and summary, and depends_on = ["name"] where 
 
 
 def read_plan(text: str, source: str) -> Plan:
-    """TOML, or JSON where the name of its source ends so; Refused says what is wrong in it."""
+    """TOML, or JSON where its source or the text says so; Refused says what is wrong in it."""
+    json_like = source.endswith(".json") or text.lstrip().startswith("{")  # no TOML begins so
     try:
-        found: object = json.loads(text) if source.endswith(".json") else tomllib.loads(text)
+        found: object = json.loads(text) if json_like else tomllib.loads(text)
     except (ValueError, RecursionError) as error:
         raise Refused(WHAT, why=f"{source} was not read: {error}", fix=FIX) from error
     try:

@@ -51,7 +51,7 @@ def identify(site: Site, how: str, what: str) -> Visitor | None:
 def turned_away(scope: Scope) -> Response:
     """A page that says how to log in; a program gets JSON."""
     path = str(scope["path"])
-    if path.startswith(("/api/", "/metrics", "/feed", "/mcp")):
+    if path.startswith(("/api/", "/metrics", "/feed", "/mcp", "/people/")):
         error = {"what": "nothing was shown", "why": "there is no login and no token"}
         return JSONResponse({"error": {**error, "fix": "lockgate web token NAME"}}, 401)
     return HTMLResponse(rendered("login.html", {"link": "", "next": "", "wrong": ""}), 401)

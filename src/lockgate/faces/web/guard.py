@@ -20,7 +20,7 @@ COOKIE = "lockgate"
 LARGEST = 1 << 20  # bytes of what is sent to us
 WRONG, WITHIN = 10, 60.0  # wrong tries in so many seconds
 READS = frozenset({"GET", "HEAD"})
-TOKENS = ("/api/", "/metrics", "/mcp", "/feed")  # where a program's token is taken
+TOKENS = ("/api/", "/metrics", "/mcp", "/feed", "/people/")  # where a program's token is taken
 OPEN = ("/static/", "/login")  # what can be seen without a login
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self';"
@@ -141,12 +141,12 @@ class Guard:
     def _stranger(self, scope: Scope, headers: Headers, token: str, path: str) -> Response | None:
         visitor = None
         if token:
-            if self.tries.are_too_many():
-                return PlainTextResponse("too many wrong tries; wait a minute", 429)
             visitor = self._with_token(token, path)
+            if visitor is None and self.tries.are_too_many():
+                return PlainTextResponse("too many wrong tries; wait a minute", 429)
             if visitor is None:
                 self.tries.note()
-                return JSONResponse(_no("the token is not known here"), 401)
+                return JSONResponse(_no(self.served.origin), 401)
         elif self.served.header:
             named = headers.getlist(self.served.header)
             visitor = self.identify("header", named[0]) if len(named) == 1 else None
@@ -169,8 +169,10 @@ def same(one: str, other: str) -> bool:
     return hmac.compare_digest(one.encode(), other.encode())
 
 
-def _no(why: str) -> dict[str, object]:
-    return {"error": {"what": "nothing was done", "why": why, "fix": "lockgate web token NAME"}}
+def _no(origin: str) -> dict[str, object]:
+    why = "the token is not known here: it is wrong, has expired or was revoked"
+    fix = f"on a laptop: lockgate login {origin}; for a program: lockgate web token NAME"
+    return {"error": {"what": "nothing was done", "why": why, "fix": fix}}
 
 
 def _cookie(headers: Headers, name: str) -> str:

@@ -1,5 +1,6 @@
 """Serves the web board: its routes, the socket it listens at, and the end of it."""
 
+import asyncio
 import os
 import socket
 import stat
@@ -20,20 +21,24 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from lockgate.bootstrap import App
 from lockgate.errors import Refused, Unavailable
 from lockgate.faces import feed_client
-from lockgate.faces.web import acts, doors, facts, pages, stats
+from lockgate.faces.web import acts, calls, doors, facts, pages, stats
 from lockgate.faces.web.assistants import McpOverHttp
 from lockgate.faces.web.guard import Guard, Served
 from lockgate.faces.web.live import Hub, Item
 from lockgate.faces.web.review import review
-from lockgate.faces.web.site import Site
+from lockgate.faces.web.site import CarryOut, Site
 
 LOOPBACK = "127.0.0.1"
+EVERYWHERE = frozenset({"0.0.0.0", "::"})  # noqa: S104 - no address that people reach
+HTTPS = 443
 LEAST = 1_000  # bytes that are worth compressing
 BACKLOG = 512
+HEAD_ARRIVES = 15.0  # seconds
 
 
 class Listening(Struct, frozen=True, kw_only=True):
@@ -64,6 +69,9 @@ def served_at(it: Listening, host: str, port: int) -> Served:
     """The one origin; other names of this machine lead there."""
     if it.url:
         return Served(origin=it.url.rstrip("/"), header=it.header if it.path else "")
+    if it.certificate and not it.path and it.address not in EVERYWHERE:
+        shown = f"[{it.address}]" if ":" in it.address else it.address
+        return Served(origin=f"https://{shown}" + ("" if port == HTTPS else f":{port}"))
     if it.path or it.address != LOOPBACK:
         why = "people elsewhere reach it by a name that this command does not know"
         raise Refused("nothing was served", why=why, fix="--url https://board.example.org")
@@ -75,11 +83,15 @@ Follow = Callable[[], Iterable[Item]]
 
 
 def site_of(
-    app: App, served: Served, wake: Callable[[], None], follow: Follow | None = None
+    app: App,
+    served: Served,
+    wake: Callable[[], None],
+    follow: Follow | None = None,
+    carry_out: CarryOut | None = None,
 ) -> Site:
     """The feed that it follows is the orchestrator's, unless a test plays one."""
     hub = Hub(follow or partial(feed_client.follow, str(app.home), flags=("--needs",)))
-    site = Site(app=app, served=served, hub=hub, wake=wake)
+    site = Site(app=app, served=served, hub=hub, wake=wake, carry_out=carry_out)
     hub.render = site.told
     return site
 
@@ -108,6 +120,7 @@ def serve(site: Site, it: Listening, at: socket.socket, *, with_parent: bool = F
         server_header=False,
         proxy_headers=False,
         ws="none",
+        http=Hurried,
         ssl_certfile=it.certificate or None,
         ssl_keyfile=it.key or None,
         timeout_graceful_shutdown=1,
@@ -122,6 +135,33 @@ def serve(site: Site, it: Listening, at: socket.socket, *, with_parent: bool = F
         if it.path:
             with suppress(OSError):
                 it.path.unlink()
+
+
+class Hurried(HttpToolsProtocol):
+    """A request's head that does not come whole in time ends its connection."""
+
+    _late: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
+        super().connection_made(transport)
+        self._wait()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._wait(no_more=True)
+        super().connection_lost(exc)
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self._wait()
+
+    def on_headers_complete(self) -> None:
+        self._wait(no_more=True)
+        super().on_headers_complete()
+
+    def _wait(self, *, no_more: bool = False) -> None:
+        if self._late is not None:
+            self._late.cancel()
+        self._late = None if no_more else self.loop.call_later(HEAD_ARRIVES, self.transport.close)
 
 
 def _routes(site: Site) -> "list[Route]":
@@ -151,6 +191,9 @@ def _routes(site: Site) -> "list[Route]":
         Route("/feed", doors.feed(site), methods=["GET"]),
         Route("/mcp", McpOverHttp(site), methods=["GET", "POST"]),
         Route("/login", doors.log_in(site), methods=["POST"]),
+        Route("/login/laptop", calls.log_in_laptop(site), methods=["POST"]),
+        Route("/people/call", calls.call(site), methods=["POST"]),
+        Route("/people/logout", calls.log_out_laptop(site), methods=["POST"]),
         post("/logout", acts.logout),
         post("/theme", acts.theme),
         post("/tasks", acts.create),

@@ -19,7 +19,7 @@ from lockgate.faces.web.guard import Served, Tries, Visitor
 from lockgate.faces.web.live import Hub
 from lockgate.faces.web.look import rendered
 from lockgate.faces.words.changes import FileChange, files_of, in_reading_order
-from lockgate.ports import TaskFilter
+from lockgate.ports import Line, TaskFilter
 from lockgate.services.task.measures import Counted
 from lockgate.services.task.rows import BoardRow
 from lockgate.services.train.board import TrainBoard
@@ -33,6 +33,7 @@ FILTERS: Mapping[str, tuple[str, frozenset[Status]]] = {
 }
 KEPT = 6  # diffs that are kept, each of one change
 T = TypeVar("T")
+CarryOut = Callable[[App, bytes, Line], None]
 
 
 class Site(Struct, kw_only=True):
@@ -43,6 +44,7 @@ class Site(Struct, kw_only=True):
     tries: Tries = field(default_factory=Tries)
     hub: Hub
     wake: Callable[[], None]
+    carry_out: CarryOut | None = None  # what runs the commands of people on other machines
     counted: Counted = field(default_factory=Counted)
     lanes: dict[str, Need] = field(default_factory=dict[str, Need])
     """What projects and the loop need, which only the orchestrator knows: by the feed."""

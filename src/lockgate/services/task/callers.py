@@ -21,13 +21,17 @@ ROOT = 0  # the user who may do everything on a machine anyway
 
 
 class Caller(Struct, frozen=True):
-    """`by` is a human's name, `how` by what they are known; both empty for all others."""
+    """`by` is a human's name, `how` by what they are known; both empty for all others.
+
+    Who is `far` comes by the network: no file of this machine is theirs to name.
+    """
 
     actor: Actor
     session: Session | None = None
     by: str = ""
     how: str = ""
     may: Right = Right.ADMIN
+    far: bool = False
 
 
 HUMAN = Caller(Actor.HUMAN)

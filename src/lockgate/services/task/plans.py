@@ -39,7 +39,7 @@ class Plans(Struct, frozen=True):
             raise Refused(WHAT, why=order.why, fix=order.fix)
         for it in plan:
             with _naming(it):
-                self.tasks.check(project, it.asked)
+                self.tasks.check(project, it.asked, caller)
         ids = {it.name: self.tasks.free_id(it.asked.branch) for it in plan}
         decisions = {name: self._made(project, of_plan[name], ids) for name in order}
         self.tasks.store.create(

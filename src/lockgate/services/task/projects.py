@@ -12,6 +12,7 @@ from posixpath import normpath
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from lockgate.core.config.clones import Clone, Held, Unclear, meant
 from lockgate.core.config.settings import Branch, ProjectSettings, Settings, pin
 from lockgate.core.config.trust import (
     CONFIG,
@@ -186,6 +187,24 @@ class Projects(Struct, frozen=True):
         names = ", ".join(it.root for it in self.store.projects()[:SHOWN])
         fix = f"name one by its path: {names}" if names else "name one by its path"
         raise Refused("no project was found", why=why, fix=fix)
+
+    def of_clone(self, clone: Clone, listed: Sequence[str]) -> Project:
+        """The one that a clone on another machine is of: a known one, or one of these paths."""
+        found = {it.id: it for it in self.known()}
+        for path in listed:
+            project = self.repository.project_at(Path(path))
+            if project is not None:
+                found[project.id] = project
+        held = [
+            Held(root=it.root, name=it.name, id=it.id, origin=self.repository.origin(it))
+            for it in found.values()
+            if Path(it.root).is_dir()
+        ]
+        match meant(clone, held):
+            case Held(id=id):
+                return found[ProjectId(id)]
+            case Unclear(why=why, fix=fix):
+                raise Refused("no project was found", why=why, fix=fix)
 
     def tip_of(self, task: Task) -> str | None:
         """The commit that the task's branch is at in the user's repository, if it is there."""

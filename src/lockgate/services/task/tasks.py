@@ -68,7 +68,7 @@ class Tasks(Struct, frozen=True, kw_only=True):
 
     def create(self, project: Project, asked: NewTask, caller: Caller) -> Task:
         must_be_human(caller, "the task was not created")
-        self.check(project, asked)
+        self.check(project, asked, caller)
         known = tuple(self.find(name) for name in asked.depends_on)
         decision = self.made(project, asked, self.free_id(asked.branch), known)
         self.store.create(replace(decision, by=caller.by, how=caller.how))
@@ -139,8 +139,11 @@ class Tasks(Struct, frozen=True, kw_only=True):
 
         return self.coordinator.turn(id, decide, caller, write=self.store.delete)
 
-    def check(self, project: Project, asked: NewTask) -> None:
+    def check(self, project: Project, asked: NewTask, caller: Caller) -> None:
         what = "the task was not created"
+        if caller.far and asked.agent and names_a_file(asked.agent):
+            why = f"{asked.agent} is a file, and files of your machine are not on the server"
+            raise Refused(what, why=why, fix="name an agent that the server has")
         accept(records.check_summary(asked.summary), what)
         accept(records.check_priority(asked.priority), what)
         accept(records.check_context(asked.context), what)

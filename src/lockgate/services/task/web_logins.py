@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
+from lockgate.core.model.people import Right
 from lockgate.errors import Refused
 from lockgate.ports import Chance, Clock
 from lockgate.ports.keys import Key, KeyKind, Place, WebKeys
@@ -13,6 +14,7 @@ from lockgate.services.task.callers import Caller, hashed, must_be_human
 
 LINK_SECONDS = 60.0
 LOGIN_SECONDS = 30 * 86400.0
+LAPTOP_SECONDS = 90 * 86400.0
 
 
 class WebLogins(Struct, frozen=True, kw_only=True):
@@ -24,10 +26,10 @@ class WebLogins(Struct, frozen=True, kw_only=True):
     clock: Clock
     chance: Chance
 
-    def link(self, person: str, caller: Caller) -> str:
-        """For one login within a minute."""
-        must_be_human(caller, "no link was made")
-        return self._made(KeyKind.LINK, person, lasts=LINK_SECONDS)
+    def link(self, person: str, caller: Caller, lasts: float = LINK_SECONDS) -> str:
+        """For one login, soon; who makes one for somebody else could be that person."""
+        must_be_human(caller, "no link was made", _right_over(person, caller))
+        return self._made(KeyKind.LINK, person, lasts=lasts)
 
     def token(self, person: str, name: str, caller: Caller, *, read_only: bool) -> str:
         must_be_human(caller, "no token was made")
@@ -48,7 +50,26 @@ class WebLogins(Struct, frozen=True, kw_only=True):
                 ", ".join(it.name for it in self.tokens()),
             )
             raise Refused(what, why="there is none of that name", fix=f"tokens: {known or 'none'}")
+        must_be_human(caller, f"token {name} was not revoked", _right_over(found[0].person, caller))
         self.keys.drop(found[0].hash)
+
+    def log_in_laptop(self, link: str, laptop: str) -> tuple[str, Key] | None:
+        """A token for a link that is good, in place of one that this laptop has had."""
+        used = self.keys.take(hashed(link), KeyKind.LINK, self.clock.now())
+        if used is None:
+            return None
+        name = f"{used.person}@{laptop}"
+        for it in self.tokens():
+            if it.name == name and it.person == used.person:
+                self.keys.drop(it.hash)
+        token = self._made(KeyKind.TOKEN, used.person, name=name, lasts=LAPTOP_SECONDS)
+        made = self.with_token(token)
+        return (token, made) if made else None
+
+    def forget(self, person: str, caller: Caller) -> None:
+        """All that lets somebody in, who is not one of the people any more."""
+        must_be_human(caller, f"the logins of {person} stay", Right.ADMIN)
+        self.keys.drop_all_of(person)
 
     def log_in(self, link: str) -> str | None:
         """A browser's own key for a link that is good; the link is used up."""
@@ -90,3 +111,7 @@ class WebLogins(Struct, frozen=True, kw_only=True):
         )
         self.keys.add(key, now)
         return token
+
+
+def _right_over(person: str, caller: Caller) -> Right:
+    return Right.WORK if person == caller.by else Right.ADMIN

@@ -4,13 +4,14 @@ import json
 import sys
 from collections.abc import Iterator, Mapping
 from fnmatch import fnmatchcase
+from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 import click
 
 from lockgate.core.model.facts import StoredEvent, event_line
 from lockgate.core.model.task import ProjectId, TaskId
-from lockgate.faces.cli.output import app, here, json_option, named
+from lockgate.faces.cli.output import app, echo, here, is_far, json_option, named, terminal
 from lockgate.faces.words import task as words
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ def _follow(
     """Without a number to begin with: what needs a human instead of events."""
     from lockgate.faces.cli.look.follow import told
 
-    place = str(here() / project) if project else None
+    place = str(_place(project)) if project else None
     flags = ("--needs",) if since is None else ("--every",)
     for item in told(since=since, project=place, task=name, flags=flags):
         if "event" in item and since is not None:
@@ -71,7 +72,7 @@ def _follow(
 
 def _stored(it: "App", name: str | None, since: int, project: str | None) -> Iterator[StoredEvent]:
     id = named(it, name) if name is not None or it.caller.session else None
-    only = it.projects.here(here() / project).id if project else None
+    only = it.projects.here(_place(project)).id if project else None
     known = dict[TaskId, ProjectId | None]()
     while batch := it.views.events(id, since, BATCH):
         since = batch[-1].seq
@@ -80,6 +81,11 @@ def _stored(it: "App", name: str | None, since: int, project: str | None) -> Ite
                 known[event.task] = it.views.project_id(event.task)
             if only is None or known[event.task] in {None, only}:
                 yield event
+
+
+def _place(project: str) -> Path:
+    """A directory of another machine stands for the clone that its user is in."""
+    return here() if is_far() else here() / project
 
 
 def _print(event: StoredEvent, pattern: str, *, as_json: bool) -> None:
@@ -96,5 +102,4 @@ def _print_need(sign: str, need: Need, *, as_json: bool) -> None:
 
 
 def _say(line: str) -> None:
-    click.echo(words.escaped(line) if sys.stdout.isatty() else line)
-    sys.stdout.flush()
+    echo(words.escaped(line) if terminal() is None and sys.stdout.isatty() else line)

@@ -12,7 +12,7 @@ from lockgate.core.model.facts import StoredEvent
 from lockgate.core.model.task import Status, Task, TaskId
 from lockgate.errors import Refused
 from lockgate.faces import feed_client
-from lockgate.faces.cli.output import INTERRUPTED, echo
+from lockgate.faces.cli.output import INTERRUPTED, echo, must_be_wanted
 from lockgate.faces.feed_client import FeedRefused, Item
 from lockgate.faces.words import task as words
 from lockgate.services.task.views import at_rest
@@ -32,6 +32,7 @@ def told(
     """The feed; that it is lost and there again goes to stderr."""
     try:
         for item in feed_client.follow(since=since, task=task, project=project, flags=flags):
+            must_be_wanted()
             if "lost" in item:
                 echo(f"note: {words.one_line(str(item['lost']))}", err=True)
             elif "back" in item:

@@ -1,7 +1,7 @@
 """The task commands that change something."""
 
 import sys
-from errno import EBADF
+from errno import EACCES, EBADF
 from pathlib import Path
 
 import click
@@ -12,7 +12,16 @@ from lockgate.core.model.agents import names_a_file
 from lockgate.core.model.task import Status
 from lockgate.errors import Refused
 from lockgate.faces.cli.choices import StatusChoice
-from lockgate.faces.cli.output import app, here, json_option, named, show, show_moved, terminal
+from lockgate.faces.cli.output import (
+    app,
+    here,
+    is_far,
+    json_option,
+    named,
+    show,
+    show_moved,
+    terminal,
+)
 from lockgate.services.task.plans import WHAT
 from lockgate.services.task.tasks import NewTask
 from lockgate.services.task.views import task_facts
@@ -184,7 +193,7 @@ def _move(name: str | None, asked: Move, *, as_json: bool) -> None:
 
 def agent_here(agent: str | None) -> str | None:
     """A name as it is; a file by its whole path, from the directory that the user stands in."""
-    if agent is None or not names_a_file(agent):
+    if agent is None or is_far() or not names_a_file(agent):
         return agent
     return str(here() / Path(agent).expanduser())
 
@@ -248,6 +257,11 @@ def read_context(source: str | None, what: str = NOT_CREATED, name: str = "conte
 
 def _bytes(source: str) -> bytes:
     """No more than it takes to see that the text is too long."""
+    elsewhere = terminal()
+    if source == "-" and elsewhere:
+        return elsewhere.stdin.encode(errors="surrogateescape")[:MOST_BYTES]
+    if is_far():
+        raise OSError(EACCES, "it is on another machine than the server")
     if source != "-":
         with Path(source).open("rb") as file:
             return file.read(MOST_BYTES)

@@ -14,6 +14,7 @@ from lockgate.bootstrap import App, orchestrator_pid
 from lockgate.bootstrap.assistants import kept_warm, mcp_child
 from lockgate.bootstrap.gates import Benches
 from lockgate.bootstrap.orchestrator import (
+    KeptChild,
     feed_of,
     install_service,
     orchestrating,
@@ -23,8 +24,10 @@ from lockgate.bootstrap.orchestrator import (
     uninstall_service,
     web_child,
 )
+from lockgate.bootstrap.team import serving_settings
 from lockgate.core.model.people import Right
 from lockgate.errors import LockgateError, Refused, Unavailable
+from lockgate.faces.cli.operate.web import LOOPBACK, web_server
 from lockgate.faces.cli.output import app, here, json_option, show
 from lockgate.faces.cli.serve import answer
 from lockgate.faces.words import task as words
@@ -32,6 +35,8 @@ from lockgate.services.orchestrator.loop import Loop
 from lockgate.services.task.callers import must_be_human
 
 PATIENCE = 10.0
+LAST_PORT = 65535
+EVERYWHERE = frozenset({"0.0.0.0", "::"})  # noqa: S104 - a url must say what people call it
 STOPS = 60.0
 
 
@@ -41,6 +46,12 @@ STOPS = 60.0
 @click.option("--idle", type=float, metavar="SECONDS", help="End after so long with nothing to do.")
 @click.option("--web", is_flag=True, help="Serve the web board beside it.")
 @click.option("--web-port", "port", default=8440, metavar="PORT", help="Of the web board.")
+@click.option(
+    "--listen",
+    default="",
+    metavar="HOST:PORT",
+    help="Serve the commands of people on other machines, and the web board, by https.",
+)
 @click.option("--install", is_flag=True, help="Have systemd run it, now and at each login.")
 @click.option("--uninstall", is_flag=True, help="Have systemd run it no more.")
 def up(
@@ -50,6 +61,7 @@ def up(
     idle: float | None,
     web: bool,
     port: int,
+    listen: str,
     install: bool,
     uninstall: bool,
 ) -> None:
@@ -58,9 +70,17 @@ def up(
     --install writes a systemd unit of yours for this home, with the PATH that you have now. It is
     started again whenever it ends, says its words to the journal, and leaves agents at work when it
     is stopped. On macOS a launchd agent is written; that is untried.
+
+    --listen needs a certificate: [server] certificate and key in settings.toml of the home. People
+    then log in from their own machines: lockgate login URL.
     """
     it = app()
     more = ("--web", "--web-port", str(port)) if web else ()
+    board = partial(web_child, port, _report) if web else None
+    if listen:
+        host, number = served_at(it, listen)
+        more = ("--listen", listen)
+        board = partial(web_child, number, _report, ("--team", "--listen", host))
     if install or uninstall:
         _install(it, more, install=install)
         return
@@ -72,6 +92,11 @@ def up(
         _wait(lambda: orchestrator_pid(it.home) is not None, "the orchestrator did not start")
         show(None, f"orchestrator {orchestrator_pid(it.home)} is up", as_json=False)
         return
+    _orchestrate(it, board, 0.0 if once else idle)
+
+
+def _orchestrate(it: App, board: Callable[[], KeptChild] | None, idle: float | None) -> None:
+    """Until it is stopped, or idle for so long, with the web board beside it."""
     served = replace(it, troubles={})
     served = replace(served, feed=feed_of(served, _report))
     with (
@@ -84,9 +109,33 @@ def up(
             _must_be_alone(it)
             raise Unavailable("nothing was started", why="another one ended just now", fix="retry")
         visited = loop.visited
-        loop.visited = lambda: visited() or mcp.busy or web
-        with closing(web_child(port, _report)) if web else nullcontext():
-            _until_stopped(loop, 0.0 if once else idle)
+        loop.visited = lambda: visited() or mcp.busy or board is not None
+        with closing(board()) if board else nullcontext():
+            _until_stopped(loop, idle)
+
+
+def served_at(it: App, listen: str) -> tuple[str, int]:
+    """The host and the port; Refused where people's logins would not be encrypted."""
+    what = "no orchestrator was started"
+    host, _, number = listen.rpartition(":")
+    host = host.removeprefix("[").removesuffix("]")
+    if not host or not number.isdecimal() or int(number) > LAST_PORT:
+        fix = "lockgate up --listen 0.0.0.0:8443"
+        raise Refused(what, why=f"{listen!r} is not HOST:PORT", fix=fix)
+    web_server()  # BadConfig where it is not installed
+    settings = serving_settings(it)
+    if not settings.certificate and host != LOOPBACK:
+        why = "on the network a login must be encrypted, and there is no certificate"
+        fix = f'write to {it.home}/settings.toml: [server] certificate = "FILE", key = "FILE"'
+        raise Refused(what, why=why, fix=fix)
+    if host in EVERYWHERE and not settings.url:
+        why = f"people reach {host} by a name that this command does not know"
+        fix = f'write to {it.home}/settings.toml: [server] url = "https://lockgate.example.org"'
+        raise Refused(what, why=why, fix=fix)
+    if settings.url and not settings.url.startswith("https://"):
+        why = f"[server] url is {settings.url!r}, and must begin with https://"
+        raise Refused(what, why=why, fix=f"change it in {it.home}/settings.toml")
+    return host, int(number)
 
 
 def _install(it: App, more: tuple[str, ...], *, install: bool) -> None:

@@ -1,5 +1,6 @@
 """`lockgate web`: the board in a browser, on the desk and on the phone."""
 
+import time
 from pathlib import Path
 from types import ModuleType
 from urllib.parse import urlsplit
@@ -8,8 +9,13 @@ import click
 
 from lockgate.bootstrap import App
 from lockgate.bootstrap.outside import web_logins_of
+from lockgate.bootstrap.team import serving_settings
+from lockgate.core.model.people import Right
 from lockgate.errors import BadConfig, Refused
 from lockgate.faces.cli.output import app, echo, json_option, show, wake
+from lockgate.faces.cli.serve import carry_out
+from lockgate.faces.words.task import one_line, table
+from lockgate.services.task.callers import must_be_human
 
 INSTALL = "pip install 'lockgate[web]'"
 LOOPBACK = "127.0.0.1"
@@ -29,6 +35,7 @@ LOOPBACK = "127.0.0.1"
 @click.option("--listen", default=LOOPBACK, metavar="ADDRESS", help="Of the network; needs TLS.")
 @click.option("--cert", "certificate", default="", metavar="FILE", help="The TLS certificate.")
 @click.option("--key", default="", metavar="FILE", help="The certificate's private key.")
+@click.option("--team", is_flag=True, hidden=True)  # `up --listen`: by the home's settings
 @click.option("--child", is_flag=True, hidden=True)
 @click.pass_context
 def web(
@@ -41,6 +48,7 @@ def web(
     listen: str,
     certificate: str,
     key: str,
+    team: bool,
     child: bool,
 ) -> None:
     """Serve the board to a browser, on the desk and on the phone.
@@ -50,8 +58,11 @@ def web(
     """
     if ctx.invoked_subcommand is not None:
         return
-    serving = _serving()
+    serving = web_server()
     it = app()
+    if team:
+        settings = serving_settings(it)
+        certificate, key, url = settings.certificate, settings.key, settings.url
     at = serving.Listening(
         port=port,
         path=path,
@@ -61,28 +72,36 @@ def web(
         key=key,
         header=header,
     )
-    _check(listen, path, certificate, key, header, url)
+    if not team:  # `up` has looked
+        _check(listen, path, certificate, key, header, url)
     with serving.opened(at) as socket:
         number = port if path else int(socket.getsockname()[1])
         served = serving.served_at(at, web_logins_of(it).place().host, number)
         web_logins_of(it).reached_at(served.origin)
         _greet(it, served.origin, header, child=child)
-        serving.serve(serving.site_of(it, served, wake), at, socket, with_parent=child)
+        site = serving.site_of(it, served, wake, carry_out=carry_out)
+        serving.serve(site, at, socket, with_parent=child)
 
 
 @web.command()
 @click.option("--qr", is_flag=True, help="Draw the link, for a phone's camera.")
 @click.option("--person", default="", metavar="NAME", help="Somebody of `lockgate people`.")
+@click.option("--minutes", default=1, type=click.IntRange(1, 1440), help="How long it is good.")
 @json_option
-def login(*, qr: bool, person: str, as_json: bool) -> None:
-    """Print a link that logs a browser in, once and within a minute."""
+def login(*, qr: bool, person: str, minutes: int, as_json: bool) -> None:
+    """Print a link that logs a browser or a laptop in, once and within a minute.
+
+    A browser opens it; lockgate login on a laptop takes it too. Only an admin makes one for
+    somebody else.
+    """
     it = app()
     url = web_logins_of(it).place().url
     if not url:
         what, why = "no link was made", "the web board has not been served yet"
         raise Refused(what, why=why, fix="lockgate web")
-    link = f"{url}/login?link={web_logins_of(it).link(_person(it, person), it.caller)}"
-    show({"link": link}, f"{link}\n  it works once, within a minute", as_json=as_json)
+    made = web_logins_of(it).link(_person(it, person), it.caller, minutes * 60.0)
+    link, within = f"{url}/login?link={made}", "a minute" if minutes == 1 else f"{minutes} minutes"
+    show({"link": link}, f"{link}\n  it works once, within {within}", as_json=as_json)
     if qr and not as_json:
         echo(_drawn(link))
 
@@ -103,7 +122,28 @@ def token(*, name: str, read_only: bool, revoke: bool, as_json: bool) -> None:
     show({"name": name, "token": made}, made, as_json=as_json)
 
 
-def _serving() -> ModuleType:
+@web.command("tokens")
+@json_option
+def list_tokens(*, as_json: bool) -> None:
+    """List the tokens of programs and laptops, with whose they are."""
+    it = app()
+    must_be_human(it.caller, "no token was shown", Right.ADMIN)
+    found = web_logins_of(it).tokens()
+    facts = [
+        {"name": key.name, "person": key.person, "read_only": key.read_only, "made": key.made}
+        | {"expires": key.expires or None}
+        for key in found
+    ]
+    rows = [(one_line(key.name), one_line(key.person), _until(key.expires)) for key in found]
+    text = table([("NAME", "PERSON", "UNTIL"), *rows]) if rows else "there are no tokens"
+    show(facts, text, as_json=as_json)
+
+
+def _until(expires: float) -> str:
+    return time.strftime("%Y-%m-%d", time.localtime(expires)) if expires else "it is revoked"
+
+
+def web_server() -> ModuleType:
     """Imported here because it is an extra, and slow to load."""
     try:
         from lockgate.faces.web import serve

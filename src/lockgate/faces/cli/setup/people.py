@@ -3,6 +3,7 @@
 import click
 
 from lockgate.bootstrap import uid_of_user
+from lockgate.bootstrap.outside import web_logins_of
 from lockgate.core.model.facts import json_facts
 from lockgate.core.model.people import Person, Right
 from lockgate.errors import Refused
@@ -52,9 +53,13 @@ def list_people(*, as_json: bool) -> None:
 @NAME
 @json_option
 def remove(*, name: str, as_json: bool) -> None:
-    """Take somebody's name and right away; what they did keeps their name."""
+    """Take somebody's name and right away; what they did keeps their name.
+
+    Their browsers, laptops and tokens are logged out.
+    """
     it = app()
     it.members.remove(name, it.caller)
+    web_logins_of(it).forget(name, it.caller)
     show({"removed": name}, f"{one_line(name)} is no longer listed", as_json=as_json)
 
 

@@ -1,0 +1,59 @@
+"""A team's server: how it is set up, and what people on other machines ask it for."""
+
+import ssl
+from collections.abc import Callable
+from pathlib import Path
+from urllib.parse import parse_qsl
+
+from lockgate.adapters.sessions.runner.command_socket import parsed_request
+from lockgate.adapters.user_files import serving_of
+from lockgate.bootstrap.app import App
+from lockgate.core.config.clones import Clone
+from lockgate.errors import BadConfig
+from lockgate.ports import Call, Line
+from lockgate.ports.keys import Serving
+
+
+def serving_settings(it: App) -> Serving:
+    """`[server]` of settings.toml; BadConfig where its certificate cannot be used."""
+    found = serving_of(it.home)
+    if found.certificate or found.key:
+        check_certificate(found.certificate, found.key)
+    return found
+
+
+def check_certificate(certificate: str, key: str) -> None:
+    what, fix = "nothing was served", "see certificate and key of [server] in settings.toml"
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(
+            certificate, key or None, password=lambda: ""
+        )
+    except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
+        told = getattr(error, "reason", None) or getattr(error, "strerror", None) or error
+        why = f"certificate {certificate!r} with key {key!r} cannot be used: {told}"
+        raise BadConfig(what, why=why, fix=fix) from error
+
+
+def asked_from_afar(raw: bytes, line: Line) -> tuple[Call, Clone] | None:
+    """The same request as at the door; the token in it counts for nothing."""
+    asked = parsed_request(raw)
+    if asked is None:
+        return None
+    told = dict(parse_qsl(asked.cwd))
+    clone = Clone(**{name: told.get(name, "") for name in Clone.__struct_fields__})
+    call = Call(
+        argv=asked.argv,
+        token="",
+        directory=Path("/"),
+        stdin=asked.stdin,
+        path="",
+        lively=asked.lively,
+        line=line,
+        columns=asked.columns,
+    )
+    return call, clone
+
+
+def root_of_clone(it: App, clone: Clone) -> Callable[[], Path]:
+    """Looked for when a command asks which project is meant."""
+    return lambda: Path(it.projects.of_clone(clone, serving_of(it.home).projects).root)

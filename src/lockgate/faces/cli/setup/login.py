@@ -1,0 +1,94 @@
+"""`lockgate login` and `logout`: at a team's server, from a laptop."""
+
+import json
+import platform
+import re
+import sys
+from urllib.parse import parse_qs, urlencode, urlsplit
+
+import click
+
+from lockgate.errors import Refused
+from lockgate.faces.cli.output import echo, json_option, show
+from lockgate.faces.laptop import server
+from lockgate.faces.laptop.call import SSH_NAME
+
+WHAT = "nobody was logged in"
+LOGIN, LOGOUT = "/login/laptop", "/people/logout"
+LONGEST_NAME = 40
+
+
+@click.command()
+@click.argument("url")
+@click.option("--fingerprint", default="", metavar="SHA256", help="Of the server's certificate.")
+@click.option("--ssh", default="", metavar="NAME", help="What ssh calls the server: USER@HOST.")
+@json_option
+def login(*, url: str, fingerprint: str, ssh: str, as_json: bool) -> None:
+    """Log in at a team's server; commands are then carried out there.
+
+    URL is https://HOST[:PORT]. A word that works once is read from stdin: somebody makes it on the
+    server by lockgate web login. The whole link that is printed there does too, also as URL.
+    The certificate is checked by the system's store, or is the one with the fingerprint that you
+    name. The token is kept in login.json of the home, for you alone, and is good for 90 days.
+    """
+    at = server.Login(
+        url=server.address(url, WHAT),
+        fingerprint=server.fingerprint(fingerprint) if fingerprint else "",
+    )
+    if ssh and not SSH_NAME.fullmatch(ssh):
+        raise Refused(WHAT, why=f"{ssh!r} is no name for ssh", fix="--ssh USER@HOST")
+    word = _word_in(url) or _word_in(_asked(at.url))
+    body = urlencode({"link": word, "laptop": _laptop()}).encode()
+    headers = {"Origin": at.url, "Content-Type": "application/x-www-form-urlencoded"}
+    answer = server.asked(at, LOGIN, body, headers)
+    told = _facts(answer.read(server.LARGEST_ANSWER))
+    kept = at._replace(token=told["token"], person=told["person"], ssh=ssh or told["ssh"])
+    server.remember(kept)
+    facts = {"url": kept.url, "person": kept.person, "may": told["may"], "name": told["name"]}
+    text = f"you are {kept.person} at {kept.url}, and may {told['may']}"
+    show(facts, text, as_json=as_json)
+
+
+@click.command()
+@json_option
+def logout(*, as_json: bool) -> None:
+    """Log out at the server; commands are then carried out on this machine.
+
+    The token is not taken any more. Where the server is not reached, only this laptop forgets it.
+    """
+    kept = server.chosen()
+    try:
+        server.asked(kept, LOGOUT, b"").read(server.LARGEST_ANSWER)
+    except server.LockgateError as error:
+        echo(f"note: the server did not hear of it: {error.why}", err=True)
+    server.forget(kept)
+    show({"url": kept.url}, f"logged out at {kept.url}", as_json=as_json)
+
+
+def _asked(url: str) -> str:
+    """One line; nothing is echoed that could be used a second time."""
+    if sys.stdin.isatty():
+        echo(f"The word, or the link, that `lockgate web login` printed for {url}: ", err=True)
+    return sys.stdin.readline(1000)
+
+
+def _word_in(text: str) -> str:
+    """The word itself, also out of a link."""
+    told = text.strip()
+    if "://" not in told:
+        return told if "/" not in told and "." not in told else ""
+    return parse_qs(urlsplit(told).query).get("link", [""])[0]
+
+
+def _laptop() -> str:
+    name = re.sub(r"[^A-Za-z0-9._-]+", "-", platform.node()).strip("-")
+    return name[:LONGEST_NAME] or "laptop"
+
+
+def _facts(raw: bytes) -> dict[str, str]:
+    try:
+        told = json.loads(raw)
+        return {it: str(told[it]) for it in ("token", "person", "may", "ssh", "name")}
+    except (ValueError, KeyError, TypeError) as error:
+        why = "the server's answer was not understood"
+        raise Refused(WHAT, why=why, fix="see that the address is a Lockgate server's") from error

@@ -1,0 +1,248 @@
+"""The server that a laptop is logged in at: what is remembered of it, and a connection to it.
+
+A token is sent only where the server's certificate was checked, or to this machine itself.
+"""
+
+import hashlib
+import hmac
+import http.client
+import json
+import os
+import ssl
+from collections.abc import Mapping
+from typing import NamedTuple, cast
+from urllib.parse import urlsplit
+
+from lockgate import __version__
+from lockgate.errors import LockgateError, Refused, Unavailable
+from lockgate.faces import client
+
+VARIABLE = "LOCKGATE_SERVER"
+CONNECTS, ANSWERS = 5.0, 10.0  # seconds until somebody is there, and until they have begun
+SILENT = 40.0  # seconds without a word after which a server is lost; a beat comes every 15
+PATIENT = (120.0, 120.0)  # seconds: until an answer begins, and without a word of it
+LARGEST_ANSWER = 1 << 20  # bytes of an answer that is no stream
+PROTOCOL = "1"  # of the requests below /people/
+NOTHING = "nothing was done"
+DIGITS = 64  # of a fingerprint
+
+
+class Login(NamedTuple):
+    """A server's address, who we are there, and by what it knows us."""
+
+    url: str
+    token: str = ""
+    person: str = ""
+    fingerprint: str = ""  # of its certificate, where the system's store is not asked
+    ssh: str = ""  # what ssh calls the server
+
+
+# What is remembered: `login.json` in the home, which only its owner reads.
+
+
+def chosen(environ: Mapping[str, str] = os.environ) -> Login:
+    """The login that LOCKGATE_SERVER names, or the last one."""
+    known = _known()
+    wanted = environ.get(VARIABLE, "").rstrip("/") or str(known.get("current", ""))
+    told = cast("dict[str, object]", known.get("servers", {})).get(wanted)
+    if not isinstance(told, dict):
+        why, fix = f"there is no login at {wanted}", f"lockgate login {wanted}"
+        raise Refused(NOTHING, why=why, fix=f"{fix}, or {VARIABLE}=off for this machine's own home")
+    kept = cast("dict[str, object]", told)
+    words = {name: str(kept.get(name, "")) for name in Login._fields if name != "url"}
+    return Login(url=wanted, **words)
+
+
+def remember(login: Login) -> None:
+    known = _known()
+    servers = cast("dict[str, object]", known.get("servers", {}))
+    servers[login.url] = {k: v for k, v in login._asdict().items() if k != "url" and v}
+    _write({"current": login.url, "servers": servers})
+
+
+def forget(login: Login) -> None:
+    known = _known()
+    servers = cast("dict[str, object]", known.get("servers", {}))
+    servers.pop(login.url, None)
+    if servers:
+        current = str(known.get("current", ""))
+        left = current if current in servers else next(iter(servers))
+        _write({"current": left, "servers": servers})
+    else:
+        os.unlink(client.login_file())  # noqa: PTH108 - pathlib is slow to load
+
+
+def _known() -> dict[str, object]:
+    path = client.login_file()
+    try:
+        with open(path, encoding="utf-8") as file:  # noqa: PTH123 - as above
+            found: object = json.load(file)
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError) as error:
+        fix = f"remove {path}, then: lockgate login URL"
+        raise Unavailable(NOTHING, why=f"{path} was not read: {error}", fix=fix) from error
+    told = cast("dict[str, object]", found) if isinstance(found, dict) else {}
+    return told if isinstance(told.get("servers"), dict) else {}
+
+
+def _write(known: Mapping[str, object]) -> None:
+    """Under another name first: it is there whole, or as it was."""
+    path = client.login_file()
+    what = "the login was not kept"
+    try:
+        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)  # noqa: PTH103, PTH120 - as above
+        descriptor = os.open(f"{path}.new", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            os.chmod(f"{path}.new", 0o600)  # noqa: PTH101 - as above
+            json.dump(known, file, indent=1)
+        os.replace(f"{path}.new", path)  # noqa: PTH105 - as above
+    except OSError as error:
+        fix = f"see that {os.path.dirname(path)} can be written"  # noqa: PTH120 - as above
+        raise Unavailable(what, why=str(error), fix=fix) from error
+
+
+# A server's address and its certificate.
+
+
+def address(url: str, what: str = NOTHING) -> str:
+    """The origin that is meant; Refused where a token would go there in the clear."""
+    told = urlsplit(url if "://" in url else f"https://{url}")
+    fix = "name it as https://HOST[:PORT]"
+    try:
+        port = told.port
+    except ValueError as error:
+        raise Refused(what, why=f"{url!r} is no address: {error}", fix=fix) from error
+    host = told.hostname or ""
+    if told.scheme not in {"http", "https"} or not host or told.username is not None:
+        raise Refused(what, why=f"{url!r} is no address of a server", fix=fix)
+    if told.scheme == "http" and not is_loopback(host):
+        why = f"{host} is reached by plain http, where anybody on the way could read the token"
+        raise Refused(what, why=why, fix=f"use https://{host}")
+    usual = port in {None, 443 if told.scheme == "https" else 80}
+    shown = f"[{host}]" if ":" in host else host
+    return f"{told.scheme}://{shown}" + ("" if usual else f":{port}")
+
+
+def is_loopback(host: str) -> bool:
+    return host in {"localhost", "::1"} or host.startswith("127.") or host.endswith(".localhost")
+
+
+def fingerprint(text: str) -> str:
+    """SHA-256 as `openssl x509 -fingerprint -sha256` prints it, or as plain digits."""
+    found = text.rpartition("=")[2].replace(":", "").strip().lower()
+    if len(found) != DIGITS or set(found) - set("0123456789abcdef"):
+        why = f"{text!r} is no SHA-256 fingerprint, which has 64 digits of 0-9 and a-f"
+        fix = "on the server: openssl x509 -in CERTIFICATE -noout -fingerprint -sha256"
+        raise Refused("nobody was logged in", why=why, fix=fix)
+    return found
+
+
+class _WrongCertificate(Exception):
+    """It has another fingerprint than the one that was named."""
+
+
+class _Pinned(http.client.HTTPSConnection):
+    """Nothing is sent before the certificate is seen to be the one that was named."""
+
+    pin = ""
+
+    def connect(self) -> None:
+        super().connect()
+        shown = cast("ssl.SSLSocket", self.sock).getpeercert(binary_form=True) or b""
+        found = hashlib.sha256(shown).hexdigest()
+        if not hmac.compare_digest(found, self.pin):
+            self.close()
+            raise _WrongCertificate(found)
+
+
+def _connection(login: Login) -> http.client.HTTPConnection:
+    at = urlsplit(address(login.url))
+    host = at.hostname or ""
+    if at.scheme == "http":
+        host = "127.0.0.1" if host.endswith(".localhost") else host
+        return http.client.HTTPConnection(host, at.port, timeout=CONNECTS)
+    context = ssl.create_default_context()
+    if not login.fingerprint:
+        return http.client.HTTPSConnection(host, at.port, timeout=CONNECTS, context=context)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE  # this one certificate counts, whoever has signed it
+    pinned = _Pinned(host, at.port, timeout=CONNECTS, context=context)
+    pinned.pin = login.fingerprint
+    return pinned
+
+
+# One request, and what goes wrong with it in words.
+
+
+def asked(
+    login: Login,
+    path: str,
+    body: bytes,
+    headers: Mapping[str, str] | None = None,
+    patience: tuple[float, float] = (ANSWERS, SILENT),
+) -> http.client.HTTPResponse:
+    """The answer, whose body is still to be read; LockgateError for any but a good one."""
+    connection = _connection(login)
+    said = {"Host": urlsplit(login.url).netloc, "User-Agent": f"lockgate/{__version__}"}
+    said |= {"Lockgate-Protocol": PROTOCOL, **(headers or {})}
+    if login.token:
+        said["Authorization"] = f"Bearer {login.token}"
+    try:
+        connection.connect()
+        connection.sock.settimeout(patience[0])
+        connection.request("POST", path, body, said)
+        answer = connection.getresponse()
+        if answer.status not in {200, 202}:
+            raise _refusal(login, answer)
+        connection.sock.settimeout(patience[1])
+    except LockgateError:
+        connection.close()
+        raise
+    except (OSError, http.client.HTTPException, _WrongCertificate) as error:
+        connection.close()
+        raise in_words(login, error) from error
+    return answer
+
+
+def in_words(login: Login, error: Exception) -> LockgateError:
+    """Why the server was not reached, and what to do about it."""
+    renew = "on the server: openssl x509 -in CERTIFICATE -noout -fingerprint -sha256, then"
+    again = f"lockgate login {login.url}"
+    if isinstance(error, _WrongCertificate):
+        why = f"{login.url} shows another certificate than the one that was named: {error}"
+        fix = f"ask who runs it; where it has a new one, {renew}: {again} --fingerprint SHA256"
+        return Refused(NOTHING, why=why, fix=fix)
+    if isinstance(error, ssl.SSLCertVerificationError):
+        why = f"the certificate of {login.url} is not good: {error.verify_message}"
+        return Refused(NOTHING, why=why, fix=f"{renew}: {again} --fingerprint SHA256")
+    if isinstance(error, TimeoutError):
+        why = f"{login.url} does not answer"
+    elif isinstance(error, ssl.SSLError):
+        why = f"{login.url} does not speak TLS as it should: {error.reason or error}"
+    else:
+        told = getattr(error, "strerror", None) or str(error) or type(error).__name__
+        why = f"{login.url} was not reached: {told}"
+    fix = "see that the server is up (there: lockgate status) and that you are on its network"
+    return Unavailable(NOTHING, why=why, fix=fix)
+
+
+_BY_STATUS = {
+    404: ("it is no Lockgate server, or an older one", "see that the address is right"),
+    413: ("the request has more than 1 MB", "name a smaller file"),
+    421: ("it is reached by another address: {told}", "log in again with that address"),
+    429: ("there were too many wrong tries", "wait a minute, then try again"),
+    503: ("it has too much to do now: {told}", "try again in a minute"),
+}
+
+
+def _refusal(login: Login, answer: http.client.HTTPResponse) -> LockgateError:
+    """In the server's words where it has said any."""
+    raw = answer.read(LARGEST_ANSWER)
+    try:
+        error = json.loads(raw)["error"]
+        return Refused(str(error["what"]), why=str(error["why"]), fix=str(error["fix"]))
+    except (ValueError, KeyError, TypeError):
+        told = raw.decode("utf-8", "replace").strip()[:200]
+    why, fix = _BY_STATUS.get(answer.status, (f"it said {answer.status}: {{told}}", "try again"))
+    return Refused(NOTHING, why=f"{login.url}: {why.format(told=told)}", fix=fix)

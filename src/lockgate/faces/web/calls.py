@@ -1,0 +1,204 @@
+"""Commands of people on other machines: a laptop's login, and its requests with their answers.
+
+A request and its answer are those of the orchestrator's door; the person is the token's.
+"""
+
+import asyncio
+import threading
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable
+from concurrent.futures import CancelledError
+from functools import partial
+
+from msgspec import Struct, field
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
+
+from lockgate import __version__
+from lockgate.bootstrap import App
+from lockgate.bootstrap.outside import for_person, web_logins_of
+from lockgate.bootstrap.team import serving_settings
+from lockgate.faces.web.site import Site, visitor_of
+from lockgate.ports import Taken
+
+PROTOCOL = "1"
+ARRIVES = 10.0  # seconds in which a request is here whole
+BEAT = 15.0  # seconds after which who waits hears that we are there
+READS = 30.0  # seconds that a laptop may take to read what is sent
+BEHIND = 64  # parts of an answer that it may be behind
+AT_ONCE, OF_ONE = 96, 16  # commands that are carried out; and those of one person
+LONGEST = 200  # characters of a link's key, and of a laptop's name
+NOTHING = "nothing was done"
+ENDS = b""  # behind the last part of an answer
+
+
+class Line:
+    """The way back from the thread of a command to the laptop that waits for it."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop, self._queue = loop, asyncio.Queue[bytes](BEHIND)
+        self._broken = False
+
+    def out(self, text: str) -> None:
+        self._say(b"o", text)
+
+    def err(self, text: str) -> None:
+        self._say(b"e", text)
+
+    def end(self, code: int) -> None:
+        self._say(b"x", str(code))
+
+    def gone(self) -> bool:
+        return self._broken
+
+    def take(self) -> Taken:
+        raise BrokenPipeError("no connection is handed on from here")
+
+    def close(self) -> None:
+        """From the command's thread, when it has ended, however it did."""
+        self._put(ENDS)
+
+    def _say(self, kind: bytes, text: str) -> None:
+        said = text.replace("\0", "").encode("utf-8", "surrogateescape")
+        self._put(kind + said + b"\0")
+
+    def _put(self, part: bytes) -> None:
+        if self._broken:
+            return
+        try:
+            asyncio.run_coroutine_threadsafe(self._queue.put(part), self._loop).result(READS)
+        except (TimeoutError, CancelledError, RuntimeError):  # too slow, or the server ends
+            self._broken = True
+
+    async def parts(self) -> AsyncIterator[bytes]:
+        """The first one says that the command has begun; empty ones that it goes on."""
+        try:
+            yield b"o\0"
+            while True:
+                try:
+                    part = await asyncio.wait_for(self._queue.get(), BEAT)
+                except TimeoutError:
+                    part = b"o\0"
+                if part == ENDS:
+                    return
+                yield part
+        finally:
+            self._broken = True
+            while not self._queue.empty():  # who waits to be heard goes on
+                self._queue.get_nowait()
+
+
+class Places(Struct):
+    """How many commands are carried out now, by person."""
+
+    taken: Counter[str] = field(default_factory=Counter[str])
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def take(self, person: str) -> bool:
+        with self.lock:
+            if self.taken[person] >= OF_ONE or self.taken.total() >= AT_ONCE:
+                return False
+            self.taken[person] += 1
+            return True
+
+    def leave(self, person: str) -> None:
+        with self.lock:
+            self.taken[person] -= 1
+            self.taken += Counter[str]()  # drops who has none
+
+
+def call(site: Site) -> Callable[[Request], Awaitable[Response]]:
+    places = Places()
+
+    async def endpoint(request: Request) -> Response:
+        visitor, refused = visitor_of(request), _misread(request)
+        if refused or not visitor.how.startswith("token"):
+            return refused or _no("a command needs a laptop's token", "lockgate login URL", 401)
+        try:
+            async with asyncio.timeout(ARRIVES):
+                raw = await request.body()
+        except TimeoutError:
+            return _no(f"the request took more than {ARRIVES:.0f} s to arrive", "try again", 408)
+        except ClientDisconnect:
+            return _no("the request is too long", "name a smaller file", 413)
+        if not places.take(visitor.person):
+            return _no("too many commands run already", "end one, or try again in a minute", 503)
+        line = Line(asyncio.get_running_loop())
+        app = for_person(site.app, visitor.person, visitor.how, read_only=visitor.read_only)
+        done = partial(places.leave, visitor.person)
+        thread = threading.Thread(target=_carry_out, args=(site, app, raw, line, done), daemon=True)
+        thread.start()
+        return StreamingResponse(line.parts(), media_type="application/octet-stream", headers=SAID)
+
+    return endpoint
+
+
+SAID = {"lockgate-version": __version__, "x-accel-buffering": "no", "cache-control": "no-store"}
+
+
+def _carry_out(site: Site, app: App, raw: bytes, line: Line, done: Callable[[], None]) -> None:
+    try:
+        if site.carry_out is None:
+            line.err(f"{NOTHING}: this board serves no commands\n  lockgate up --listen\n")
+            line.end(1)
+        else:
+            site.carry_out(app, raw, line)
+    finally:
+        line.close()
+        done()
+
+
+def _misread(request: Request) -> Response | None:
+    theirs = request.headers.get("lockgate-protocol", "")
+    if theirs == PROTOCOL:
+        return None
+    why = f"the server is version {__version__} and speaks protocol {PROTOCOL}, not {theirs!r}"
+    return _no(why, f"install the same version: pip install 'lockgate=={__version__}'", 426)
+
+
+# A laptop logs in by the same link as a browser, and gets a token of its own.
+
+
+def log_in_laptop(site: Site) -> Callable[[Request], Awaitable[Response]]:
+    async def endpoint(request: Request) -> Response:
+        fields = await request.form(max_files=0, max_fields=10)
+        link, laptop = (str(fields.get(it, ""))[: LONGEST + 1] for it in ("link", "laptop"))
+        return await run_in_threadpool(_logged_in, site, request, link, laptop)
+
+    return endpoint
+
+
+def _logged_in(site: Site, request: Request, link: str, laptop: str) -> Response:
+    refused = _misread(request)
+    if refused:
+        return refused
+    if site.tries.are_too_many():
+        return _no("there were too many wrong tries", "wait a minute, then try again", 429)
+    good = 0 < len(link) <= LONGEST and laptop.isprintable() and len(laptop) <= LONGEST
+    made = web_logins_of(site.app).log_in_laptop(link, laptop) if good else None
+    if made is None:
+        site.tries.note()
+        why = "the word is wrong, used up, or too old"
+        return _no(
+            why, "have another one made on the server: lockgate web login --person NAME", 403
+        )
+    token, key = made
+    app = for_person(site.app, key.person, f"token {key.name}")
+    told = {"token": token, "person": key.person, "may": app.caller.may, "expires": key.expires}
+    told |= {"name": key.name, "ssh": serving_settings(site.app).ssh, "version": __version__}
+    return JSONResponse(told)
+
+
+def log_out_laptop(site: Site) -> Callable[[Request], Awaitable[Response]]:
+    async def endpoint(request: Request) -> Response:
+        token = request.headers.get("authorization", "").partition(" ")[2].strip()
+        await run_in_threadpool(web_logins_of(site.app).log_out, token)
+        return JSONResponse({"person": visitor_of(request).person})
+
+    return endpoint
+
+
+def _no(why: str, fix: str, status: int) -> Response:
+    error = {"what": NOTHING, "why": why, "fix": fix}
+    return JSONResponse({"error": error}, status)
