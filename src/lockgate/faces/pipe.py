@@ -86,10 +86,10 @@ class Client:
 
     def give_up(self, why: str | None = None) -> list[Message]:
         """Answers to what cannot be asked again; to all that waits, where a reason is given."""
-        lost = [it for it in self.waiting.values() if why or not _repeats(it)]
-        for it in lost:
+        given_up = [it for it in self.waiting.values() if why or not _repeats(it)]
+        for it in given_up:
             del self.waiting[json.dumps(it["id"])]
-        return [lost(it, why) for it in lost]
+        return [lost(it, why) for it in given_up]
 
     def _known(self, it: Message) -> bool:
         """Whether it says again that a subscription was heard."""

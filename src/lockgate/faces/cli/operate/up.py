@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Generator
 from contextlib import closing, contextmanager, nullcontext, suppress
 from functools import partial
+from typing import Protocol
 
 import click
 from msgspec.structs import replace
@@ -14,7 +15,6 @@ from lockgate.bootstrap import App, orchestrator_pid
 from lockgate.bootstrap.assistants import kept_warm, mcp_child
 from lockgate.bootstrap.gates import Benches
 from lockgate.bootstrap.orchestrator import (
-    KeptChild,
     feed_of,
     install_service,
     orchestrating,
@@ -75,7 +75,7 @@ def up(
     then log in from their own machines: lockgate login URL.
     """
     it = app()
-    more = ("--web", "--web-port", str(port)) if web else ()
+    more: tuple[str, ...] = ("--web", "--web-port", str(port)) if web else ()
     board = partial(web_child, port, _report) if web else None
     if listen:
         host, number = served_at(it, listen)
@@ -95,7 +95,11 @@ def up(
     _orchestrate(it, board, 0.0 if once else idle)
 
 
-def _orchestrate(it: App, board: Callable[[], KeptChild] | None, idle: float | None) -> None:
+class Closing(Protocol):
+    def close(self) -> None: ...
+
+
+def _orchestrate(it: App, board: Callable[[], Closing] | None, idle: float | None) -> None:
     """Until it is stopped, or idle for so long, with the web board beside it."""
     served = replace(it, troubles={})
     served = replace(served, feed=feed_of(served, _report))

@@ -8,7 +8,7 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 
 import click
 
-from lockgate.errors import Refused
+from lockgate.errors import LockgateError, Refused
 from lockgate.faces.cli.output import echo, json_option, show
 from lockgate.faces.laptop import server
 from lockgate.faces.laptop.call import SSH_NAME
@@ -59,7 +59,7 @@ def logout(*, as_json: bool) -> None:
     kept = server.chosen()
     try:
         server.asked(kept, LOGOUT, b"").read(server.LARGEST_ANSWER)
-    except server.LockgateError as error:
+    except LockgateError as error:
         echo(f"note: the server did not hear of it: {error.why}", err=True)
     server.forget(kept)
     show({"url": kept.url}, f"logged out at {kept.url}", as_json=as_json)
