@@ -85,6 +85,17 @@ def server(tmp_path: Path) -> Iterator[Orchestra]:
     it.close()
 
 
+def served(it: Orchestra, tls: Path) -> str:
+    """Where people reach it, once it is up."""
+    files = f'certificate = "{tls}/cert.pem"\nkey = "{tls}/key.pem"\n'
+    (it.home / "settings.toml").write_text(f'[server]\n{files}projects = ["{it.root}"]\n')
+    it.app.members.add("ann", Right.LAND, None, HUMAN)
+    it.app.members.add("bob", Right.LOOK, None, HUMAN)
+    it.up("--listen", "127.0.0.1:0")
+    it.until(lambda: bool(reached(it)))
+    return reached(it)
+
+
 def reached(it: Orchestra) -> str:
     try:
         return str(json.loads((it.home / "web.json").read_text()).get("url", ""))
@@ -96,20 +107,12 @@ def test_a_laptop_logs_in_and_has_a_change_made_and_landed_by_its_own_name(
     server: Orchestra, tmp_path: Path
 ) -> None:
     shown = certificate(tmp_path / "tls")
-    files = f'certificate = "{tmp_path}/tls/cert.pem"\nkey = "{tmp_path}/tls/key.pem"\n'
-    ssh, listed = 'ssh = "lockgate@build"\n', f'projects = ["{server.root}"]\n'
-    (server.home / "settings.toml").write_text(f"[server]\n{files}{ssh}{listed}")
-    server.app.members.add("ann", Right.LAND, None, HUMAN)
-    server.app.members.add("bob", Right.LOOK, None, HUMAN)
-    server.up("--listen", "127.0.0.1:0")
-    server.until(lambda: bool(reached(server)))
-    url = reached(server)
+    url = served(server, tmp_path / "tls")
     git(tmp_path, "clone", "--quiet", str(server.root), str(tmp_path / "clone"))
     ann, bob = (Laptop(tmp_path / it, tmp_path / "clone") for it in ("ann", "bob"))
 
     def word(name: str) -> str:
-        app, place = server.app, reached(server)
-        return f"{place}/login?link={web_logins_of(app).link(name, app.caller)}"
+        return f"{url}/login?link={web_logins_of(server.app).link(name, server.app.caller)}"
 
     logged_in = ann.did("login", url, "--fingerprint", shown.strip(), told=word("ann"))
     bob.did("login", word("bob"), "--fingerprint", shown.strip())

@@ -17,9 +17,10 @@ from urllib.parse import urlencode
 import uvicorn
 
 from lockgate.bootstrap.outside import web_logins_of
+from lockgate.faces.cli.serve import carry_out
 from lockgate.faces.web.guard import COOKIE, Served
 from lockgate.faces.web.live import Item
-from lockgate.faces.web.serve import Listening, asgi, opened, served_at, site_of
+from lockgate.faces.web.serve import Hurried, Listening, asgi, opened, served_at, site_of
 from lockgate.faces.web.site import Site
 from tests.faces.web.home import Home
 
@@ -118,15 +119,24 @@ def serving(home: Home, at: Listening | None = None) -> Generator[Board]:
     served = served_at(listening, web_logins_of(home.app).place().host, port)
     feed: SimpleQueue[Item] = SimpleQueue()
     woken: list[None] = []
-    site = site_of(home.app, served, lambda: woken.append(None), lambda: iter(feed.get, {}))
-    config = uvicorn.Config(asgi(site), log_level="error", ws="none", proxy_headers=False)
+    wake, follow = (lambda: woken.append(None)), (lambda: iter(feed.get, {}))
+    site = site_of(home.app, served, wake, follow, carry_out)
+    config = uvicorn.Config(
+        asgi(site),
+        log_level="error",
+        ws="none",
+        http=Hurried,
+        proxy_headers=False,
+        ssl_certfile=listening.certificate or None,
+        ssl_keyfile=listening.key or None,
+    )
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [socket]}, daemon=True)
     thread.start()
     _until(lambda: server.started)
     board = Board(home, site, port, feed, woken=woken)
     try:
-        if not listening.path:
+        if not listening.path and not listening.certificate:
             board.log_in()
         yield board
     finally:

@@ -172,26 +172,25 @@ def _stream(say: Callable[[str], None]) -> TextIO:
 # The same for people on other machines, whose web server has asked who they are.
 
 
-def carry_out(app: App, raw: bytes, line: Line) -> None:
-    """`app` is the person's. What its answer says goes down the line, and its exit code last."""
+def carry_out(app: App, raw: bytes, line: Line) -> bool:
+    """Whether the orchestrator has something to do now. `app` is the person's."""
     from lockgate.faces.cli.app import ACTING, run
 
     found = asked_from_afar(raw, line)
     if found is None:
         line.err("nothing was done: the request was not understood\n  install the same version\n")
         line.end(1)
-        return
+        return False
     asked, clone = found
     to = terminal_of(app, None, asked)
     with to.afterwards:
         if not is_far(list(asked.argv)):
             line.end(output.fail(_not_from_afar(asked.argv), to, as_json="--json" in asked.argv))
-            return
+            return False
         code = run(list(asked.argv), replace(to, where=root_of_clone(app, clone)))
         words = [it for it in asked.argv if it != "--json"]
-        if code == 0 and not ACTING.isdisjoint({words[0], " ".join(words[:2])}):
-            output.wake()
         line.end(code)
+    return code == 0 and not ACTING.isdisjoint({words[0], " ".join(words[:2])})
 
 
 def _not_from_afar(argv: tuple[str, ...]) -> Refused:

@@ -78,7 +78,9 @@ class Bridge:
             body = json.dumps(message).encode()
             answer = asked(self._login, "/mcp", body, headers, patience=PATIENT)
             self._open[key] = answer
-            if self._copied(message, answer) or "id" not in message or "method" not in message:
+            with answer:
+                copied = self._copied(message, answer)
+            if copied or "id" not in message or "method" not in message:
                 return
             what, fix = "the call was not answered", "look at the task, then call again"
             raise Unavailable(what, why="the server ended its answer early", fix=fix)

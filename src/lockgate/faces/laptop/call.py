@@ -22,10 +22,9 @@ SSH_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,250}")
 def forwarded(argv: list[str]) -> int | None:
     """The exit code; None where the command is carried out on this machine."""
     argv = argv or board()
-    if argv[0] in commands.HERE or (argv[0] == "mcp" and len(argv) > 1):
-        return None
     far = commands.is_far(argv)
-    if ({"--help", "--version"} & set(argv) and not far) or argv[0] == "--help":
+    here = argv[0] in commands.HERE or "--help" in argv or (argv[0] == "mcp" and len(argv) > 1)
+    if here and not far:
         return None
     try:
         login = chosen()
@@ -35,7 +34,7 @@ def forwarded(argv: list[str]) -> int | None:
             from lockgate.faces.laptop import bridge
 
             return bridge.run(login)
-        if argv[0] in commands.THERE and not far:
+        if argv[0] in commands.THERE:
             raise _on_the_server(login, argv)
         return _called(login, argv)
     except LockgateError as error:
@@ -61,8 +60,8 @@ def failed(error: LockgateError, *, as_json: bool) -> int:
 def _called(login: Login, argv: list[str]) -> int:
     sent, text = commands.with_files(argv)
     body = client.packed(("", commands.where(), ""), sent, text)
-    answer = asked(login, CALL, body, {"Content-Type": "application/octet-stream"})
-    code = _printed(login, answer)
+    with asked(login, CALL, body, {"Content-Type": "application/octet-stream"}) as answer:
+        code = _printed(login, answer)
     if argv == ["status"]:
         _compare_versions(login, answer.headers.get("Lockgate-Version", ""))
     return code
@@ -91,7 +90,7 @@ def _printed(login: Login, answer: http.client.HTTPResponse) -> int:
 
 def _compare_versions(login: Login, theirs: str) -> None:
     if theirs != __version__:
-        why = f"{login.url} is version {theirs or 'unknown'}, this command is {__version__}"
+        why = f"{login.url} is version {theirs}, this command is {__version__}"
         client.say(2, f"note: {why}: pip install 'lockgate=={theirs}'\n".encode())
 
 

@@ -25,14 +25,16 @@ FAR = frozenset(
         ("web", "login"),
     }
 )
-# About this laptop and the clone that one is in.
-HERE = frozenset({"login", "logout", "init", "demo", "doctor", "gate", "completion", "--version"})
+# About this laptop and the clone that one is in, or a server of its own.
+HERE = frozenset(
+    {"login", "logout", "init", "demo", "doctor", "gate", "completion", "--version"}
+    | {"up", "down", "web", "checkpoint", "review", "step"}
+)
 # They give a terminal away: by ssh.
 SEATED = frozenset({("takeover",), ("shell",), ("open",), ("tui",), ("task", "attach")})
 # About the server's machine: by ssh too, and only in words, for who may do that there.
 THERE = frozenset(
-    {"auth", "backup", "db", "down", "du", "forge", "notify", "people", "prune", "restore"}
-    | {"trust", "up", "web"}
+    {"auth", "backup", "db", "du", "forge", "notify", "people", "prune", "restore", "trust"}
 )
 FILES = ("--file", "--context", "--plan")  # options that name a file
 LONGEST_CONFIG = 1 << 20

@@ -125,7 +125,9 @@ def address(url: str, what: str = NOTHING) -> str:
 
 
 def is_loopback(host: str) -> bool:
-    return host in {"localhost", "::1"} or host.startswith("127.") or host.endswith(".localhost")
+    numbers = host.split(".")
+    own = numbers[0] == "127" and len(numbers) == len("1234") and all(map(str.isdecimal, numbers))
+    return own or host in {"localhost", "::1"} or host.endswith(".localhost")
 
 
 def fingerprint(text: str) -> str:
@@ -185,17 +187,19 @@ def asked(
     """The answer, whose body is still to be read; LockgateError for any but a good one."""
     connection = _connection(login)
     said = {"Host": urlsplit(login.url).netloc, "User-Agent": f"lockgate/{__version__}"}
-    said |= {"Lockgate-Protocol": PROTOCOL, **(headers or {})}
+    said |= {"Connection": "close", "Lockgate-Protocol": PROTOCOL, **(headers or {})}
     if login.token:
         said["Authorization"] = f"Bearer {login.token}"
     try:
         connection.connect()
-        connection.sock.settimeout(patience[0])
+        at = connection.sock
+        at.settimeout(patience[0])
         connection.request("POST", path, body, said)
-        answer = connection.getresponse()
+        answer = connection.getresponse()  # it has the connection from here on
         if answer.status not in {200, 202}:
-            raise _refusal(login, answer)
-        connection.sock.settimeout(patience[1])
+            with answer:
+                raise _refusal(login, answer)
+        at.settimeout(patience[1])
     except LockgateError:
         connection.close()
         raise

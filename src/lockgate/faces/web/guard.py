@@ -4,6 +4,7 @@ A cookie belongs to a host name and to every port of it, so that the board has a
 a server that an agent starts on this machine never gets the board's cookie.
 """
 
+import asyncio
 import hmac
 import time
 from collections import deque
@@ -18,6 +19,7 @@ from starlette.types import Send as Sending
 
 COOKIE = "lockgate"
 LARGEST = 1 << 20  # bytes of what is sent to us
+ARRIVES = 10.0  # seconds in which a request is here whole
 WRONG, WITHIN = 10, 60.0  # wrong tries in so many seconds
 READS = frozenset({"GET", "HEAD"})
 TOKENS = ("/api/", "/metrics", "/mcp", "/feed", "/people/")  # where a program's token is taken
@@ -189,15 +191,20 @@ def _size(headers: Mapping[str, str]) -> int:
 
 
 def _limited(receive: Receive) -> Receive:
-    """What comes without a length is counted as it comes."""
-    left = [LARGEST]
+    """What comes without a length is counted as it comes, and all of it must come soon."""
+    left, until, whole = LARGEST, time.monotonic() + ARRIVES, False
 
     async def limited() -> Message:
-        message = await receive()
-        left[0] -= len(message.get("body", b""))
-        if left[0] < 0:
+        nonlocal left, whole
+        try:
+            message = await asyncio.wait_for(
+                receive(), None if whole else max(until - time.monotonic(), 0.01)
+            )
+        except TimeoutError:
             return {"type": "http.disconnect"}
-        return message
+        left -= len(message.get("body", b""))
+        whole = not message.get("more_body", False)
+        return {"type": "http.disconnect"} if left < 0 else message
 
     return limited
 

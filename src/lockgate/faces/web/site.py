@@ -33,7 +33,7 @@ FILTERS: Mapping[str, tuple[str, frozenset[Status]]] = {
 }
 KEPT = 6  # diffs that are kept, each of one change
 T = TypeVar("T")
-CarryOut = Callable[[App, bytes, Line], None]
+CarryOut = Callable[[App, bytes, Line], bool]  # whether the orchestrator has news
 
 
 class Site(Struct, kw_only=True):

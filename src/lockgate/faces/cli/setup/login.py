@@ -40,8 +40,8 @@ def login(*, url: str, fingerprint: str, ssh: str, as_json: bool) -> None:
     word = _word_in(url) or _word_in(_asked(at.url))
     body = urlencode({"link": word, "laptop": _laptop()}).encode()
     headers = {"Origin": at.url, "Content-Type": "application/x-www-form-urlencoded"}
-    answer = server.asked(at, LOGIN, body, headers)
-    told = _facts(answer.read(server.LARGEST_ANSWER))
+    with server.asked(at, LOGIN, body, headers) as answer:
+        told = _facts(answer.read(server.LARGEST_ANSWER))
     kept = at._replace(token=told["token"], person=told["person"], ssh=ssh or told["ssh"])
     server.remember(kept)
     facts = {"url": kept.url, "person": kept.person, "may": told["may"], "name": told["name"]}
@@ -58,7 +58,7 @@ def logout(*, as_json: bool) -> None:
     """
     kept = server.chosen()
     try:
-        server.asked(kept, LOGOUT, b"").read(server.LARGEST_ANSWER)
+        server.asked(kept, LOGOUT, b"").close()
     except LockgateError as error:
         echo(f"note: the server did not hear of it: {error.why}", err=True)
     server.forget(kept)

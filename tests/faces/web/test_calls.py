@@ -1,0 +1,409 @@
+"""Commands of people on other machines: who may do what, and what is refused, each in words."""
+
+import io
+import json
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import urlencode
+
+import pytest
+
+from lockgate.bootstrap.outside import web_logins_of
+from lockgate.core.model.people import Right
+from lockgate.faces import client
+from lockgate.faces.cli.app import run
+from lockgate.faces.laptop import server as laptop
+from lockgate.faces.laptop.call import forwarded
+from lockgate.faces.web import calls, guard, serve
+from lockgate.faces.web.serve import Listening
+from lockgate.services.task.callers import HUMAN
+from tests.faces.web.home import a_home
+from tests.faces.web.serving import Board, serving
+
+HEADERS = (("Lockgate-Protocol", "1"), ("Content-Type", "application/octet-stream"))
+
+
+@dataclass
+class Team:
+    """A served home with three people, and the laptop that one of them is at."""
+
+    board: Board
+    place: Path
+    patch: pytest.MonkeyPatch
+    capture: pytest.CaptureFixture[str]
+    tokens: dict[str, str] = field(default_factory=dict)
+
+    def log_in(self, name: str) -> str:
+        app = self.board.home.app
+        word = web_logins_of(app).link(name, app.caller)
+        self.patch.setattr(sys, "stdin", io.StringIO(f"{self.board.origin}/login?link={word}\n"))
+        assert run(["login", self.board.origin]) == 0
+        return self.capture.readouterr().out
+
+    def says(self, *argv: str, **more: str) -> tuple[int | None, str, str]:
+        with pytest.MonkeyPatch.context() as patch:
+            for name, value in more.items():
+                patch.setenv(name, value)
+            code = forwarded(list(argv))
+        told = self.capture.readouterr()
+        return code, told.out, told.err
+
+    def refused(self, *argv: str, **more: str) -> str:
+        code, out, err = self.says(*argv, **more)
+        assert (code, out) == (1, ""), err
+        return err
+
+    @property
+    def token(self) -> str:
+        return laptop.chosen().token
+
+    def posts(self, body: bytes, *headers: tuple[str, str], path: str = "/people/call"):
+        said = [("Host", self.board.served.host), ("Authorization", f"Bearer {self.token}")]
+        found = {name.lower(): (name, value) for name, value in (*said, *HEADERS, *headers)}
+        return self.board.ask("POST", path, list(found.values()), body.decode())
+
+    def sent(self, *argv: str, where: str = "", stdin: bytes = b""):
+        return self.posts(client.packed(("", where, ""), list(argv), stdin))
+
+
+@pytest.fixture
+def team(tmp_path: Path, monkeypatch, capfd) -> Iterator[Team]:
+    monkeypatch.setenv("LOCKGATE_HOME", str(tmp_path / "laptop"))
+    monkeypatch.setenv("LOCKGATE_NO_ORCHESTRATOR", "1")
+    home = a_home(tmp_path / "server")
+    for name, may in (("ann", Right.LAND), ("bob", Right.WORK), ("eve", Right.LOOK)):
+        home.app.members.add(name, may, None, HUMAN)
+    clone = tmp_path / "clone"
+    (clone / ".git").mkdir(parents=True)
+    (clone / ".git" / "config").write_text(
+        f'[remote "origin"]\n\turl = {home.project("shop").root}\n'
+    )
+    monkeypatch.chdir(clone)
+    with serving(home) as board:
+        yield Team(board, tmp_path, monkeypatch, capfd)
+    home.app.close()
+
+
+def test_a_command_is_carried_out_by_the_name_and_right_of_who_logged_in(team: Team) -> None:
+    waiting = team.board.home
+    task = waiting.waiting(waiting.changed(waiting.started("a", "Go on"), {"a.txt": "x\n"}))
+    team.log_in("bob")
+    (team.place / "clone" / "more.md").write_text("Fix it\n\nSoon.\n")
+
+    code, out, _ = team.says("task", "create", "fix-it", "--file", "more.md", "--json")
+    made = json.loads(out)
+    not_landed = team.refused("approve", task.id)
+    team.log_in("ann")
+    approved, shown, _ = team.says("approve", task.id)
+
+    created = team.board.home.app.views.all_events(made["id"])[0]
+    assert (code, made["summary"], created.data["by"]) == (0, "Fix it", "bob")
+    assert "bob has the right to work, and this needs the right to land" in not_landed
+    assert (approved, task.id in shown) == (0, True)
+    assert [it.by for it in waiting.load(task.id).approvals] == ["ann"]
+    assert len(team.board.woken) == 2
+
+
+ACTS = [
+    ("task", "create", "b", "s"),
+    ("task", "create", "--plan", "plan.toml"),
+    *((it, "ID", "-m", "x") for it in ("approve", "reject", "comment", "answer")),
+    *((it, "ID") for it in ("resume", "undo", "handback")),
+    ("say", "ID", "x"),
+    ("run", "--no-wait", "x"),
+    *(("task", it, "ID") for it in ("start", "respawn", "repin", "cancel", "delete", "complete")),
+    ("task", "peek", "ID"),
+    ("task", "edit", "ID", "--file", "plan.toml"),
+    ("task", "update", "ID", "--status", "working"),
+    ("task", "drop-dependency", "ID", "x"),
+    *(("queue", it, "ID") for it in ("approve", "hold", "drop")),
+    ("web", "login"),
+    ("web", "login", "--person", "ann"),
+    ("stats", "--rebuild"),
+]
+
+
+def test_who_may_only_look_changes_nothing(team: Team) -> None:
+    task = team.board.home.started("a", "Go on")
+    (team.place / "clone" / "plan.toml").write_text('[[tasks]]\nname = "a"\nsummary = "b"\n')
+    team.log_in("eve")
+    before = team.board.home.app.store.head()
+
+    for argv in ACTS:
+        told = team.refused(*(task.id if it == "ID" else it for it in argv))
+        assert "has the right to look" in told, (argv, told)
+
+    assert team.board.home.app.store.head() == before
+    assert task.id in team.says("task", "list")[1]
+    assert "Go on" in team.says("task", "show", task.id)[1]
+    assert team.says("status", "--json")[0] == team.says("inbox")[0] == 0
+
+
+def test_no_file_of_the_server_is_read_and_none_is_its_agent(team: Team) -> None:
+    team.log_in("bob")
+    file = team.place / "clone" / "agent.sh"
+    file.write_text("#!/bin/sh\n")
+    where = urlencode({"origin": team.board.home.project("shop").root})
+    plan = f'[[tasks]]\nname = "a"\nsummary = "b"\nagent = "{file}"\n'.encode()
+
+    read = team.sent("task", "create", "b", "s", "--context", "/etc/passwd", where=where)
+    agent = team.sent("task", "create", "b", "s", "--agent", str(file), where=where)
+    planned = team.sent("task", "create", "--plan", "-", where=where, stdin=plan)
+    events = team.sent("events", "--project", "/etc", where=where)
+
+    assert "it is on another machine than the server" in read.text
+    assert "files of your machine are not on the server" in agent.text
+    assert "files of your machine are not on the server" in planned.text
+    assert events.text.endswith("x0\0")
+
+
+def test_what_is_not_for_people_elsewhere_is_refused_by_the_server_too(team: Team) -> None:
+    team.log_in("ann")
+
+    for argv in (("people", "list"), ("task", "import", "/etc"), ("up",), ("feed",), ("mcp",), ()):
+        answer = team.sent(*argv)
+        assert "is not done for people on other machines" in answer.text
+        assert answer.text.endswith("x1\0")
+    assert "the request was not understood" in team.posts(b"nonsense").text
+
+
+def test_a_project_that_the_server_does_not_have_is_told(team: Team) -> None:
+    team.log_in("bob")
+    config = team.place / "clone" / ".git" / "config"
+    config.write_text('[remote "origin"]\n\turl = https://github.com/acme/other\n')
+
+    assert "the server has no project cloned from" in team.refused("run", "x")
+    team.board.home.task("a", "Go on")
+    assert team.says("task", "list", LOCKGATE_PROJECT="shop")[0] == 0
+
+
+def test_a_repository_without_tasks_is_found_where_the_settings_name_it(team: Team) -> None:
+    home = team.board.home.app.home
+    root = team.board.home.project("shop").root
+    team.log_in("bob")
+    assert "the server has no project" in team.refused("run", "--no-wait", "x")
+
+    (home / "settings.toml").write_text(f'[server]\nprojects = ["{root}", "{team.place}"]\n')
+
+    assert team.says("task", "create", "b", "s")[0] == 0
+
+
+# Who does not get in.
+
+
+def test_a_token_that_is_wrong_expired_revoked_or_a_removed_person_s_is_refused(
+    team: Team, monkeypatch
+) -> None:
+    app = team.board.home.app
+    logins = web_logins_of(app)
+    why = "it is wrong, has expired or was revoked"
+
+    team.log_in("bob")
+    [key] = [it for it in logins.tokens() if it.person == "bob"]
+    logins.revoke(key.name, app.caller)
+    assert why in team.refused("status")
+    team.log_in("bob")
+    app.members.remove("bob", app.caller)
+    logins.forget("bob", app.caller)
+    assert why in team.refused("status")
+    with monkeypatch.context() as patch:
+        patch.setattr("lockgate.services.task.web_logins.LAPTOP_SECONDS", 0.05)
+        team.log_in("ann")
+    time.sleep(0.06)
+    assert why in team.refused("status")
+    laptop.remember(laptop.chosen()._replace(token="x" * 40))
+    assert why in team.refused("status")
+
+
+def test_wrong_tokens_of_others_do_not_lock_out_who_has_a_good_one(team: Team) -> None:
+    team.log_in("bob")
+    tried = {team.posts(b"", ("Authorization", "Bearer x")).status for _ in range(12)}
+
+    assert tried == {401, 429}
+    assert team.says("status")[0] == 0
+
+
+def test_a_word_works_once_and_a_laptop_has_one_token(team: Team) -> None:
+    app = team.board.home.app
+    word = web_logins_of(app).link("bob", app.caller)
+    assert run(["login", f"{team.board.origin}/login?link={word}"]) == 0
+    assert run(["login", f"{team.board.origin}/login?link={word}"]) == 1
+    assert "wrong, used up, or too old" in team.capture.readouterr().err
+    team.log_in("bob")
+
+    assert [it.person for it in web_logins_of(app).tokens()] == ["bob"]
+    assert run(["web", "tokens"], None) == 0
+
+
+def test_a_browser_s_login_and_a_session_s_token_are_no_laptop_s(team: Team) -> None:
+    team.log_in("bob")
+    body = client.packed(("", "", ""), ["status"], b"")
+    cookie = team.board.ask("POST", "/people/call", team.board.usual("POST"), body.decode())
+    nobody = [("Host", team.board.served.host), ("Origin", team.board.origin), *HEADERS]
+
+    assert cookie.status == 401
+    assert team.board.ask("POST", "/people/call", nobody, "x").status == 401
+    assert team.posts(b"", ("Authorization", "Bearer session")).status == 401
+
+
+def test_a_foreign_host_another_protocol_and_a_huge_request_are_refused(team: Team) -> None:
+    team.log_in("bob")
+
+    assert team.posts(b"", ("Host", "evil.example")).status == 421
+    older = team.posts(b"", ("Lockgate-Protocol", "0"))
+    assert (older.status, "protocol 1, not '0'" in older.text) == (426, True)
+    assert team.posts(b"", ("Content-Length", "2000000")).status == 413
+    port = team.board.port
+    laptop.remember(laptop.chosen()._replace(url=f"http://127.0.0.1:{port}"))
+    assert "it is reached by another address" in team.refused("status")
+
+
+def connected(team: Team) -> socket.socket:
+    return socket.create_connection(("127.0.0.1", team.board.port), timeout=20)
+
+
+def test_a_request_that_does_not_come_whole_is_ended(team: Team, monkeypatch) -> None:
+    team.log_in("bob")
+    monkeypatch.setattr(guard, "ARRIVES", 0.2)
+    monkeypatch.setattr(serve, "HEAD_ARRIVES", 0.2)
+    said = f"Host: {team.board.served.host}\r\nAuthorization: Bearer {team.token}\r\n"
+
+    with connected(team) as slow:
+        slow.sendall(b"POST /people/call HTTP/1.1\r\nHost: ")
+        assert slow.recv(100) == b""
+    with connected(team) as slow:
+        head = f"POST /people/call HTTP/1.1\r\n{said}Lockgate-Protocol: 1\r\nContent-Length: 9\r\n"
+        slow.sendall(f"{head}\r\nab".encode())
+        assert b"413" in slow.recv(100)
+
+
+def test_one_person_has_so_many_commands_at_once(team: Team, monkeypatch) -> None:
+    team.log_in("bob")
+    monkeypatch.setattr(calls, "OF_ONE", 0)
+
+    assert "too many commands run already" in team.refused("status")
+
+
+# What the laptop says where the server cannot be used.
+
+
+def test_a_server_that_is_down_or_says_nothing_is_told(team: Team, monkeypatch) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        laptop.remember(laptop.Login(url, "x"))
+        monkeypatch.setattr(laptop.asked, "__defaults__", (None, (0.2, 0.2)))
+        assert "does not answer" in team.refused("status")
+    assert "was not reached: Connection refused" in team.refused("status")
+    assert json.loads(team.says("status", "--json")[1])["error"]["fix"]
+
+
+def test_an_answer_that_breaks_off_is_told(team: Team) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as broken:
+
+        def answer(text: bytes) -> None:
+            connection, _ = broken.accept()
+            with connection:
+                connection.recv(1 << 16)
+                connection.sendall(text)
+
+        laptop.remember(laptop.Login(f"http://127.0.0.1:{broken.getsockname()[1]}", "x"))
+        for text, why in (
+            (b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\no\0ohello\0", "before it had answered"),
+            (b"HTTP/1.1 404 No\r\nConnection: close\r\n\r\nno", "it is no Lockgate server"),
+            (b"HTTP/1.1 418 No\r\nConnection: close\r\n\r\ntea", "it said 418: tea"),
+            (b"nonsense\r\n\r\n", "was not reached"),
+        ):
+            thread = threading.Thread(target=answer, args=(text,))
+            thread.start()
+            assert why in team.says("status")[2]
+            thread.join()
+
+
+def test_a_laptop_goes_by_the_login_that_is_named(team: Team) -> None:
+    team.log_in("bob")
+    first = laptop.chosen()
+    laptop.remember(laptop.Login("https://other.example", "x"))
+
+    assert team.says("status", LOCKGATE_SERVER=first.url)[0] == 0
+    assert "there is no login at https://none" in team.refused(
+        "status", LOCKGATE_SERVER="https://none"
+    )
+    laptop.forget(laptop.chosen())
+    assert laptop.chosen() == first
+    assert (run(["logout"]), client.is_elsewhere()) == (0, False)
+    assert "logged out" in team.capture.readouterr().out
+    assert web_logins_of(team.board.home.app).tokens() == ()
+    Path(client.login_file()).write_text("no json")
+    assert "login.json was not read" in team.refused("status")
+
+
+def test_what_is_about_a_machine_is_not_sent(team: Team) -> None:
+    laptop.remember(laptop.Login("https://build.example.org:8443", "x"))
+
+    assert forwarded(["gate", "run"]) is forwarded(["mcp", "--print", "x"]) is None
+    assert forwarded(["web"]) is forwarded(["takeover", "--help"]) is None
+    seated = team.refused("takeover", "it's")
+    assert "ssh -t build.example.org lockgate" in seated
+    assert "ssh build.example.org lockgate people list" in team.refused("people", "list")
+    laptop.remember(laptop.chosen()._replace(ssh="-oProxyCommand=x"))
+    assert "is no name for ssh" in team.refused("tui")
+
+
+def test_a_certificate_is_the_one_that_is_named_or_one_that_the_system_knows(
+    tmp_path: Path, monkeypatch, capfd
+) -> None:
+    monkeypatch.setenv("LOCKGATE_HOME", str(tmp_path / "laptop"))
+    made = ("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes")
+    named = ("-subj", "/CN=team", "-days", "2", "-keyout", "key", "-out", "cert")
+    subprocess.run(("openssl", *made, *named), cwd=tmp_path, check=True, capture_output=True)
+    asked = ("openssl", "x509", "-in", "cert", "-noout", "-fingerprint", "-sha256")
+    shown = subprocess.check_output(asked, cwd=tmp_path, text=True)
+    home = a_home(tmp_path / "server")
+    at = Listening(port=0, certificate=str(tmp_path / "cert"), key=str(tmp_path / "key"))
+
+    with serving(home, at) as board:
+        good = laptop.Login(board.origin, "x", fingerprint=laptop.fingerprint(shown))
+        for login, why in (
+            (good, "the token is not known here"),
+            (good._replace(fingerprint="0" * 64), "another certificate than the one"),
+            (good._replace(fingerprint=""), "is not good: self-signed certificate"),
+            (good._replace(url=f"http://127.0.0.1:{board.port}"), "was not reached"),
+        ):
+            laptop.remember(login)
+            assert forwarded(["status"]) == 1
+            assert why in capfd.readouterr().err
+    home.app.close()
+
+
+def test_an_assistant_on_a_laptop_reaches_the_server_s_tools(team: Team, monkeypatch) -> None:
+    task = team.board.home.started("a", "Go on")
+    team.log_in("bob")
+    who = {"protocolVersion": "2025-11-25", "capabilities": {}}
+    who |= {"clientInfo": {"name": "it", "version": "1"}}
+    said = [
+        {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": who},
+        {"jsonrpc": "2.0", "method": "notifications/initialized"},
+        {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "list_tasks"}},
+    ]
+    lines = b"".join(json.dumps(it).encode() + b"\n" for it in said) + b"nonsense\n"
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(lines)))
+
+    code, out, _ = team.says("mcp")
+
+    heard = [json.loads(line) for line in out.splitlines()]
+    found = {it["id"]: it for it in heard}
+    assert code == 0
+    assert found[1]["result"]["protocolVersion"] == "2025-11-25"
+    assert found[2]["result"]["structuredContent"]["rows"][0]["id"] == task.id
+    assert found[None]["error"]["code"] == -32700
+    laptop.remember(laptop.chosen()._replace(token="x" * 9))
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(lines)))
+    _, out, _ = team.says("mcp")
+    last = {it["id"]: it for it in map(json.loads, out.splitlines())}
+    assert last[2]["result"]["isError"]
