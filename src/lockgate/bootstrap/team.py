@@ -39,8 +39,6 @@ def asked_from_afar(raw: bytes, line: Line) -> tuple[Call, Clone] | None:
     asked = parsed_request(raw)
     if asked is None:
         return None
-    told = dict(parse_qsl(asked.cwd))
-    clone = Clone(**{name: told.get(name, "") for name in Clone.__struct_fields__})
     call = Call(
         argv=asked.argv,
         token="",
@@ -51,7 +49,13 @@ def asked_from_afar(raw: bytes, line: Line) -> tuple[Call, Clone] | None:
         line=line,
         columns=asked.columns,
     )
-    return call, clone
+    return call, clone_in(asked.cwd)
+
+
+def clone_in(query: str) -> Clone:
+    """What a laptop tells of the clone that it is in."""
+    told = dict(parse_qsl(query))
+    return Clone(**{name: told.get(name, "") for name in Clone.__struct_fields__})
 
 
 def root_of_clone(it: App, clone: Clone) -> Callable[[], Path]:

@@ -2,7 +2,9 @@
 
 import pytest
 
-from lockgate.bootstrap.outside import web_logins_of
+from lockgate.bootstrap.outside import for_person, web_logins_of
+from lockgate.core.model.people import Right
+from lockgate.errors import Refused
 from tests.faces.shell import Shell
 
 
@@ -50,3 +52,85 @@ def test_a_token_is_printed_once_and_revoked(shell: Shell) -> None:
     assert "there is one of that name" in shell.run("web", "token", "ci").err
     shell.did("web", "token", "ci", "--revoke")
     assert shell.run("web", "token", "ci", "--revoke").code == 1
+
+
+@pytest.mark.parametrize(
+    ("listen", "settings", "why"),
+    [
+        ("8443", "", "is not HOST:PORT"),
+        ("127.0.0.1:99999", "", "is not HOST:PORT"),
+        ("build:8443", "", "there is no certificate"),
+        ("[::]:8443", "", "there is no certificate"),
+        ("build:8443", 'certificate = "none.pem"', "cannot be used: No such file"),
+        ("build:8443", "certificate = 1", "must be text"),
+        ("build:8443", 'projects = "x"', "must be a list of paths"),
+        ("build:8443", "projects = [1]", "must be a list of paths"),
+        ("build:8443", 'certificates = "x"', "certificate key url ssh projects"),
+        ("127.0.0.1:1", 'url = "http://build"', "must begin with https://"),
+    ],
+)
+def test_a_server_without_what_makes_it_safe_is_not_started(
+    shell: Shell, listen: str, settings: str, why: str
+) -> None:
+    shell.home.mkdir(parents=True, exist_ok=True)
+    (shell.home / "settings.toml").write_text(f"[server]\n{settings}\n")
+
+    answer = shell.run("up", "--listen", listen)
+
+    assert answer.code in {1, 2}
+    assert why in answer.why
+
+
+def test_a_server_for_every_address_needs_a_url(shell: Shell, monkeypatch) -> None:
+    monkeypatch.setattr("lockgate.bootstrap.team.check_certificate", lambda *_: None)
+    shell.home.mkdir(parents=True, exist_ok=True)
+    (shell.home / "settings.toml").write_text('[server]\ncertificate = "x"\n')
+
+    assert (
+        "by a name that this command does not know" in shell.run("up", "--listen", "0.0.0.0:1").why
+    )
+
+
+def test_only_an_admin_lets_somebody_else_in(shell: Shell) -> None:
+    app = shell.app()
+    app.members.add("ann", Right.LAND, None, app.caller)
+    app.members.add("bob", Right.LOOK, None, app.caller)
+    ann, bob = (for_person(app, name, "token x") for name in ("ann", "bob"))
+    logins = web_logins_of(app)
+    logins.token("bob", "ci", app.caller, read_only=False)
+
+    with pytest.raises(Refused, match="needs the right to admin"):
+        logins.link("bob", ann.caller)
+    with pytest.raises(Refused, match="needs the right to admin"):
+        logins.revoke("ci", ann.caller)
+    with pytest.raises(Refused, match="needs the right to work"):
+        logins.link("bob", bob.caller)
+    token, _ = logins.log_in_laptop(logins.link("ann", ann.caller), "book") or ("", None)
+    link = logins.link("ann", app.caller)
+    app.close()
+
+    listed = shell.did("web", "tokens")
+    shell.did("people", "remove", "ann")
+    app = shell.app()
+    assert "ann@book" in listed
+    assert "it is revoked" in listed
+    assert web_logins_of(app).with_token(token) is None
+    assert web_logins_of(app).log_in_laptop(link, "book") is None
+    app.close()
+
+
+@pytest.mark.parametrize(
+    ("argv", "why"),
+    [
+        (("http://build.example.org",), "could read the token"),
+        (("https://build", "--fingerprint", "12"), "is no SHA-256 fingerprint"),
+        (("https://build", "--ssh", "-oProxyCommand=x"), "is no name for ssh"),
+        (("https://127.0.0.1:1/login?link=x",), "was not reached"),
+        (("https://127.0.0.1:1",), "no word was given"),
+    ],
+)
+def test_a_login_that_cannot_be_is_refused(shell: Shell, argv: tuple[str, ...], why: str) -> None:
+    answer = shell.run("login", *argv)
+
+    assert why in answer.why
+    assert "nobody is logged in at a server" in shell.run("logout").why

@@ -1,5 +1,6 @@
 """Commands of people on other machines: who may do what, and what is refused, each in words."""
 
+import asyncio
 import io
 import json
 import socket
@@ -18,6 +19,7 @@ from lockgate.bootstrap.outside import web_logins_of
 from lockgate.core.model.people import Right
 from lockgate.faces import client
 from lockgate.faces.cli.app import run
+from lockgate.faces.cli.serve import carry_out
 from lockgate.faces.laptop import server as laptop
 from lockgate.faces.laptop.call import forwarded
 from lockgate.faces.web import calls, guard, serve
@@ -290,6 +292,62 @@ def test_one_person_has_so_many_commands_at_once(team: Team, monkeypatch) -> Non
     assert "too many commands run already" in team.refused("status")
 
 
+class Gone:
+    """Somebody who asked, and has left since."""
+
+    code: int | None = None
+
+    def out(self, text: str) -> None: ...
+    def err(self, text: str) -> None: ...
+    def take(self):
+        raise BrokenPipeError
+
+    def end(self, code: int) -> None:
+        self.code = code
+
+    def gone(self) -> bool:
+        return True
+
+
+def test_what_tells_as_it_happens_ends_when_nobody_listens(team: Team, monkeypatch) -> None:
+    told = iter([{"beat": 1}] * 2)
+    monkeypatch.setattr("lockgate.faces.feed_client.follow", lambda **_: told)
+    line = Gone()
+
+    news = carry_out(
+        team.board.home.app, client.packed(("", "", ""), ["events", "--follow"], b""), line
+    )
+
+    assert (news, line.code) == (False, 130)
+    assert len(list(told)) == 1
+
+
+def test_who_does_not_read_their_answer_holds_up_nobody(monkeypatch) -> None:
+    monkeypatch.setattr(calls, "READS", 0.05)
+    monkeypatch.setattr(calls, "BEHIND", 1)
+
+    async def slow() -> bool:
+        line = calls.Line(asyncio.get_running_loop())
+        await asyncio.to_thread(lambda: [line.out("x") for _ in range(3)])
+        return line.gone()
+
+    assert asyncio.run(slow())
+
+
+def test_an_answer_that_takes_long_says_that_it_goes_on(monkeypatch) -> None:
+    monkeypatch.setattr(calls, "BEAT", 0.01)
+
+    async def heard() -> list[bytes]:
+        line = calls.Line(asyncio.get_running_loop())
+        parts = line.parts()
+        first = [await anext(parts), await anext(parts)]
+        await asyncio.to_thread(line.end, 0)
+        await asyncio.to_thread(line.close)
+        return [*first, *[it async for it in parts]]
+
+    assert asyncio.run(heard())[-3:] in ([b"o\0", b"o\0", b"x0\0"], [b"o\0", b"x0\0"])
+
+
 # What the laptop says where the server cannot be used.
 
 
@@ -381,15 +439,25 @@ def test_a_certificate_is_the_one_that_is_named_or_one_that_the_system_knows(
     home.app.close()
 
 
-def test_an_assistant_on_a_laptop_reaches_the_server_s_tools(team: Team, monkeypatch) -> None:
+def test_an_assistant_on_a_laptop_reaches_the_server_s_tools(
+    team: Team, tmp_path, monkeypatch
+) -> None:
     task = team.board.home.started("a", "Go on")
     team.log_in("bob")
+
+    def call(id: int, **asked: str) -> dict[str, object]:
+        params = {"name": "create_task", "arguments": asked}
+        return {"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}
+
     who = {"protocolVersion": "2025-11-25", "capabilities": {}}
     who |= {"clientInfo": {"name": "it", "version": "1"}}
     said = [
         {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": who},
         {"jsonrpc": "2.0", "method": "notifications/initialized"},
         {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "list_tasks"}},
+        call(3, branch="b", summary="Do b"),
+        call(4, branch="c", summary="Do c", project=str(tmp_path / "server" / "home")),
+        call(5, branch="d", summary="Do d", project="shop"),
     ]
     lines = b"".join(json.dumps(it).encode() + b"\n" for it in said) + b"nonsense\n"
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(lines)))
@@ -401,6 +469,7 @@ def test_an_assistant_on_a_laptop_reaches_the_server_s_tools(team: Team, monkeyp
     assert code == 0
     assert found[1]["result"]["protocolVersion"] == "2025-11-25"
     assert found[2]["result"]["structuredContent"]["rows"][0]["id"] == task.id
+    assert [bool(found[it]["result"].get("isError")) for it in (3, 4, 5)] == [False, True, False]
     assert found[None]["error"]["code"] == -32700
     laptop.remember(laptop.chosen()._replace(token="x" * 9))
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(lines)))

@@ -13,6 +13,7 @@ from typing import BinaryIO
 
 from lockgate.errors import LockgateError, Unavailable
 from lockgate.faces import client
+from lockgate.faces.laptop import commands
 from lockgate.faces.laptop.server import PATIENT, Login, asked, in_words
 from lockgate.faces.pipe import LISTEN, LONGEST, Message, inner, lost, malformed, parsed
 
@@ -32,7 +33,7 @@ class Bridge:
     """One for a client; answers come as they come."""
 
     def __init__(self, login: Login) -> None:
-        self._login = login
+        self._login, self._where = login, commands.where()
         self._version = ""  # as `initialize` has agreed on it
         self._room = threading.BoundedSemaphore(AT_ONCE)
         self._writing = threading.Lock()
@@ -75,6 +76,7 @@ class Bridge:
         key = json.dumps(message.get("id"))
         try:
             headers = ACCEPTS | headers_of(message, self._version)
+            headers["Lockgate-Where"] = self._where
             body = json.dumps(message).encode()
             answer = asked(self._login, "/mcp", body, headers, patience=PATIENT)
             self._open[key] = answer

@@ -45,6 +45,9 @@ def chosen(environ: Mapping[str, str] = os.environ) -> Login:
     known = _known()
     wanted = environ.get(VARIABLE, "").rstrip("/") or str(known.get("current", ""))
     told = cast("dict[str, object]", known.get("servers", {})).get(wanted)
+    if not wanted:
+        why, fix = "nobody is logged in at a server here", "lockgate login URL"
+        raise Refused(NOTHING, why=why, fix=fix)
     if not isinstance(told, dict):
         why, fix = f"there is no login at {wanted}", f"lockgate login {wanted}"
         raise Refused(NOTHING, why=why, fix=f"{fix}, or {VARIABLE}=off for this machine's own home")

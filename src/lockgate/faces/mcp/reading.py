@@ -1,5 +1,7 @@
 """What operators' assistants read, as the services give it: rows, pages, findings, events."""
 
+from lockgate.bootstrap.team import root_of_clone
+from lockgate.core.config.clones import Clone
 from lockgate.core.model.findings import Finding
 from lockgate.core.model.task import TaskId
 from lockgate.errors import NoSuchTask
@@ -108,4 +110,6 @@ def project(desk: Desk, name: str | None) -> Project:
     """By its path or its name; without one, where the client was started."""
     if name is None:
         return desk.app.projects.here(desk.directory)
+    if desk.app.caller.far:  # no path of this machine is theirs to name
+        return desk.app.projects.here(root_of_clone(desk.app, Clone(project=name))())
     return desk.app.projects.named(name, desk.directory)

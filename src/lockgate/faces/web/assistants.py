@@ -3,15 +3,19 @@
 Nothing is kept between two requests but what a human was asked and has yet to answer.
 """
 
+from contextlib import suppress
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import Headers
 from starlette.responses import JSONResponse
 from starlette.types import Receive, Scope, Send
 
 from lockgate.bootstrap.outside import for_person
+from lockgate.bootstrap.team import clone_in, root_of_clone
+from lockgate.errors import LockgateError
 from lockgate.faces.web.guard import Visitor
 from lockgate.faces.web.site import Site
 
@@ -38,11 +42,13 @@ class McpOverHttp(Struct):
             answer = _refused(MISSING, "pip install 'lockgate[mcp]'", 501)
             await answer(scope, receive, send)
         else:
-            manager = await run_in_threadpool(self._manager, visitor)
+            told = Headers(scope=scope).get("lockgate-where", "")
+            manager = await run_in_threadpool(self._manager, visitor, told)
             async with manager.run():
                 await manager.handle_request(scope, receive, send)
 
-    def _manager(self, visitor: Visitor) -> "StreamableHTTPSessionManager":
+    def _manager(self, visitor: Visitor, told: str) -> "StreamableHTTPSessionManager":
+        """`told` is what a laptop says of the clone that it is in."""
         from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
         from mcp.server.transport_security import TransportSecuritySettings
 
@@ -51,12 +57,15 @@ class McpOverHttp(Struct):
 
         site, served = self.site, self.site.served
         app = for_person(site.app, visitor.person, visitor.how, read_only=visitor.read_only)
+        where = app.home  # in no repository
+        with suppress(LockgateError):
+            where = root_of_clone(app, clone_in(told))()
         asked = self._asked.setdefault(visitor.person, Asked())
         made = server.serving(
             server.Visitor(
                 app=app,
                 token="",
-                directory=app.home,
+                directory=where,
                 wake=site.wake,
                 asked=asked,
                 caller=app.caller,

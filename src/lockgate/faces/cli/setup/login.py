@@ -38,6 +38,9 @@ def login(*, url: str, fingerprint: str, ssh: str, as_json: bool) -> None:
     if ssh and not SSH_NAME.fullmatch(ssh):
         raise Refused(WHAT, why=f"{ssh!r} is no name for ssh", fix="--ssh USER@HOST")
     word = _word_in(url) or _word_in(_asked(at.url))
+    if not word:
+        fix = "have one made on the server: lockgate web login --person NAME"
+        raise Refused(WHAT, why="no word was given", fix=fix)
     body = urlencode({"link": word, "laptop": _laptop()}).encode()
     headers = {"Origin": at.url, "Content-Type": "application/x-www-form-urlencoded"}
     with server.asked(at, LOGIN, body, headers) as answer:
