@@ -27,6 +27,7 @@ from lockgate.faces.web.serve import Listening
 from lockgate.services.task.callers import HUMAN
 from tests.faces.web.home import a_home
 from tests.faces.web.serving import Board, serving
+from tests.faces.web.serving import _until as until
 
 HEADERS = (("Lockgate-Protocol", "1"), ("Content-Type", "application/octet-stream"))
 
@@ -109,7 +110,7 @@ def test_a_command_is_carried_out_by_the_name_and_right_of_who_logged_in(team: T
     assert "bob has the right to work, and this needs the right to land" in not_landed
     assert (approved, task.id in shown) == (0, True)
     assert [it.by for it in waiting.load(task.id).approvals] == ["ann"]
-    assert len(team.board.woken) == 2
+    until(lambda: len(team.board.woken) == 2)
 
 
 ACTS = [
@@ -124,7 +125,8 @@ ACTS = [
     ("task", "edit", "ID", "--file", "plan.toml"),
     ("task", "update", "ID", "--status", "working"),
     ("task", "drop-dependency", "ID", "x"),
-    *(("queue", it, "ID") for it in ("approve", "hold", "drop")),
+    ("queue", "approve", "ID"),
+    *(("queue", it, "ID", "-m", "x") for it in ("hold", "drop")),
     ("web", "login"),
     ("web", "login", "--person", "ann"),
     ("stats", "--rebuild"),
@@ -135,6 +137,7 @@ def test_who_may_only_look_changes_nothing(team: Team) -> None:
     task = team.board.home.started("a", "Go on")
     (team.place / "clone" / "plan.toml").write_text('[[tasks]]\nname = "a"\nsummary = "b"\n')
     team.log_in("eve")
+    web_logins_of(team.board.home.app).reached_at(team.board.origin)
     before = team.board.home.app.store.head()
 
     for argv in ACTS:
@@ -148,6 +151,7 @@ def test_who_may_only_look_changes_nothing(team: Team) -> None:
 
 
 def test_no_file_of_the_server_is_read_and_none_is_its_agent(team: Team) -> None:
+    team.board.home.task("first", "It is known by this task")
     team.log_in("bob")
     file = team.place / "clone" / "agent.sh"
     file.write_text("#!/bin/sh\n")
@@ -246,7 +250,8 @@ def test_a_word_works_once_and_a_laptop_has_one_token(team: Team) -> None:
 def test_a_browser_s_login_and_a_session_s_token_are_no_laptop_s(team: Team) -> None:
     team.log_in("bob")
     body = client.packed(("", "", ""), ["status"], b"")
-    cookie = team.board.ask("POST", "/people/call", team.board.usual("POST"), body.decode())
+    browser = [*team.board.usual("POST"), HEADERS[0]]
+    cookie = team.board.ask("POST", "/people/call", browser, body.decode())
     nobody = [("Host", team.board.served.host), ("Origin", team.board.origin), *HEADERS]
 
     assert cookie.status == 401
@@ -328,7 +333,8 @@ def test_who_does_not_read_their_answer_holds_up_nobody(monkeypatch) -> None:
 
     async def slow() -> bool:
         line = calls.Line(asyncio.get_running_loop())
-        await asyncio.to_thread(lambda: [line.out("x") for _ in range(3)])
+        for _ in range(3):
+            await asyncio.to_thread(line.out, "x")
         return line.gone()
 
     assert asyncio.run(slow())
@@ -355,7 +361,7 @@ def test_a_server_that_is_down_or_says_nothing_is_told(team: Team, monkeypatch) 
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}"
         laptop.remember(laptop.Login(url, "x"))
-        monkeypatch.setattr(laptop.asked, "__defaults__", (None, (0.2, 0.2)))
+        monkeypatch.setattr(laptop, "ANSWERS", 0.2)
         assert "does not answer" in team.refused("status")
     assert "was not reached: Connection refused" in team.refused("status")
     assert json.loads(team.says("status", "--json")[1])["error"]["fix"]

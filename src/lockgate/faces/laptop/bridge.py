@@ -78,9 +78,8 @@ class Bridge:
             headers = ACCEPTS | headers_of(message, self._version)
             headers["Lockgate-Where"] = self._where
             body = json.dumps(message).encode()
-            answer = asked(self._login, "/mcp", body, headers, patience=PATIENT)
-            self._open[key] = answer
-            with answer:
+            with asked(self._login, "/mcp", body, headers, patience=PATIENT) as answer:
+                self._open[key] = answer
                 copied = self._copied(message, answer)
             if copied or "id" not in message or "method" not in message:
                 return

@@ -9,7 +9,8 @@ import http.client
 import json
 import os
 import ssl
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from contextlib import closing, contextmanager
 from typing import NamedTuple, cast
 from urllib.parse import urlsplit
 
@@ -180,36 +181,34 @@ def _connection(login: Login) -> http.client.HTTPConnection:
 # One request, and what goes wrong with it in words.
 
 
+@contextmanager
 def asked(
     login: Login,
     path: str,
     body: bytes,
     headers: Mapping[str, str] | None = None,
-    patience: tuple[float, float] = (ANSWERS, SILENT),
-) -> http.client.HTTPResponse:
+    patience: tuple[float, float] | None = None,
+) -> Generator[http.client.HTTPResponse]:
     """The answer, whose body is still to be read; LockgateError for any but a good one."""
-    connection = _connection(login)
+    begins, goes_on = patience or (ANSWERS, SILENT)
     said = {"Host": urlsplit(login.url).netloc, "User-Agent": f"lockgate/{__version__}"}
     said |= {"Connection": "close", "Lockgate-Protocol": PROTOCOL, **(headers or {})}
     if login.token:
         said["Authorization"] = f"Bearer {login.token}"
-    try:
-        connection.connect()
-        at = connection.sock
-        at.settimeout(patience[0])
-        connection.request("POST", path, body, said)
-        answer = connection.getresponse()  # it has the connection from here on
-        if answer.status not in {200, 202}:
-            with answer:
+    with closing(_connection(login)) as connection:
+        try:
+            connection.connect()
+            at = connection.sock
+            at.settimeout(begins)
+            connection.request("POST", path, body, said)
+            answer = connection.getresponse()
+            at.settimeout(goes_on)
+        except (OSError, http.client.HTTPException, _WrongCertificate) as error:
+            raise in_words(login, error) from error
+        with answer:
+            if answer.status not in {200, 202}:
                 raise _refusal(login, answer)
-        at.settimeout(patience[1])
-    except LockgateError:
-        connection.close()
-        raise
-    except (OSError, http.client.HTTPException, _WrongCertificate) as error:
-        connection.close()
-        raise in_words(login, error) from error
-    return answer
+            yield answer
 
 
 def in_words(login: Login, error: Exception) -> LockgateError:
@@ -245,11 +244,14 @@ _BY_STATUS = {
 
 def _refusal(login: Login, answer: http.client.HTTPResponse) -> LockgateError:
     """In the server's words where it has said any."""
-    raw = answer.read(LARGEST_ANSWER)
     try:
-        error = json.loads(raw)["error"]
-        return Refused(str(error["what"]), why=str(error["why"]), fix=str(error["fix"]))
+        raw = answer.read(LARGEST_ANSWER)
+    except (OSError, http.client.HTTPException) as error:
+        return in_words(login, error)
+    try:
+        told = json.loads(raw)["error"]
+        return Refused(str(told["what"]), why=str(told["why"]), fix=str(told["fix"]))
     except (ValueError, KeyError, TypeError):
-        told = raw.decode("utf-8", "replace").strip()[:200]
+        text = raw.decode("utf-8", "replace").strip()[:200]
     why, fix = _BY_STATUS.get(answer.status, (f"it said {answer.status}: {{told}}", "try again"))
-    return Refused(NOTHING, why=f"{login.url}: {why.format(told=told)}", fix=fix)
+    return Refused(NOTHING, why=f"{login.url}: {why.format(told=text)}", fix=fix)

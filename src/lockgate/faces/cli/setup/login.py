@@ -61,7 +61,8 @@ def logout(*, as_json: bool) -> None:
     """
     kept = server.chosen()
     try:
-        server.asked(kept, LOGOUT, b"").close()
+        with server.asked(kept, LOGOUT, b""):
+            pass
     except LockgateError as error:
         echo(f"note: the server did not hear of it: {error.why}", err=True)
     server.forget(kept)
