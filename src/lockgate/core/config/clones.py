@@ -59,8 +59,8 @@ def _one(found: Sequence[Held], how: str, held: Sequence[Held]) -> Held | Unclea
         case []:
             fix = "ask an admin to add it to projects of [server], or set LOCKGATE_PROJECT"
             return Unclear(f"the server has no project {how}", f"{fix}: {_named(held)}")
-        case _:
-            roots = ", ".join(it.root for it in found)
+        case several:
+            roots = ", ".join(it.root for it in several)
             return Unclear(
                 f"several projects of the server are {how}",
                 f"set LOCKGATE_PROJECT to one of: {roots}",

@@ -24,7 +24,7 @@ LONGEST_NAME = 40
 @click.option("--ssh", default="", metavar="NAME", help="What ssh calls the server: USER@HOST.")
 @json_option
 def login(*, url: str, fingerprint: str, ssh: str, as_json: bool) -> None:
-    """Log in at a team's server; commands are then carried out there.
+    """Log in at a team's server; commands are then done there.
 
     URL is https://HOST[:PORT]. A word that works once is read from stdin: somebody makes it on the
     server by lockgate web login. The whole link that is printed there does too, also as URL.
@@ -55,7 +55,7 @@ def login(*, url: str, fingerprint: str, ssh: str, as_json: bool) -> None:
 @click.command()
 @json_option
 def logout(*, as_json: bool) -> None:
-    """Log out at the server; commands are then carried out on this machine.
+    """Log out at the server; commands are then done here.
 
     The token is not taken any more. Where the server is not reached, only this laptop forgets it.
     """
