@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from posixpath import normpath
+from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from lockgate.core.config.clones import Clone, Held, Unclear, meant
 from lockgate.core.config.settings import Branch, ProjectSettings, Settings, pin
 from lockgate.core.config.trust import (
     CONFIG,
@@ -41,6 +41,9 @@ from lockgate.ports import (
     TaskFilter,
 )
 from lockgate.services.task.callers import HUMAN, Caller, not_its_own
+
+if TYPE_CHECKING:
+    from lockgate.core.config.clones import Clone
 
 SHOWN = 10  # requests that a refusal names
 NEWEST = 1000  # tasks among which a mistyped id is looked for
@@ -188,8 +191,10 @@ class Projects(Struct, frozen=True):
         fix = f"name one by its path: {names}" if names else "name one by its path"
         raise Refused("no project was found", why=why, fix=fix)
 
-    def of_clone(self, clone: Clone, listed: Sequence[str]) -> Project:
+    def of_clone(self, clone: "Clone", listed: Sequence[str]) -> Project:
         """The one that a clone on another machine is of: a known one, or one of these paths."""
+        from lockgate.core.config.clones import Held, Unclear, meant  # noqa: PLC0415 - only here
+
         found = {it.id: it for it in self.known()}
         for path in listed:
             project = self.repository.project_at(Path(path))
