@@ -150,6 +150,17 @@ class StaleTask(Unavailable):
         )
 
 
+class NoFreeSlot(Unavailable):
+    """As many agents of the project are at work as may be; it is tried again."""
+
+    def __init__(self, task: str) -> None:
+        super().__init__(
+            f"no agent of task {task} was started",
+            why="as many agents of its project are at work as it has slots",
+            fix="wait until one of them ends, or raise slots in .lockgate/config.toml",
+        )
+
+
 class SchemaIsNewer(Unavailable):
     """A newer program has changed the database so that this one can no longer use it."""
 

@@ -8,7 +8,7 @@ from lockgate.adapters.store.json_forms import Row
 from lockgate.adapters.store.sql_store import SqlStore
 from lockgate.core.lifecycle.decision import Decision
 from lockgate.core.lifecycle.needs import Need
-from lockgate.core.model.events import StatusChanged
+from lockgate.core.model.events import SessionStarted, StatusChanged
 from lockgate.core.model.facts import StoredEvent
 from lockgate.core.model.task import GateKind, Session, SessionId, Status, Task, TaskId
 from lockgate.ports import TaskFilter
@@ -114,6 +114,22 @@ def was_judged(world: Any, task: Task) -> str:
     if review and (task.id, task.candidate) not in world.agents.reviewed:
         return f"task {task.id} passed its review, and no reviewer had passed {sorted(content)}"
     return ""
+
+
+def has_a_slot(world: Any, decision: Decision) -> str:
+    """Why the session that begins with it has none; empty where it has, or needs none."""
+    begun = decision.session
+    if begun is None or begun.interactive or not _begins(decision):
+        return ""
+    others = [it.id for it in world.truth.store.sessions_alive() if it.task != begun.task]
+    slots = world.rules.settings.project.slots
+    if len(others) < slots:
+        return ""
+    return f"session {begun.id} began beside {others}, and there are {slots} slots"
+
+
+def _begins(decision: Decision) -> bool:
+    return any(isinstance(it, SessionStarted) for it in decision.events)
 
 
 def nothing_lost(world: Any) -> list[str]:

@@ -42,6 +42,13 @@ class LazyStore(Around):
             self.port.commit(decision)
 
 
+class NoCount(Around):
+    """Begins a session without counting those that are at work."""
+
+    def commit(self, decision: Decision) -> None:
+        self.port.commit(replace(decision, slots=0))
+
+
 class EagerSessions(Around):
     """Starts the agent before the transaction that asks for it."""
 
@@ -114,6 +121,7 @@ WEATHER: Mapping[str, Mapping[str, float]] = {
 PLANTS: Mapping[str, Mapping[str, Callable[[Any, Any], Any]]] = {
     "no-compare-and-set": {"store": NoCompareAndSet},
     "lost-commit": {"store": LazyStore},
+    "no-count": {"store": NoCount},
     "effect-before-commit": {"sessions": EagerSessions},
     "started-twice": {"sessions": ForgetfulSessions},
     "no-fence": {"log": NoEpoch, "yard": NoFence},

@@ -17,6 +17,7 @@ ROOT = Path(__file__).parents[2]
 FOUND = {
     "no-compare-and-set": r"revision \d+ of task \S+ was acknowledged twice",
     "lost-commit": r"was acknowledged twice|\d+ was acknowledged|of \d+ acknowledged",
+    "no-count": r"session \S+ began beside .*, and there are \d slots",
     "effect-before-commit": r"was started, and no transaction had asked for it",
     "started-twice": r"was started twice|was started while",
     "no-fence": r"is cancelled, and the target has it: True|a landing brought nothing",

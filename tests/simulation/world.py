@@ -468,6 +468,7 @@ class World:
         self.decided = decision
         if decision.task.status is Status.REVIEWING and decision.task.since == decision.task.rev:
             self._must(invariants.was_judged(self, decision.task))
+        self._must(invariants.has_a_slot(self, decision))
 
     def _before_time_moves(self, _until: float) -> None:
         if not self._excusable():

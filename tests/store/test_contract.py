@@ -59,7 +59,7 @@ from lockgate.core.model.task import (
     Working,
 )
 from lockgate.core.model.task import Failed as FailedPhase
-from lockgate.errors import NoSuchTask, Refused, StaleTask, Unavailable
+from lockgate.errors import NoFreeSlot, NoSuchTask, Refused, StaleTask, Unavailable
 from lockgate.ports import PendingEffect, Project, Store, TaskFilter, Waits, of_project
 from tests.given import PROOF
 from tests.store.conftest import Place
@@ -912,6 +912,44 @@ def test_the_sessions_that_have_not_ended_are_found_whatever_their_task(store: S
     assert store.sessions_alive() == (second,)
     store.delete(moved(a_task("t2", rev=2)))
     assert store.sessions_alive() == ()
+
+
+def test_of_many_that_begin_at_the_same_moment_only_as_many_do_as_there_are_slots(
+    place: Place, store: Store
+) -> None:
+    names = [f"t{n}" for n in range(8)]
+    store.create(*(Decision(a_task(it)) for it in names))
+    ready = Barrier(len(names))
+
+    def begin(name: str) -> bool:
+        task, mine = a_task(name), place.open()
+        ready.wait()
+        try:
+            mine.commit(replace(moved(task), session=a_session(task, name), slots=3))
+        except NoFreeSlot:
+            return False
+        finally:
+            mine.close()
+        return True
+
+    with ThreadPoolExecutor(len(names)) as pool:
+        began = list(pool.map(begin, names))
+
+    assert began.count(True) == len(store.sessions_alive()) == 3
+    left = [it for it, did in zip(names, began, strict=True) if not did]
+    assert all(store.load(TaskId(it)).rev == a_task().rev for it in left)
+
+
+def test_what_its_own_task_and_other_projects_have_at_work_takes_no_slot(store: Store) -> None:
+    other = replace(PROJECT, id=ProjectId("p2"), common_dir="/elsewhere/.git")
+    store.add_project(other)
+    store.create(Decision(a_task(), session=a_session(a_task(), "s1")))
+    theirs = replace(a_task("t2"), project=other.id)
+    store.create(Decision(theirs, session=a_session(theirs, "s2")))
+
+    store.commit(replace(moved(a_task()), session=a_session(a_task(), "s3"), slots=1))
+
+    assert len(store.sessions_alive()) == 3
 
 
 def test_the_sessions_whose_limit_is_not_over_are_found_whatever_their_task(store: Store) -> None:

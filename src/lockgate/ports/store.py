@@ -148,7 +148,10 @@ class Store(Protocol):
         ...
 
     def commit(self, decision: Decision) -> None:
-        """Compare-and-set on (id, rev - 1), with all it holds; StaleTask if the task moved."""
+        """Compare-and-set on (id, rev - 1), with all it holds; StaleTask if the task moved.
+
+        NoFreeSlot where it begins a session beside as many as there are slots.
+        """
         ...
 
     def delete(self, decision: Decision) -> None:

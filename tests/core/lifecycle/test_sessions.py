@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lockgate.core.lifecycle.decision import (
+    Decision,
     Declined,
     EvaluateGates,
     MirrorTask,
@@ -348,3 +349,14 @@ def test_no_session_begins_on_a_task_that_ended_meanwhile(status, role) -> None:
 
     assert isinstance(declined, Declined)
     assert f"the task is {status}" in declined.why
+
+
+@pytest.mark.parametrize(("interactive", "needed"), [(False, 3), (True, 0)])
+def test_a_session_begins_within_the_slots_unless_a_human_sits_in_it(interactive, needed) -> None:
+    task = a_task(Status.WORKING)
+    spawn = SpawnAgent(Role.WORKER, task.generation, interactive=interactive)
+
+    begun = session_started(evidence(task), spawn, "hash", slots=3)
+
+    assert isinstance(begun, Decision)
+    assert begun.slots == needed

@@ -24,6 +24,7 @@ from lockgate.core.model.task import ProjectId, Session, SessionId, Status, Task
 from lockgate.core.model.troubles import DependencyDropped
 from lockgate.errors import (
     LockgateError,
+    NoFreeSlot,
     NoSuchTask,
     Refused,
     Restored,
@@ -81,6 +82,7 @@ class SqlStore:
             head = take_numbers(run, decision)
             if run(sql.MOVE_TASK, task).fetchone() is None:
                 raise _not_changed(run, decision.task.id)
+            _must_have_slot(run, decision)
             _write_session(run, decision)
             _write_body(run, decision)
             _write_results(run, decision)
@@ -419,6 +421,16 @@ def _cursor(task: Task) -> Cursor:
 def _like(text: str) -> str:
     """As part of a pattern in which nothing stands for something else."""
     return re.sub("([!%_])", r"!\1", text.lower())
+
+
+def _must_have_slot(run: Run, decision: Decision) -> None:
+    """Counted while nobody else can begin one: the numbers of events are taken."""
+    if not decision.slots:
+        return
+    task = decision.task
+    row = run(sql.SESSIONS_ALIVE_IN, {"project": task.project, "task": task.id}).fetchone()
+    if row is not None and int(str(row["n"])) >= decision.slots:
+        raise NoFreeSlot(task.id)
 
 
 def _write_session(run: Run, decision: Decision) -> None:

@@ -224,6 +224,7 @@ class Decision(Struct, frozen=True):
     events: tuple[Event, ...] = ()
     effects: tuple[Effect, ...] = ()
     session: Session | None = None  # a session that begins or ends with this turn
+    slots: int = 0  # it begins only beside fewer of other tasks of its project; 0: beside any
     results: tuple[SingleGateResult, ...] = ()  # what gates said, kept with it
     body: str | None = None  # the text of TASK.md that it was made on
     review: str | None = None  # what Lockgate writes below `## Review`

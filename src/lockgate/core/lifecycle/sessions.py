@@ -71,9 +71,12 @@ NOWHERE = Place()
 
 
 def session_started(
-    seen: Evidence, spawn: SpawnAgent, token_hash: str, place: Place = NOWHERE
+    seen: Evidence, spawn: SpawnAgent, token_hash: str, place: Place = NOWHERE, slots: int = 0
 ) -> Decision | Declined:
-    """The session that was asked for begins; a worker's takes feedback and directive with it."""
+    """The session that was asked for begins; a worker's takes feedback and directive with it.
+
+    `slots` is how many sessions its project may have; one in which a human sits needs none.
+    """
     task, worker = seen.task, spawn.role is Role.WORKER
     if worker and spawn.generation != task.generation:
         return Declined("a newer worker has been asked for since", f"lockgate task show {task.id}")
@@ -110,8 +113,8 @@ def session_started(
     begun = also(stay(seen, replace(task, dead=False, not_before=0.0)), started)
     if spawn.instead_of:
         begun = also(begun, AgentReplaced(spawn.instead_of, session.agent, spawn.role))
-    hears = (WordsHeard(session.id, told),) if told else ()
-    return replace(also(begun, *hears), session=session)
+    begun = also(begun, *((WordsHeard(session.id, told),) if told else ()))
+    return replace(begun, session=session, slots=0 if spawn.interactive else slots)
 
 
 def _chosen_by_a_human(task: Task, spawn: SpawnAgent) -> str:

@@ -20,7 +20,7 @@ from lockgate.core.model.task import Role, Session, SessionId, Task, TaskId
 from lockgate.core.prompts.reviewer import first_words, sees_no_story
 from lockgate.core.prompts.worker import dependencies, running_beside
 from lockgate.core.text.task_file import Readable, frontmatter, only_sections, shown_to
-from lockgate.errors import LockgateError, NotPrepared, Refused, TurnDeclined
+from lockgate.errors import LockgateError, NoFreeSlot, NotPrepared, Refused, TurnDeclined
 from lockgate.ports import (
     Chance,
     Clock,
@@ -139,7 +139,10 @@ class Spawner(Struct, frozen=True, kw_only=True):
         must_be_enclosed(_agent(task, spawn), settings, f"the agent of {task.id} was not started")
         if self._ended_older(task, spawn):
             return MOMENT
-        self._begin(task, spawn, settings, known)
+        try:
+            self._begin(task, spawn, settings, known)
+        except NoFreeSlot:  # others began since it was looked at
+            return LOOK_AGAIN
         return 0.0
 
     def _begin(
@@ -160,7 +163,8 @@ class Spawner(Struct, frozen=True, kw_only=True):
             login = self.logins.login(_agent(task, spawn), settings)
             native = native or start.launch.native
             place = Place(str(desk.directory), native, _told(task, spawn), login)
-            self.attendance.session_started(task.id, spawn, token, place)
+            slots = settings.project.slots
+            self.attendance.session_started(task.id, spawn, token, place, slots)
         self.sessions.start(start)
 
     def _by_turn(

@@ -75,13 +75,16 @@ class Attendance(Struct, frozen=True):
     coordinator: Coordinator
 
     def session_started(
-        self, id: TaskId, spawn: SpawnAgent, token: str, place: Place = NOWHERE
+        self, id: TaskId, spawn: SpawnAgent, token: str, place: Place = NOWHERE, slots: int = 0
     ) -> Task:
-        """Begin the session that the task waits for; the holder of the token acts in its role."""
+        """Begin the session that the task waits for; the holder of the token acts in its role.
+
+        NoFreeSlot where so many of other tasks of its project are at work already; 0 is no limit.
+        """
         token_hash = hashed(token)
 
         def decide(seen: Evidence) -> Decision | Declined:
-            return sessions.session_started(seen, spawn, token_hash, place)
+            return sessions.session_started(seen, spawn, token_hash, place, slots)
 
         return self.coordinator.turn(id, decide, what=f"no session of task {id} was started")
 
