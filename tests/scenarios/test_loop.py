@@ -77,6 +77,25 @@ def test_the_health_check_finds_a_death_that_no_event_told_of(stage) -> None:
     assert "auto.advanced" in stage.world.types(id)
 
 
+def test_between_the_sessions_of_a_health_check_the_loop_listens(stage, monkeypatch) -> None:
+    monkeypatch.setattr("lockgate.services.orchestrator.loop.AT_A_TURN", 1)
+    ids = [stage.world.create(f"b{number}") for number in range(2)]
+    stage.turn()
+    for id in ids:
+        [session] = stage.alive(id)
+        stage.dies(session, code=1)
+
+    stage.time.at += HEALTH_CHECK
+    stage.loop.turn()
+    ended = [stage.world.types(id).count("agent.crashed") for id in ids]
+    stage.loop.wait(HEALTH_CHECK)
+    stage.loop.turn()
+
+    assert sorted(ended) == [0, 1]
+    assert stage.watch.waits[-1] == 0.0
+    assert all(stage.world.types(id).count("agent.crashed") == 1 for id in ids)
+
+
 def test_an_event_tells_at_once(stage) -> None:
     id = _working(stage)
     [session] = stage.alive(id)

@@ -10,7 +10,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from pathlib import Path
 
 from lockgate.adapters.run import run
@@ -79,7 +79,7 @@ class ProcessSessions:
         run = read_object(self._directory(id) / "run.json") or {}
         if run.get("boot") != proc.boot():
             return Exit(ending=Ending.INTERRUPTED)
-        runner = self.watch(id)
+        runner = _runner(run)
         if runner is None:
             return self._told(id) or Exit(ending=Ending.LOST)
         os.close(runner)
@@ -87,9 +87,7 @@ class ProcessSessions:
 
     def watch(self, id: SessionId) -> int | None:
         run = read_object(self._directory(id) / "run.json")
-        if run is None or run.get("boot") != proc.boot():
-            return None
-        return proc.still(int(str(run.get("pid", 0))), int(str(run.get("start", 0))))
+        return None if run is None or run.get("boot") != proc.boot() else _runner(run)
 
     def end(self, id: SessionId, grace: float) -> None:
         if self._never_to_start(id):
@@ -239,6 +237,11 @@ def _not_opened(id: SessionId, why: str) -> Unavailable:
 
 
 # Waits for the end of many sessions at once, by event.
+
+
+def _runner(run: Mapping[str, object]) -> int | None:
+    """A descriptor of the process that the note names; None where it is gone."""
+    return proc.still(int(str(run.get("pid", 0))), int(str(run.get("start", 0))))
 
 
 class Watch:

@@ -1,5 +1,6 @@
 """The orchestrator's loop: it plans what is to be done, and the engine has it done."""
 
+from collections import deque
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from threading import Event
@@ -21,6 +22,7 @@ HEALTH_CHECK = 30.0  # S2's; deaths are noticed by event, and this finds what an
 TIDY_EVERY = 600.0
 SOON = 1.0  # seconds until the end of a session that could not be read is looked at again
 BATCH = 1000
+AT_A_TURN = 25  # sessions that a health check looks at before the loop listens again
 OVER = (Overtaken, Restored, SchemaIsNewer)  # after these nothing may be written from here
 MINE = "the loop"  # the lane of what the loop itself fails to do
 
@@ -42,6 +44,7 @@ class Loop(Struct, kw_only=True):
     pulse: Callable[[list[str]], None] = lambda _: None  # told which lanes are at work
     turned: Callable[[], None] = lambda: None  # after each turn: whatever there is to tell
     _watched: set[SessionId] = field(default_factory=set[SessionId])
+    _unseen: deque[SessionId] = field(default_factory=deque[SessionId])  # of a health check
     _put_off: dict[str, Job] = field(default_factory=dict[str, Job])  # by lane, which is busy
     _ends: dict[SessionId, float] = field(default_factory=dict[SessionId, float])  # look again at
     _read: Mark = Mark()  # how far the outbox was read
@@ -75,8 +78,10 @@ class Loop(Struct, kw_only=True):
         now, turn = self.clock.elapsed(), self.store.pulse()
         checks = now - self._checked >= HEALTH_CHECK
         if checks:
-            self.look_after(self.store.ids_alive())
+            self._unseen = deque(self.store.ids_alive())
             self._checked = now
+        few = range(min(AT_A_TURN, len(self._unseen)))
+        self.look_after([self._unseen.popleft() for _ in few])
         self._look_again(now)
         if now - self._tidied >= TIDY_EVERY:
             self._tidied = now
@@ -102,7 +107,9 @@ class Loop(Struct, kw_only=True):
             self._finish(id)
 
     def _next_due(self, otherwise: float) -> float:
-        """In how many seconds an end or a lane is to be looked at again."""
+        """In how many seconds an end, a lane or the next sessions are to be looked at again."""
+        if self._unseen:
+            return 0.0
         now, rest = self.clock.elapsed(), self.engine.next_rest()
         ends = (at - now for at in self._ends.values())
         return min(*ends, otherwise if rest is None else rest, otherwise)
@@ -115,7 +122,8 @@ class Loop(Struct, kw_only=True):
         """Whether nothing goes on that will need us; what keeps failing waits for a human."""
         lanes = self.engine.lanes()
         at_work = any(it.state is not State.RESTING or not self._fails(it.job) for it in lanes)
-        return not (at_work or self._watched or self._ends or self.visited())
+        watching = self._watched or self._ends or self._unseen
+        return not (at_work or watching or self.visited())
 
     def look_after(self, ids: Iterable[SessionId]) -> None:
         """Watch the sessions that live, and record the end of those that do not."""
