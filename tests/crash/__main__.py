@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
+from threading import Lock
 
 from tests.crash.stories import End, Point, Result, quick_place, run
 
@@ -65,8 +66,7 @@ def main() -> int:
         last = time.monotonic() + asked.seconds if asked.seconds else float("inf")
         for together in (asked.together, *_fewer(asked)):
             plans = _plans(asked, kept, chance, together)
-            _all(Path(folder), plans, base.end, asked.jobs, Part(kept, last))
-    _write(asked.kept, kept)
+            _all(Path(folder), plans, base.end, asked.jobs, Part(kept, last, asked.kept))
     print(_table("killed", kept.killed))
     print(_table("different points killed", list(dict.fromkeys(kept.killed))))
     told = f"{kept.homes} homes, {len(kept.killed)} kills, {kept.bad} with a violation"
@@ -100,6 +100,8 @@ def _plans(
 class Part:
     kept: Kept
     last: float  # no home begins later
+    file: Path | None  # what is known is written there after each home
+    turn: Lock = field(default_factory=Lock)  # of homes that end at the same moment
 
 
 def _all(folder: Path, plans: Sequence[list[Point]], expected: End, jobs: int, part: Part) -> None:
@@ -114,7 +116,9 @@ def _all(folder: Path, plans: Sequence[list[Point]], expected: End, jobs: int, p
             result = Result((), (), expected, (str(error),), "")
         for why in result.wrong:
             print(f"VIOLATION after kills at {result.killed}: {why}\n{result.story}", flush=True)
-        part.kept.note(plan, result)
+        with part.turn:
+            part.kept.note(plan, result)
+            _write(part.file, part.kept)
         told = f"home {number}: {len(result.killed)} kills, {len(result.wrong)} wrong"
         print(f"{told}, {time.monotonic() - began:.0f} s", flush=True)
 
