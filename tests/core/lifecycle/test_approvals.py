@@ -167,7 +167,7 @@ def test_a_yes_outlives_its_commit_and_is_bound_to_the_patch(patch, other, commi
     gates = (TESTS_GATE, HUMAN_GATE, GateRef("lint", GateKind.COMMAND))
     yes = taken(approved(seen(waiting(*gates, patch=patch)), "", patch)).task
 
-    again = taken(change_taken(evidence(yes), commit, ("a.py",), Facts(other))).task
+    again = taken(change_taken(evidence(yes), commit, ("a.py",), yes.since, Facts(other))).task
 
     assert again.approvals == (Approval("approval", patch, ""),)
     assert again.passed == (yes.passed if commit == COMMIT else ())

@@ -50,6 +50,7 @@ from lockgate.core.model.task import (
     NeedsFixes,
     Pinned,
     Role,
+    Seat,
     Size,
     Status,
     Stuck,
@@ -192,7 +193,9 @@ def test_every_evaluation_begins_with_no_gate_passed_and_no_commit_taken(source)
 def test_the_work_becomes_one_commit_before_anything_judges_it() -> None:
     seen = evidence(under(TESTS_GATE, candidate=""))
 
-    decision = taken(change_taken(seen, COMMIT, ("a.py",), Facts(size=Size(1, 7, 3, 2, 1))))
+    decision = taken(
+        change_taken(seen, COMMIT, ("a.py",), seen.task.since, Facts(size=Size(1, 7, 3, 2, 1)))
+    )
 
     assert (decision.task.candidate, decision.task.size) == (COMMIT, Size(1, 7, 3, 2, 1))
     assert decision.task.status is S.AGENT_REVIEW
@@ -205,7 +208,7 @@ def test_commits_that_were_made_again_are_told_of() -> None:
     asked = Move(S.AGENT_REVIEW, work=Work(NOTED, COMMIT, mended=why))
 
     for decision in (
-        taken(change_taken(seen, COMMIT, (), Facts(mended=why))),
+        taken(change_taken(seen, COMMIT, (), seen.task.since, Facts(mended=why))),
         taken(move(evidence(a_task(), HANDOFF, Actor.WORKER), asked)),
     ):
         assert ChangeMended(COMMIT, why) in decision.events
@@ -263,7 +266,7 @@ def test_work_is_not_refused_once_its_evaluation_is_over(status) -> None:
 def test_what_has_passed_holds_for_the_commit_it_passed_on(commit, kept) -> None:
     task = under(TESTS_GATE, LINT_GATE, passed=("tests",), protected=("test.sh",))
 
-    decision = taken(change_taken(evidence(task), commit, ()))
+    decision = taken(change_taken(evidence(task), commit, (), task.since))
 
     assert decision.task.passed == kept
     assert decision.task.protected == (("test.sh",) if kept else ())
@@ -274,12 +277,21 @@ def test_no_commit_is_taken_and_no_result_heard_once_the_evaluation_is_over(stat
     task = a_task(status, pinned=rules(TESTS_GATE), candidate=COMMIT)
 
     for answer in (
-        change_taken(evidence(task), COMMIT, ()),
+        change_taken(evidence(task), COMMIT, (), task.since),
         judged(evidence(task), [ok(TESTS_GATE)], task.since),
         judged(evidence(task), [bad(TESTS_GATE)], task.since),
         judged(evidence(task), [], task.since),
     ):
         assert refused(answer).why == "the evaluation is over"
+
+
+def test_a_commit_that_was_taken_for_an_earlier_evaluation_does_not_replace_this_ones() -> None:
+    """By an orchestrator that was frozen while others went on with the task."""
+    task = under(REVIEW_GATE, seats=(Seat("review.general", 3),))
+
+    late = change_taken(evidence(task), "0" * 40, (), task.since - 1)
+
+    assert refused(late).why == "the evaluation is over"
 
 
 def test_a_late_result_of_an_earlier_evaluation_is_not_heard() -> None:

@@ -54,7 +54,8 @@ def wait(shell: Shell, id: TaskId) -> None:
     assert change is not None
     facts = moves.Facts(change.patch)
     app.coordinator.turn(
-        id, lambda seen: moves.change_taken(seen, change.commit, change.files, facts)
+        id,
+        lambda seen: moves.change_taken(seen, change.commit, change.files, task.since, facts),
     )
     result = Waiting("approval", "Review and approve this change")
     app.coordinator.turn(id, lambda seen: evaluation.judged(seen, [result], task.since))

@@ -155,7 +155,8 @@ def hand_in(shell: Shell, id: TaskId, said: str = "the work") -> None:
     assert change is not None
     facts = moves.Facts(change.patch)
     app.coordinator.turn(
-        id, lambda seen: moves.change_taken(seen, change.commit, change.files, facts)
+        id,
+        lambda seen: moves.change_taken(seen, change.commit, change.files, task.since, facts),
     )
     proof = replace(PROOF, commit=change.commit)
     results: list[SingleGateResult] = [

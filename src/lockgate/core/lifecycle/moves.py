@@ -82,11 +82,14 @@ NO_FACTS = Facts()
 
 
 def change_taken(
-    seen: Evidence, commit: str, files: tuple[str, ...], facts: Facts = NO_FACTS
+    seen: Evidence, commit: str, files: tuple[str, ...], since: int, facts: Facts = NO_FACTS
 ) -> Decision | Declined:
-    """The work as one commit, before anything judges it; no pass outlives another commit."""
+    """The work as one commit, before anything judges it; no pass outlives another commit.
+
+    `since` is the evaluation it was taken for, by the rev at which it began.
+    """
     task = seen.task
-    if task.status is not S.AGENT_REVIEW:
+    if task.status is not S.AGENT_REVIEW or task.since != since:
         return over(seen)
     same = commit == task.candidate
     known = task.protected if same else ()  # also what gates that passed want a human to see

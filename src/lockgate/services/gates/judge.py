@@ -100,7 +100,9 @@ class Judge(Struct, frozen=True, kw_only=True):
                 return None
             case Change() as change:
                 self.signals.completed(task, change)
-                return self.coordinator.turn(task.id, partial(_taken, change=change))
+                return self.coordinator.turn(
+                    task.id, partial(_taken, change=change, since=task.since)
+                )
 
     def _work(self, project: Project, task: Task) -> Change | Unfit | None:
         if self.workspaces.place(task.id).is_dir():
@@ -113,6 +115,6 @@ class Judge(Struct, frozen=True, kw_only=True):
         return self.workspaces.change(candidate_of(project, task)).files
 
 
-def _taken(seen: Evidence, change: Change) -> Decision | Declined:
+def _taken(seen: Evidence, change: Change, since: int) -> Decision | Declined:
     facts = moves.Facts(change.patch, change.size, change.mended)
-    return moves.change_taken(seen, change.commit, change.files, facts)
+    return moves.change_taken(seen, change.commit, change.files, since, facts)
