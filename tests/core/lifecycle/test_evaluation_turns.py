@@ -287,7 +287,7 @@ def test_no_commit_is_taken_and_no_result_heard_once_the_evaluation_is_over(stat
 
 def test_a_commit_that_was_taken_for_an_earlier_evaluation_does_not_replace_this_ones() -> None:
     """By an orchestrator that was frozen while others went on with the task."""
-    task = under(REVIEW_GATE, seats=(Seat("review.general", 3),))
+    task = under(REVIEW_GATE, seats=(Seat(gate="review", dimension="general", generation=3),))
 
     late = change_taken(evidence(task), "0" * 40, (), task.since - 1)
 
