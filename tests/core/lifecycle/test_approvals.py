@@ -170,7 +170,7 @@ def test_a_yes_outlives_its_commit_and_is_bound_to_the_patch(patch, other, commi
     again = taken(change_taken(evidence(yes), commit, ("a.py",), yes.since, Facts(other))).task
 
     assert again.approvals == (Approval("approval", patch, ""),)
-    assert again.passed == (yes.passed if commit == COMMIT else ())
+    assert (again.passed, again.candidate) == (yes.passed, COMMIT)
 
 
 # --- no -----------------------------------------------------------------------------------------

@@ -262,14 +262,17 @@ def test_work_is_not_refused_once_its_evaluation_is_over(status) -> None:
     refused(change_refused(evidence(under(TESTS_GATE)), (FINDING,), 99))
 
 
-@pytest.mark.parametrize(("commit", "kept"), [(COMMIT, ("tests",)), ("0" * 40, ())])
-def test_what_has_passed_holds_for_the_commit_it_passed_on(commit, kept) -> None:
-    task = under(TESTS_GATE, LINT_GATE, passed=("tests",), protected=("test.sh",))
+@pytest.mark.parametrize("commit", [COMMIT, "0" * 40])
+def test_of_two_that_take_the_work_the_first_counts_and_what_has_passed_on_it(commit) -> None:
+    """An orchestrator that was frozen and takes it late does not undo what another has judged."""
+    seats = (Seat(gate="review", dimension="general", generation=3),)
+    known = {"passed": ("tests",), "protected": ("test.sh",), "seats": seats}
+    task = under(TESTS_GATE, REVIEW_GATE, **known)
 
     decision = taken(change_taken(evidence(task), commit, (), task.since))
 
-    assert decision.task.passed == kept
-    assert decision.task.protected == (("test.sh",) if kept else ())
+    assert (decision.task.candidate, decision.task.passed) == (COMMIT, ("tests",))
+    assert (decision.task.protected, decision.task.seats) == (("test.sh",), seats)
 
 
 @pytest.mark.parametrize("status", ELSEWHERE)
@@ -285,11 +288,10 @@ def test_no_commit_is_taken_and_no_result_heard_once_the_evaluation_is_over(stat
         assert refused(answer).why == "the evaluation is over"
 
 
-def test_a_commit_that_was_taken_for_an_earlier_evaluation_does_not_replace_this_ones() -> None:
-    """By an orchestrator that was frozen while others went on with the task."""
-    task = under(REVIEW_GATE, seats=(Seat(gate="review", dimension="general", generation=3),))
+def test_work_that_was_taken_for_an_earlier_evaluation_is_not_judged_in_this_one() -> None:
+    task = under(TESTS_GATE, candidate="")
 
-    late = change_taken(evidence(task), "0" * 40, (), task.since - 1)
+    late = change_taken(evidence(task), COMMIT, (), task.since - 1)
 
     assert refused(late).why == "the evaluation is over"
 

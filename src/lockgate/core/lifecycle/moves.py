@@ -84,7 +84,7 @@ NO_FACTS = Facts()
 def change_taken(
     seen: Evidence, commit: str, files: tuple[str, ...], since: int, facts: Facts = NO_FACTS
 ) -> Decision | Declined:
-    """The work as one commit, before anything judges it; no pass outlives another commit.
+    """The work as one commit, before anything judges it: of two that take it the first counts.
 
     `since` is the evaluation it was taken for, by the rev at which it began.
     """
@@ -92,6 +92,8 @@ def change_taken(
     if task.status is not S.AGENT_REVIEW or task.since != since:
         return over(seen)
     same = commit == task.candidate
+    if task.candidate and not same:
+        return stay(seen, task)  # what has judged that one since holds
     known = task.protected if same else ()  # also what gates that passed want a human to see
     taken = replace(
         task,
@@ -101,7 +103,6 @@ def change_taken(
         protected=tuple(dict.fromkeys((*shown_first(files, seen.rules), *known))),
         passed=task.passed if same else (),
         waiting=task.waiting if same else "",
-        seats=task.seats if same or not task.candidate else (),
     )
     return also(stay(seen, taken), *_mended(commit, facts.mended), ChangeTaken(commit, files))
 
