@@ -85,13 +85,14 @@ ABOUT_ALL = (
     ("tui",),
     ("web", "login"),
     ("web", "token", "ann"),
+    ("web", "tokens"),
 )
 # Commands that tell nothing of a task that is there.
 ABOUT_NONE = {
     *(("auth",), ("demo",), ("doctor",), ("down",), ("init",), ("run",), ("trust",), ("up",)),
     *(("gate", "check"), ("gate", "explain"), ("gate", "run"), ("queue", "simulate")),
     *(("task", "create"), ("task", "import"), ("completion",)),
-    ("mcp",),
+    *(("login",), ("logout",), ("mcp",)),
 }
 READING = (
     ("diff",),
