@@ -15,6 +15,7 @@ from lockgate.bootstrap import App, open_app
 from lockgate.core.model.task import Status, Task, TaskId
 from lockgate.services.task.callers import HUMAN
 from lockgate.services.task.tasks import NewTask
+from tests.adapters.measuring import watched
 from tests.agreeing import agree
 from tests.scenarios.world import git
 
@@ -82,6 +83,7 @@ class Orchestra:
             "HOME": str(self.place),
             "LOCKGATE_HOME": str(self.home),
             "LOCKGATE_NO_ORCHESTRATOR": "1",
+            **watched(),
         }
         self.root.mkdir(parents=True)
         git(self.root, "init", "--quiet", "--initial-branch=main")

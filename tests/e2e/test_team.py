@@ -14,6 +14,7 @@ from lockgate.bootstrap.outside import web_logins_of
 from lockgate.core.model.people import Right
 from lockgate.core.model.task import Status
 from lockgate.services.task.callers import HUMAN
+from tests.adapters.measuring import watched
 from tests.e2e.orchestra import COMPLETE, PATIENCE, Orchestra, hands_off, worker, writes
 from tests.scenarios.world import git
 
@@ -49,7 +50,7 @@ class Laptop:
     clone: Path
 
     def lockgate(self, *argv: str, told: str = "", **more: str) -> subprocess.CompletedProcess[str]:
-        environ = {"PATH": os.environ["PATH"], "HOME": str(self.home), **more}
+        environ = {"PATH": os.environ["PATH"], "HOME": str(self.home), **watched(), **more}
         return subprocess.run(
             [sys.executable, "-c", LAPTOP, *argv],
             env=environ,
@@ -103,6 +104,7 @@ def reached(it: Orchestra) -> str:
         return ""
 
 
+@pytest.mark.measured
 def test_a_laptop_logs_in_and_has_a_change_made_and_landed_by_its_own_name(
     server: Orchestra, tmp_path: Path
 ) -> None:

@@ -12,8 +12,6 @@ from lockgate.faces.tui.screens.review import ReviewFace
 from tests.faces.tui.conftest import SUMMARIES, Home
 from tests.faces.tui.driving import Driven
 
-pytestmark = pytest.mark.unmeasured
-
 OFTEN = {"approve", "land", "answer", "stuck", "working", "done"}  # the others in `make soak`
 KINDS = pytest.mark.parametrize(
     "kind",

@@ -16,8 +16,6 @@ from lockgate.faces.tui.screens.dialogs import Write
 from lockgate.faces.tui.screens.review import ReviewFace
 from tests.faces.tui.driving import Driven, drive
 
-pytestmark = pytest.mark.unmeasured
-
 
 @pytest.fixture
 def app(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[App]:
