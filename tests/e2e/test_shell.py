@@ -10,6 +10,8 @@ from lockgate.core.model.task import Status, TaskId
 from tests.e2e.orchestra import CONFIG, Orchestra, worker
 from tests.e2e.terminal import Terminal
 
+pytestmark = pytest.mark.measured
+
 S = Status
 RULES = CONFIG.partition('[[gates.list]]\nname = "review"')[0]
 SCRIPTS = {"asks": worker("{ hang = true }"), "fails": worker("{ crash = 3 }")}

@@ -8,6 +8,8 @@ import pytest
 from lockgate.core.model.task import Cause, Status, TaskId
 from tests.e2e.orchestra import COMPLETE, CONFIG, REVIEWER, Orchestra, hands_off, worker, writes
 
+pytestmark = pytest.mark.measured
+
 S = Status
 GOOD = (writes("good"), hands_off("good"), COMPLETE)
 ASKED = "nothing was handed in"

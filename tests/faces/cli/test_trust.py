@@ -175,6 +175,7 @@ def test_another_repository_in_the_same_place_has_no_yes(cloned):
     assert refuses(cloned.program("gate", "run"))
 
 
+@pytest.mark.measured
 def test_the_users_own_file_may_name_origins(cloned):
     file = cloned.home / "trust.toml"
     file.write_text('origins = ["github.com/acme/*"]\n')
