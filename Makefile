@@ -64,10 +64,11 @@ lint: $(DEV)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 
+# Meanwhile pytest compiles the test files, which each of its workers would do for itself.
 types: $(DEV)
-	$(BIN)/mypy & mypy=$$!; \
+	@$(BIN)/pytest --collect-only -qq > /dev/null 2>&1 & $(BIN)/mypy & mypy=$$!; \
 		$(BIN)/pyright --project pyproject.toml --pythonpath $(BIN)/python; pyright=$$?; \
-		wait $$mypy && exit $$pyright
+		wait $$mypy && wait && exit $$pyright
 
 layers: $(DEV)
 	$(BIN)/lint-imports --no-logo

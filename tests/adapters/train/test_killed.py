@@ -65,7 +65,7 @@ def _remote(siding: Siding) -> None:
 
 
 @pytest.mark.parametrize("where", [_shown_nowhere, _shown, _remote])
-@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("when", [pytest.param("before", marks=pytest.mark.slow), "after"])
 def test_a_landing_that_was_killed_is_ended_by_the_next(siding, tmp_path, where, when) -> None:
     where(siding)
     killed = 0

@@ -349,7 +349,7 @@ exec {git} "$@"
 """
 
 
-@pytest.mark.parametrize("number", range(4, 42, 7))
+@pytest.mark.parametrize("number", range(4, 42, 13))
 def test_killed_at_any_call_of_git_it_goes_on_the_next_time(shop, tmp_path, number) -> None:
     assert _run_until_killed(shop, tmp_path / "shim", number) == -signal.SIGKILL
     task = shop.task()

@@ -331,7 +331,13 @@ CHEATS: dict[str, tuple[Callable[[Workshop], dict[str, str]], str]] = {
 }
 
 
-@pytest.mark.parametrize("name", CHEATS)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=() if number % 3 == 0 else pytest.mark.slow)
+        for number, name in enumerate(CHEATS)
+    ],
+)
 def test_a_cheat_by_install_is_a_question_that_names_it(one_shop: Workshop, name: str) -> None:
     make, says = CHEATS[name]
     known = f"case-{list(CHEATS).index(name)}"

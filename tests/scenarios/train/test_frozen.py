@@ -206,7 +206,13 @@ def two(tmp_path: Path, request: pytest.FixtureRequest) -> Generator[Two]:
 LAST_LOOK = {"wait": 1, "ref": 2}
 
 
-@pytest.mark.parametrize("lands", [False, True], ids=["", "and another lands"])
+@pytest.mark.parametrize(
+    "lands",
+    [
+        pytest.param(False, id="", marks=pytest.mark.slow),
+        pytest.param(True, id="and another lands"),
+    ],
+)
 @pytest.mark.parametrize("frozen", ["at its push", "after its last look"])
 @pytest.mark.parametrize("two", ["wait", "ref"], indirect=True)
 def test_a_frozen_orchestrator_does_not_move_the_branch_when_it_wakes(two, frozen, lands) -> None:
