@@ -26,7 +26,7 @@ AGELESS = {Kind.LOG, Kind.DELETED, Kind.BACKUP}
 
 
 def found(kind: Kind, days: float = 1000, **more: object) -> Found:
-    return Found(kind=kind, name="x", last=NOW - days * DAY, **more)  # type: ignore[arg-type]
+    return Found(kind=kind, name="x", last=NOW - days * DAY, **more)  # type: ignore[arg-type]  # a test's own
 
 
 def owner(status: Status, days: float = 1000, **more: bool) -> Owner:

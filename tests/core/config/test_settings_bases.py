@@ -9,7 +9,7 @@ from lockgate.core.config.settings import Branch, Branches, Target, base_of, in_
 
 
 def found(fetched_first: bool = False, **given: object) -> str:
-    branches = Branches(**{"local": {}, "fetched": {}, **given})  # type: ignore[arg-type] # a table
+    branches = Branches(**{"local": {}, "fetched": {}, **given})  # type: ignore[arg-type]  # a table
     base = base_of(branches, fetched_first=fetched_first)
     return base.ref or base.name if base else ""
 

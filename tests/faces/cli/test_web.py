@@ -126,7 +126,7 @@ def test_only_an_admin_lets_somebody_else_in(shell: Shell) -> None:
         (("https://build", "--fingerprint", "12"), "is no SHA-256 fingerprint"),
         (("https://build", "--ssh", "-oProxyCommand=x"), "is no name for ssh"),
         (("https://127.0.0.1:1/login?link=x",), "was not reached"),
-        (("https://127.0.0.1:1",), "no word was given"),
+        (("https://127.0.0.1:1",), "no code was given"),
     ],
 )
 def test_a_login_that_cannot_be_is_refused(shell: Shell, argv: tuple[str, ...], why: str) -> None:

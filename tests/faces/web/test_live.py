@@ -85,7 +85,7 @@ def test_a_browser_that_does_not_read_delays_nobody_and_loads_again() -> None:
         for seq in range(1, last + 1):
             feed.put(event(seq))
             if seq % 50 == 0:
-                await heard(quick, lambda said, seq=seq: f"id: {seq}\n" in said)  # type: ignore[misc]
+                await heard(quick, lambda said, seq=seq: f"id: {seq}\n" in said)  # type: ignore[misc]  # a default
         said = await heard(frozen, lambda said: f"id: {last}\n" in said)
         feed.put({})
         return said

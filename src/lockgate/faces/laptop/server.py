@@ -172,7 +172,7 @@ def _connection(login: Login) -> http.client.HTTPConnection:
     if not login.fingerprint:
         return http.client.HTTPSConnection(host, at.port, timeout=CONNECTS, context=context)
     context.check_hostname = False
-    context.verify_mode = ssl.CERT_NONE  # this one certificate counts, whoever has signed it
+    context.verify_mode = ssl.CERT_NONE  # this one certificate counts, and nobody's signature
     pinned = _Pinned(host, at.port, timeout=CONNECTS, context=context)
     pinned.pin = login.fingerprint
     return pinned

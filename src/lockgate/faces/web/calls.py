@@ -179,7 +179,7 @@ def _logged_in(site: Site, request: Request, link: str, laptop: str) -> Response
     made = web_logins_of(site.app).log_in_laptop(link, laptop) if good else None
     if made is None:
         site.tries.note()
-        why = "the word is wrong, used up, or too old"
+        why = "the code is wrong, used up, or too old"
         return _no(
             why, "have another one made on the server: lockgate web login --person NAME", 403
         )

@@ -26,7 +26,7 @@ LONGEST_NAME = 40
 def login(*, url: str, fingerprint: str, ssh: str, as_json: bool) -> None:
     """Log in at a team's server; commands are then done there.
 
-    URL is https://HOST[:PORT]. A word that works once is read from stdin: somebody makes it on the
+    URL is https://HOST[:PORT]. A code that works once is read from stdin: somebody makes it on the
     server by lockgate web login. The whole link that is printed there does too, also as URL.
     The certificate is checked by the system's store, or is the one with the fingerprint that you
     name. The token is kept in login.json of the home, for you alone, and is good for 90 days.
@@ -37,11 +37,11 @@ def login(*, url: str, fingerprint: str, ssh: str, as_json: bool) -> None:
     )
     if ssh and not SSH_NAME.fullmatch(ssh):
         raise Refused(WHAT, why=f"{ssh!r} is no name for ssh", fix="--ssh USER@HOST")
-    word = _word_in(url) or _word_in(_asked(at.url))
-    if not word:
+    code = _code_in(url) or _code_in(_asked(at.url))
+    if not code:
         fix = "have one made on the server: lockgate web login --person NAME"
-        raise Refused(WHAT, why="no word was given", fix=fix)
-    body = urlencode({"link": word, "laptop": _laptop()}).encode()
+        raise Refused(WHAT, why="no code was given", fix=fix)
+    body = urlencode({"link": code, "laptop": _laptop()}).encode()
     headers = {"Origin": at.url, "Content-Type": "application/x-www-form-urlencoded"}
     with server.asked(at, LOGIN, body, headers) as answer:
         told = _facts(answer.read(server.LARGEST_ANSWER))
@@ -72,12 +72,12 @@ def logout(*, as_json: bool) -> None:
 def _asked(url: str) -> str:
     """One line; nothing is echoed that could be used a second time."""
     if sys.stdin.isatty():
-        echo(f"The word, or the link, that `lockgate web login` printed for {url}: ", err=True)
+        echo(f"The code, or the link, that `lockgate web login` printed for {url}: ", err=True)
     return sys.stdin.readline(1000)
 
 
-def _word_in(text: str) -> str:
-    """The word itself, also out of a link."""
+def _code_in(text: str) -> str:
+    """The code itself, also out of a link."""
     told = text.strip()
     if "://" not in told:
         return told if "/" not in told and "." not in told else ""
