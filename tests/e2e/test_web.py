@@ -67,8 +67,16 @@ def served(tmp_path: Path) -> Iterator[tuple[Shell, subprocess.Popen[bytes]]]:
 def children(pid: int) -> list[int]:
     """The board's process; a thread of the orchestrator's has started it."""
     lists = Path(f"/proc/{pid}/task").glob("*/children")
-    found = [int(it) for one in lists for it in one.read_text().split()]
-    return [it for it in found if b"--child" in Path(f"/proc/{it}/cmdline").read_bytes()]
+    found = [int(it) for one in lists for it in read(one).split()]
+    return [it for it in found if b"--child" in read(Path(f"/proc/{it}/cmdline"))]
+
+
+def read(file: Path) -> bytes:
+    """What it holds; nothing where the thread or process ended meanwhile."""
+    try:
+        return file.read_bytes()
+    except (FileNotFoundError, ProcessLookupError):
+        return b""
 
 
 def test_an_open_board_hears_of_a_new_task_and_comes_back_when_it_is_killed(served) -> None:
