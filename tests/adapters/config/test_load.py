@@ -1,6 +1,8 @@
 """config.toml: what loads, what is wrong with it by key, value and line, and what it may cost."""
 
 import json
+import os
+import shutil
 import subprocess
 import sys
 import time
@@ -298,6 +300,24 @@ def test_a_listed_gate_overrides_the_formula_s_key_by_key_or_is_added() -> None:
     tests = settings.gates[0]
     assert isinstance(tests, CommandGate)
     assert (tests.command, tests.place.fail_fast, tests.place.serial) == ("pytest", True, True)
+
+
+def test_an_agent_of_a_package_is_known_from_its_installing_to_its_removal(
+    tmp_path, monkeypatch
+) -> None:
+    about = tmp_path / "theirs-1.dist-info"
+    monkeypatch.syspath_prepend(tmp_path)
+    os.utime(tmp_path, (1, 1))
+    assert load_config(None, origin="here").installed == ()
+
+    about.mkdir()
+    (about / "METADATA").write_text("Name: theirs\nVersion: 1\n")
+    (about / "entry_points.txt").write_text("[lockgate.harnesses]\ntheirs = theirs:harness\n")
+    assert load_config(None, origin="here").installed == ("theirs",)
+
+    shutil.rmtree(about)
+    os.utime(tmp_path, (2, 2))
+    assert load_config(None, origin="here").installed == ()
 
 
 def test_an_empty_file_is_a_config_that_sets_no_commands() -> None:

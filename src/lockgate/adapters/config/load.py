@@ -2,10 +2,13 @@
 
 import hashlib
 import json
+import sys
 import tomllib
 from collections.abc import Callable, Mapping
-from functools import partial
+from contextlib import suppress
+from functools import lru_cache, partial
 from importlib.metadata import entry_points
+from pathlib import Path as File
 from typing import Any, cast
 
 from msgspec import Struct
@@ -57,8 +60,20 @@ def config_hash(settings: Settings) -> str:
 
 def _with_installed(settings: Settings) -> Settings:
     """Third parties' agents, by the entry points they declare."""
-    names = sorted({it.name for it in entry_points(group=THIRD_PARTIES)})
-    return replace(settings, installed=tuple(names))
+    return replace(settings, installed=_third_parties(tuple(map(_as_it_is, sys.path))))
+
+
+@lru_cache(maxsize=1)
+def _third_parties(_: tuple[tuple[str, int], ...]) -> tuple[str, ...]:
+    """Read again only where a package was installed or removed: it opens a file of each one."""
+    return tuple(sorted({it.name for it in entry_points(group=THIRD_PARTIES)}))
+
+
+def _as_it_is(folder: str) -> tuple[str, int]:
+    """Its name, and when something was last put into it or taken out."""
+    with suppress(OSError):
+        return folder, File(folder).stat().st_mtime_ns
+    return folder, 0
 
 
 def json_schema() -> dict[str, Any]:
