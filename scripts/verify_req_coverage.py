@@ -11,6 +11,7 @@ import sys
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -128,8 +129,9 @@ def _range(span: str) -> tuple[str, ...]:
 # --- which tests name it ------------------------------------------------------------------------
 
 
+@cache
 def scan(folder: Path) -> Marks:
-    """The tests that name each id, found by reading their source; nothing is run."""
+    """The tests that name each id, found by reading their source once; nothing is run."""
     found: dict[str, set[str]] = {}
     for path in sorted(folder.rglob("test_*.py")):
         tree = ast.parse(path.read_text(encoding="utf-8"), filename=str(path))

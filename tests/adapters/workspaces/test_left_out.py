@@ -10,7 +10,12 @@ from tests.adapters.workshop import BARE_AT_LENGTH, BOXED, NEEDS_BOX, Workshop
 
 MANY = "mkdir gen && for i in $(seq 1801); do echo $i > gen/$i.txt; done"
 COMMITS = pytest.mark.parametrize(
-    "then", ["true", "git add -A; git commit -qm all", "git add -Af; git commit -qm all"]
+    "then",
+    [
+        "true",
+        pytest.param("git add -A; git commit -qm all", marks=pytest.mark.slow),
+        "git add -Af; git commit -qm all",
+    ],
 )
 
 

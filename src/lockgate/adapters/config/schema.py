@@ -115,7 +115,7 @@ Share = Annotated[float, Field(gt=0, le=1)]
 
 
 class Table(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, defer_build=True)
 
 
 class Project(Table):
