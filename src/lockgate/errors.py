@@ -210,3 +210,14 @@ class SandboxRetryExhaustedError(LockgateError):
         self.attempt_count = attempt_count
         self.phase = phase
         self.tool_call_id = tool_call_id
+
+
+class Fenced(Unavailable):
+    """The claim on a lane is another's now, so that nothing more counts that this one says."""
+
+    def __init__(self, lane: str) -> None:
+        super().__init__(
+            f"nothing was written by the job {lane!r}",
+            why="another has claimed it, or it was called off",
+            fix="nothing: who has it now does it",
+        )
