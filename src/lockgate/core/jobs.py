@@ -1,4 +1,4 @@
-"""Jobs: what the loop has done, as data, and whose turn it is when not all can be done at once."""
+"""Jobs: what the loop has done, as data; where each may be done, and whose turn it is."""
 
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from msgspec import Struct
 
-from lockgate.core.model.task import ProjectId, TaskId
+from lockgate.core.model.task import ProjectId, SessionId, Task, TaskId
 from lockgate.core.train.model import Built, Commit
 
 
@@ -53,7 +53,28 @@ class Tidy(Struct, frozen=True):
     """Free disk space that nothing needs."""
 
 
-Job = CarryOut | Evaluate | TurnTrain | TestTree | SyncForge | Tidy
+class Attend(Struct, frozen=True):
+    """Wait for the end of a session, keep what it has done meanwhile, and record its end."""
+
+    session: SessionId
+    task: TaskId
+    project: ProjectId
+
+
+class HostLost(Struct, frozen=True):
+    """Go on elsewhere with a task whose host does not answer any more."""
+
+    task: TaskId
+    project: ProjectId
+    host: str
+
+
+class Lead(Struct, frozen=True):
+    """Plan for all hosts: start what is ready, turn the trains, land, hand out jobs."""
+
+
+FleetJob = Attend | HostLost | Lead  # what several hosts have done besides
+Job = CarryOut | Evaluate | TurnTrain | TestTree | SyncForge | Tidy | FleetJob
 
 
 class Kind(StrEnum):
@@ -65,6 +86,8 @@ class Kind(StrEnum):
     TEST = "test"
     FORGE = "forge"
     TIDY = "tidy"
+    ATTEND = "attend"
+    LEAD = "lead"
 
 
 class Limit(Struct, frozen=True):
@@ -82,23 +105,26 @@ LIMITS: Mapping[Kind, Limit] = {
     Kind.TEST: Limit(24, 16),
     Kind.FORGE: Limit(4, 1),
     Kind.TIDY: Limit(1, 1),
+    Kind.ATTEND: Limit(64, 48),
+    Kind.LEAD: Limit(1, 1),
+}
+
+
+_KINDS: Mapping[type[Job], Kind] = {
+    CarryOut: Kind.START,
+    HostLost: Kind.START,
+    Evaluate: Kind.JUDGE,
+    TurnTrain: Kind.LAND,
+    TestTree: Kind.TEST,
+    SyncForge: Kind.FORGE,
+    Tidy: Kind.TIDY,
+    Attend: Kind.ATTEND,
+    Lead: Kind.LEAD,
 }
 
 
 def kind_of(job: Job) -> Kind:
-    match job:
-        case CarryOut():
-            return Kind.START
-        case Evaluate():
-            return Kind.JUDGE
-        case TurnTrain():
-            return Kind.LAND
-        case TestTree():
-            return Kind.TEST
-        case SyncForge():
-            return Kind.FORGE
-        case Tidy():
-            return Kind.TIDY
+    return _KINDS[type(job)]
 
 
 def lane_of(job: Job) -> str:
@@ -116,24 +142,105 @@ def lane_of(job: Job) -> str:
             return f"forge of {project}"
         case Tidy():
             return "housekeeping"
+        case Attend() | HostLost() | Lead():
+            return _lane_of_fleet(job)
+
+
+def _lane_of_fleet(job: FleetJob) -> str:
+    match job:
+        case Attend(session):
+            return f"session {session}"
+        case HostLost(task):
+            return f"lost {task}"
+        case Lead():
+            return LEAD
 
 
 def task_of(job: Job) -> TaskId | None:
     match job:
-        case CarryOut(task) | Evaluate(task):
+        case CarryOut(task) | Evaluate(task) | HostLost(task):
             return task
-        case TurnTrain() | TestTree() | SyncForge() | Tidy():
+        case Attend(_, task):
+            return task
+        case TurnTrain() | TestTree() | SyncForge() | Tidy() | Lead():
             return None
 
 
 def project_of(job: Job) -> ProjectId:
     match job:
-        case CarryOut(_, project) | Evaluate(_, project):
+        case CarryOut(_, project) | Evaluate(_, project) | HostLost(_, project):
+            return project
+        case Attend(_, _, project):
             return project
         case TurnTrain(project) | TestTree(project) | SyncForge(project):
             return project
-        case Tidy():
+        case Tidy() | Lead():
             return ProjectId("")
+
+
+# Where a job may be done, where there are several hosts.
+
+
+class On(Struct, frozen=True):
+    """On this host alone: what it works on is there."""
+
+    host: str
+
+
+class Anywhere(Struct, frozen=True):
+    """On every host that has all of these labels; the label of an agent is `agent:<name>`."""
+
+    needs: tuple[str, ...] = ()
+
+
+class Here(Struct, frozen=True):
+    """In the process that asks for it: the leader's trains, a host's own disk."""
+
+
+Place = On | Anywhere | Here
+ANY = "any"  # the class of jobs that every host can do
+LEAD = "lead"  # the lane of the leader, and the label of hosts that may lead
+
+
+def place_of(job: Job, task: Task | None, needs: Iterable[str] = ()) -> Place:
+    """`task` is the job's own, if it has one; `needs` is what its project and its gates ask for."""
+    match job:
+        case CarryOut():
+            return _at_clone(task) or Anywhere((*needs, *_agent_of(task)))
+        case Evaluate():
+            judged = task is not None and task.candidate
+            return (None if judged else _at_clone(task)) or Anywhere(tuple(needs))
+        case TestTree():
+            return Anywhere(tuple(needs))
+        case Attend():
+            return _at_clone(task) or Anywhere()
+        case HostLost():
+            return Anywhere()
+        case Lead():
+            return Anywhere((LEAD,))
+        case TurnTrain() | SyncForge() | Tidy():
+            return Here()
+
+
+def class_of(needs: Iterable[str]) -> str:
+    """One name for all jobs that need the same: hosts ask for jobs by it."""
+    return "+".join(sorted(set(needs))) or ANY
+
+
+def covers(labels: Iterable[str], of_class: str) -> bool:
+    """Whether a host with these labels can do the jobs of a class."""
+    return of_class == ANY or set(of_class.split("+")) <= set(labels)
+
+
+def _at_clone(task: Task | None) -> On | None:
+    return On(task.host) if task is not None and task.host else None
+
+
+def _agent_of(task: Task | None) -> tuple[str, ...]:
+    return () if task is None else (f"agent:{task.agent}",)
+
+
+# Whose turn it is.
 
 
 def next_project(

@@ -1,9 +1,10 @@
-"""Lanes on disk: each job of a fleet has one row, and who claims the row may speak for the job."""
+"""Lanes and hosts on disk: each job has one row, and who claims the row may speak for the job."""
 
 from typing import Protocol
 
 from msgspec import Struct
 
+from lockgate.core.hosts import Host, HostState
 from lockgate.core.jobs import Job
 
 
@@ -24,11 +25,11 @@ class LaneRow(Struct, frozen=True, kw_only=True):
 
 class Lanes(Protocol):
     def ask(self, job: Job, needs: str, now: float) -> bool:
-        """Put it in its lane. False, and nothing is changed, where the lane has a job that does not rest."""
+        """Put it in its lane. False, and nothing changes, where one is there that does not rest."""
         ...
 
     def claim(self, lane: str, host: str, token: str, now: float) -> LaneRow | None:
-        """Have it, with this token, and nobody else any more. None where it was answered already."""
+        """Have it, with this token, and nobody else any more. None where it was answered."""
         ...
 
     def done(self, lane: str, token: str) -> None:
@@ -47,3 +48,23 @@ class Lanes(Protocol):
     def unclaimed(self, before: float) -> tuple[LaneRow, ...]:
         """Those asked for before then that nobody has claimed, each to be put again."""
         ...
+
+
+class Hosts(Protocol):
+    """For people, and for who has room; who takes over from whom is never decided by it."""
+
+    def put(self, host: Host) -> None: ...
+    def find(self, name: str) -> Host | None: ...
+    def all(self) -> tuple[Host, ...]:
+        """By name."""
+        ...
+
+    def seen(self, name: str, now: float) -> HostState | None:
+        """It is there still; what people have asked of it. None where it was forgotten."""
+        ...
+
+    def mark(self, name: str, state: HostState) -> bool:
+        """Whether there is such a host."""
+        ...
+
+    def forget(self, name: str) -> bool: ...

@@ -22,6 +22,7 @@ class Project(Struct, frozen=True, kw_only=True):
     name: str
     common_dir: str
     root: str
+    url: str = ""  # of the repository by which hosts exchange commits; empty for one host alone
 
 
 class Standing(Struct, frozen=True, kw_only=True):

@@ -62,6 +62,8 @@ class PostgresStore(SqlStore):
 class PostgresDatabase:
     """Connections that are lent to one thread at a time; lost ones are dropped and made again."""
 
+    holding = " FOR SHARE"
+
     def __init__(self, url: str, wait_seconds: float, guard: Guard = UNGUARDED) -> None:
         self._wait = wait_seconds
         self._guard = guard

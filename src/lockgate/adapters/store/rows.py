@@ -127,6 +127,7 @@ def session_to_row(session: Session) -> Values:
             "asked": int(session.asked),
             "login": session.login,
             "limited_until": float(session.limited_until),
+            "host": session.host,
         }
     )
 
@@ -163,6 +164,7 @@ def session_from_row(row: Row) -> Session:
         asked=it.flag("asked"),
         login=it.text("login"),
         limited_until=it.real("limited_until"),
+        host=it.text("host"),
     )
 
 
@@ -173,6 +175,7 @@ def project_to_row(project: Project) -> Values:
             "name": project.name,
             "common_dir": project.common_dir,
             "root": project.root,
+            "url": project.url,
         }
     )
 
@@ -184,6 +187,7 @@ def project_from_row(row: Row) -> Project:
         name=it.text("name"),
         common_dir=it.text("common_dir"),
         root=it.text("root"),
+        url=it.text("url"),
     )
 
 
@@ -385,6 +389,7 @@ def _of_people(task: Task) -> Values:
         "entered": float(task.entered),
         "asked": task.asked,
         "in_vain": task.in_vain,
+        "host": task.host,
     }
 
 
@@ -471,6 +476,7 @@ def _with_people(task: Task, it: Fields) -> Task:
         entered=it.real("entered"),
         asked=it.text("asked"),
         in_vain=it.text("in_vain"),
+        host=it.text("host"),
     )
 
 

@@ -10,7 +10,8 @@ INSERT INTO tasks (
     since, dead, taken_over, not_before, exhausted, usd, tokens, seconds, candidate, patch,
     protected, passed, waiting, approvals, seats, steps_passed, step_failures, escalated, troubled,
     to_land, held, landed, cause, directive, history, spent, pinned, size,
-    taken_at, question, words, last_words, reverts, instead_of, entered, asked, in_vain
+    taken_at, question, words, last_words, reverts, instead_of, entered, asked, in_vain,
+    host
 ) VALUES (
     :id, :project, :summary, :goal, :branch, :agent, :created, :updated, :rev, :status, :phase,
     :priority, :auto_start, :depends_on, :iteration, :review_round, :crash_count, :failed_attempts,
@@ -18,7 +19,7 @@ INSERT INTO tasks (
     :candidate, :patch, :protected, :passed, :waiting, :approvals, :seats, :steps_passed,
     :step_failures, :escalated, :troubled, :to_land, :held, :landed, :cause, :directive, :history,
     :spent, :pinned, :size, :taken_at, :question, :words, :last_words, :reverts,
-    :instead_of, :entered, :asked, :in_vain
+    :instead_of, :entered, :asked, :in_vain, :host
 ) ON CONFLICT (id) DO NOTHING RETURNING id
 """
 
@@ -38,7 +39,7 @@ UPDATE tasks SET
     directive = :directive, history = :history, spent = :spent, pinned = :pinned, size = :size,
     taken_at = :taken_at, question = :question, words = :words, last_words = :last_words,
     reverts = :reverts, instead_of = :instead_of, entered = :entered, asked = :asked,
-    in_vain = :in_vain
+    in_vain = :in_vain, host = :host
 WHERE id = :id AND rev = :rev - 1 RETURNING id
 """
 
@@ -198,15 +199,16 @@ SELECT * FROM gate_results WHERE task = :task AND rev > :since ORDER BY rev, n L
 PUT_SESSION = """
 INSERT INTO sessions (
     id, task, role, round, generation, token_hash, started, ended, directory, agent, native,
-    interactive, usd, tokens, seat, asked, login, limited_until
+    interactive, usd, tokens, seat, asked, login, limited_until, host
 ) VALUES (
     :id, :task, :role, :round, :generation, :token_hash, :started, :ended, :directory, :agent,
-    :native, :interactive, :usd, :tokens, :seat, :asked, :login, :limited_until
+    :native, :interactive, :usd, :tokens, :seat, :asked, :login, :limited_until, :host
 ) ON CONFLICT (id) DO UPDATE SET
     task = :task, role = :role, round = :round, generation = :generation,
     token_hash = :token_hash, started = :started, ended = :ended, directory = :directory,
     agent = :agent, native = :native, interactive = :interactive, usd = :usd, tokens = :tokens,
-    seat = :seat, asked = :asked, login = :login, limited_until = :limited_until
+    seat = :seat, asked = :asked, login = :login, limited_until = :limited_until,
+    host = :host
 """
 # What it has cost stays, also when its task is deleted.
 PUT_SPENDING = """
@@ -306,7 +308,8 @@ ON CONFLICT (need, person) DO UPDATE SET until = :until
 UNMARK_SEEN = "DELETE FROM seen WHERE need = :need AND person = :person"
 
 INSERT_PROJECT = """
-INSERT INTO projects (id, name, common_dir, root) VALUES (:id, :name, :common_dir, :root)
+INSERT INTO projects (id, name, common_dir, root, url)
+VALUES (:id, :name, :common_dir, :root, :url)
 ON CONFLICT (common_dir) DO NOTHING
 """
 PROJECT = "SELECT * FROM projects WHERE id = :id"

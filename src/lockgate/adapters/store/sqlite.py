@@ -72,6 +72,8 @@ class SqliteDatabase:
     Threads that come to write while one is at it are written next, together, for one fsync.
     """
 
+    holding = ""  # one writes at a time
+
     def __init__(self, path: Path, wait_seconds: float, guard: Guard = UNGUARDED) -> None:
         self._path = path
         self.shown, self.known = str(path), newest_version("sqlite")

@@ -314,6 +314,7 @@ class Task(Struct, frozen=True, kw_only=True):
     instead_of: str = ""  # the agent that a human chose, while another stands in for it
     pinned: Pinned | None = None
     reverts: Revert | None = None
+    host: str = ""  # where its clone is; empty where there is one host alone
 
 
 class Session(Struct, frozen=True, kw_only=True):
@@ -337,3 +338,4 @@ class Session(Struct, frozen=True, kw_only=True):
     asked: bool = False  # it has been asked once, after it stopped, to hand in or to ask
     login: str = ""  # what it logged in with, as a digest; the same for agents that share a login
     limited_until: float = 0.0  # when the usage limit ends that it hit; 0 where it hit none
+    host: str = ""  # where it runs; empty where there is one host alone

@@ -9,9 +9,13 @@ from typing import Protocol
 from msgspec import Struct, field
 
 from lockgate.core.jobs import (
+    Attend,
     CarryOut,
     Evaluate,
+    FleetJob,
+    HostLost,
     Job,
+    Lead,
     SyncForge,
     TestTree,
     Tidy,
@@ -48,6 +52,27 @@ class NoForge(Struct, frozen=True):
         return 0.0
 
 
+class FleetLane(Protocol):
+    """What a host of several does besides; each answers as `Crew.do` does."""
+
+    def attend(self, job: Attend, called_off: CalledOff) -> float: ...
+    def host_lost(self, job: HostLost) -> float: ...
+    def lead(self, called_off: CalledOff) -> float: ...
+
+
+class NoFleet(Struct, frozen=True):
+    """Where there is one host alone: its loop attends to sessions and leads."""
+
+    def attend(self, job: Attend, called_off: CalledOff) -> float:  # noqa: ARG002 - the port's
+        return 0.0
+
+    def host_lost(self, job: HostLost) -> float:  # noqa: ARG002 - the port's
+        return 0.0
+
+    def lead(self, called_off: CalledOff) -> float:  # noqa: ARG002 - the port's
+        return 0.0
+
+
 class Crew(Struct, kw_only=True):
     store: Store
     hands: Hands
@@ -61,6 +86,7 @@ class Crew(Struct, kw_only=True):
     troubles: dict[str, Trouble] = field(default_factory=dict[str, Trouble])  # by lane
     changed: deque[TaskId] = field(default_factory=deque[TaskId])  # whose sessions may be new
     forge: ForgeLane = field(default_factory=NoForge)
+    fleet: FleetLane = field(default_factory=NoFleet)
 
     def do(self, job: Job, called_off: CalledOff) -> float:
         """In how many seconds to look at it again; 0 where it is done."""
@@ -113,6 +139,17 @@ class Crew(Struct, kw_only=True):
                 return self.forge.sync(self.store.project(project), self.engine)
             case Tidy():
                 return self._tidy()
+            case Attend() | HostLost() | Lead():
+                return self._of_fleet(job, called_off)
+
+    def _of_fleet(self, job: FleetJob, called_off: CalledOff) -> float:
+        match job:
+            case Attend():
+                return self.fleet.attend(job, called_off)
+            case HostLost():
+                return self.fleet.host_lost(job)
+            case Lead():
+                return self.fleet.lead(called_off)
 
     def _carry_out(self, id: TaskId) -> float:
         try:

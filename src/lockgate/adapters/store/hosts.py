@@ -1,0 +1,90 @@
+"""The hosts of a fleet, in the same database as the tasks."""
+
+from lockgate.adapters.store.database import Database, Run
+from lockgate.adapters.store.json_forms import Fields, Row
+from lockgate.adapters.store.rows import Values, storable
+from lockgate.core.hosts import Host, HostState
+from lockgate.core.model.facts import canonical
+
+PUT = """
+INSERT INTO hosts (
+    name, labels, agents, roles, slots, judges, boot, version, ssh, api, state, seen
+) VALUES (
+    :name, :labels, :agents, :roles, :slots, :judges, :boot, :version, :ssh, :api, :state, :seen
+) ON CONFLICT (name) DO UPDATE SET
+    labels = :labels, agents = :agents, roles = :roles, slots = :slots, judges = :judges,
+    boot = :boot, version = :version, ssh = :ssh, api = :api, state = :state, seen = :seen
+"""
+FIND = "SELECT * FROM hosts WHERE name = :name"
+ALL = "SELECT * FROM hosts ORDER BY name"
+SEEN = "UPDATE hosts SET seen = :seen WHERE name = :name RETURNING state"
+MARK = "UPDATE hosts SET state = :state WHERE name = :name RETURNING name"
+FORGET = "DELETE FROM hosts WHERE name = :name RETURNING name"
+
+
+class SqlHosts:
+    """The `Hosts` of ports."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def put(self, host: Host) -> None:
+        row = _row(host)
+
+        def work(run: Run) -> None:
+            run(PUT, row)
+
+        self._database.write(work)
+
+    def find(self, name: str) -> Host | None:
+        found = self._database.read(FIND, {"name": name})
+        return _host(found[0]) if found else None
+
+    def all(self) -> tuple[Host, ...]:
+        return tuple(map(_host, self._database.read(ALL, {})))
+
+    def seen(self, name: str, now: float) -> HostState | None:
+        """Lightly: a power cut may undo it, and it is said again soon."""
+        got = list[Row | None]()
+
+        def work(run: Run) -> None:
+            got[:] = [run(SEEN, {"name": name, "seen": now}).fetchone()]
+
+        self._database.write_lightly(work)
+        return None if got[0] is None else Fields("a host", got[0]).choice("state", HostState)
+
+    def mark(self, name: str, state: HostState) -> bool:
+        return self._changed(MARK, {"name": name, "state": state.value})
+
+    def forget(self, name: str) -> bool:
+        return self._changed(FORGET, {"name": name})
+
+    def _changed(self, statement: str, values: Values) -> bool:
+        got = list[Row | None]()
+
+        def work(run: Run) -> None:
+            got[:] = [run(statement, values).fetchone()]
+
+        self._database.write(work)
+        return got[0] is not None
+
+
+def _row(host: Host) -> Values:
+    listed = {it: canonical(getattr(host, it)) for it in ("labels", "agents", "roles")}
+    texts = {it: getattr(host, it) for it in ("name", "boot", "version", "ssh", "api")}
+    numbers: Values = {"slots": host.slots, "judges": host.judges, "seen": float(host.seen)}
+    return storable({**listed, **texts, **numbers, "state": host.state.value})
+
+
+def _host(row: Row) -> Host:
+    it = Fields(f"host {row.get('name')!r}", row)
+    return Host(
+        labels=tuple(it.texts("labels")),
+        agents=tuple(it.texts("agents")),
+        roles=tuple(it.texts("roles")),
+        slots=it.whole("slots"),
+        judges=it.whole("judges"),
+        state=it.choice("state", HostState),
+        seen=it.real("seen"),
+        **{name: it.text(name) for name in ("name", "boot", "version", "ssh", "api")},
+    )

@@ -1,0 +1,71 @@
+"""The hosts of a fleet: what each has, which jobs it can do, and why a job waits for one."""
+
+from collections.abc import Iterable
+from enum import StrEnum
+
+from msgspec import Struct
+
+from lockgate.core.jobs import ANY, covers
+
+HOST = "host:"  # begins the label that only one host has
+SILENT_AFTER = 15.0  # seconds; a host says every 5 that it is there
+
+
+class HostState(StrEnum):
+    UP = "up"
+    DRAINING = "draining"  # goes on with what it has, and gets nothing new
+    GONE = "gone"
+
+
+class Host(Struct, frozen=True, kw_only=True):
+    name: str
+    labels: tuple[str, ...] = ()
+    agents: tuple[str, ...] = ()  # whose program and login are there
+    roles: tuple[str, ...] = ()
+    slots: int = 0  # agents at work at once
+    judges: int = 0  # evaluations and tests at once
+    boot: str = ""  # which start of which machine it is
+    version: str = ""
+    ssh: str = ""  # how people's terminals reach it
+    api: str = ""  # how other hosts reach it
+    state: HostState = HostState.UP
+    seen: float = 0.0
+
+
+def offers(host: Host) -> frozenset[str]:
+    """All that a job may need of a host, itself among it."""
+    agents = (f"agent:{it}" for it in host.agents)
+    return frozenset((*host.labels, *host.roles, *agents, f"{HOST}{host.name}"))
+
+
+def why_waiting(of_class: str, hosts: Iterable[Host]) -> str:
+    """Why nobody can do a job of this class now, for people; empty where somebody can."""
+    having = [it for it in hosts if covers(offers(it), of_class)]
+    there = [it for it in having if it.state is not HostState.GONE]
+    bound = of_class.startswith(HOST)  # what is there already goes on while its host is drained
+    if any(bound or it.state is HostState.UP for it in there):
+        return ""
+    if bound:
+        return f"waits: host {of_class.removeprefix(HOST)} is gone"
+    if there:
+        return f"waits: {' and '.join(it.name for it in there)} may get nothing new"
+    return (
+        "waits: no host is there" if of_class == ANY else f"waits: no host has {_words(of_class)}"
+    )
+
+
+def name_taken(known: Host | None, boot: str, now: float) -> str:
+    """Why a host may not use a name, for people; empty where it may.
+
+    The same machine may start again at once; another one waits until the first is silent.
+    """
+    if known is None or known.boot == boot or known.state is HostState.GONE:
+        return ""
+    silent = now - known.seen
+    if silent >= SILENT_AFTER:
+        return ""
+    return f"another machine has the name {known.name!r} and was seen {max(0.0, silent):.0f} s ago"
+
+
+def _words(of_class: str) -> str:
+    return " and ".join(of_class.split("+"))
