@@ -212,7 +212,7 @@ class SandboxRetryExhaustedError(LockgateError):
         self.tool_call_id = tool_call_id
 
 
-class Fenced(Unavailable):
+class Fenced(LockgateError):
     """The claim on a lane is another's now, so that nothing more counts that this one says."""
 
     def __init__(self, lane: str) -> None:

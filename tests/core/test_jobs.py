@@ -5,28 +5,42 @@ from collections import Counter
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from lockgate.core.jobs import (
+    ANY,
+    LEAD,
     LIMITS,
+    Anywhere,
+    Attend,
     CarryOut,
     Evaluate,
+    Here,
+    HostLost,
     Job,
     Kind,
+    Lead,
     Limit,
+    On,
+    Place,
     SyncForge,
     TestTree,
     Tidy,
     TurnTrain,
+    class_of,
+    covers,
     kind_of,
     lane_of,
     next_project,
+    place_of,
     project_of,
     task_of,
 )
-from lockgate.core.model.task import ProjectId, TaskId
+from lockgate.core.model.task import ProjectId, SessionId, Task, TaskId
 from lockgate.core.train.model import Built, Commit, Tree
 
 A, T = ProjectId("a"), TaskId("t")
+TEST = TestTree(A, "main", Commit("c"), Built(Commit("d"), Tree("e")))
 projects = st.sampled_from([ProjectId(it) for it in "abcd"])
 limits = st.integers(1, 8).flatmap(lambda n: st.integers(1, n).map(lambda own: Limit(n, own)))
 
@@ -37,16 +51,56 @@ limits = st.integers(1, 8).flatmap(lambda n: st.integers(1, n).map(lambda own: L
         (CarryOut(T, A), Kind.START, "task t", T),
         (Evaluate(T, A, "t:1:0"), Kind.JUDGE, "judge t", T),
         (TurnTrain(A), Kind.LAND, "train of a", None),
-        (TestTree(A, "main", Commit("c"), Built(Commit("d"), Tree("e"))), Kind.TEST, None, None),
+        (TEST, Kind.TEST, "test main e", None),
         (SyncForge(A), Kind.FORGE, "forge of a", None),
         (Tidy(), Kind.TIDY, "housekeeping", None),
+        (Attend(SessionId("s"), T, A), Kind.ATTEND, "session s", T),
+        (HostLost(T, A, "h1"), Kind.START, "lost t", T),
+        (Lead(), Kind.LEAD, "lead", None),
     ],
 )
 def test_every_job_has_a_kind_and_a_lane(job: Job, kind: Kind, lane, task) -> None:
     assert kind_of(job) is kind
-    assert lane_of(job) == (lane or "test main e")
+    assert lane_of(job) == lane
     assert task_of(job) == task
-    assert project_of(job) == ("" if kind is Kind.TIDY else A)
+    assert project_of(job) == ("" if kind in (Kind.TIDY, Kind.LEAD) else A)
+
+
+HERE = Task(
+    id=T, project=A, summary="", goal="", branch="b", agent="claude", created=0.0, updated=0.0
+)
+THERE, JUDGED = replace(HERE, host="h1"), replace(HERE, host="h1", candidate="c")
+
+
+@pytest.mark.parametrize(
+    ("job", "task", "place"),
+    [
+        (CarryOut(T, A), HERE, Anywhere(("gpu", "agent:claude"))),
+        (CarryOut(T, A), THERE, On("h1")),
+        (CarryOut(T, A), None, Anywhere(("gpu",))),
+        (Evaluate(T, A, "k"), THERE, On("h1")),  # the change is in the clone alone
+        (Evaluate(T, A, "k"), JUDGED, Anywhere(("gpu",))),
+        (Evaluate(T, A, "k"), None, Anywhere(("gpu",))),
+        (TEST, None, Anywhere(("gpu",))),
+        (Attend(SessionId("s"), T, A), THERE, On("h1")),
+        (Attend(SessionId("s"), T, A), HERE, Anywhere()),
+        (HostLost(T, A, "h1"), THERE, Anywhere()),
+        (Lead(), None, Anywhere((LEAD,))),
+        (TurnTrain(A), None, Here()),
+        (SyncForge(A), None, Here()),
+        (Tidy(), None, Here()),
+    ],
+)
+def test_a_job_is_done_where_what_it_works_on_is(job: Job, task: Task | None, place: Place) -> None:
+    assert place_of(job, task, ("gpu",)) == place
+
+
+def test_jobs_that_need_the_same_are_of_one_class() -> None:
+    assert class_of(["gpu", "agent:claude", "gpu"]) == "agent:claude+gpu"
+    assert class_of([]) == ANY
+    assert covers(["gpu", "agent:claude"], "agent:claude+gpu")
+    assert not covers(["gpu"], "agent:claude+gpu")
+    assert covers([], ANY)
 
 
 def test_every_kind_has_a_limit_that_one_project_alone_does_not_use_up() -> None:

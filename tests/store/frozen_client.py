@@ -6,7 +6,8 @@ import sys
 from collections.abc import Callable
 
 from lockgate.adapters.store import sql
-from lockgate.adapters.store.database import Run
+from lockgate.adapters.store.database import Database, Run
+from lockgate.adapters.store.fenced import FencedDatabase
 from lockgate.adapters.store.postgres import PostgresDatabase
 from lockgate.errors import Unavailable
 
@@ -39,8 +40,10 @@ TURNS: dict[str, Callable[[Run], None]] = {
 
 
 def main() -> None:
-    url, name, seconds, how = sys.argv[1:]
-    database = PostgresDatabase(url, float(seconds))
+    url, name, seconds, how, *claim = sys.argv[1:]
+    database: Database = PostgresDatabase(url, float(seconds))
+    if claim:
+        database = FencedDatabase(database, *claim)
     try:
         getattr(database, how)(TURNS[name])
     except Unavailable:

@@ -22,6 +22,8 @@ from lockgate.adapters.sandbox.scratch import sweep_rooms
 from lockgate.adapters.service_unit import Service, install, stopped, uninstall
 from lockgate.adapters.sessions.runner.command_socket import Door, Line, Request, ask
 from lockgate.adapters.sessions.sessions import Watch
+from lockgate.adapters.store.fenced import FencedDatabase
+from lockgate.adapters.store.lanes import SqlLanes
 from lockgate.adapters.store.notices import SqlNotices
 from lockgate.adapters.system import (
     SystemChance,
@@ -40,7 +42,7 @@ from lockgate.bootstrap.forge import pull_requests
 from lockgate.bootstrap.outside import day_of
 from lockgate.bootstrap.rules import POSTGRES
 from lockgate.bootstrap.upkeep import cleaner_of
-from lockgate.core.jobs import LIMITS
+from lockgate.core.jobs import LEAD, LIMITS, Lead, lane_of
 from lockgate.core.lifecycle.needs import Trouble
 from lockgate.core.model.task import ProjectId, TaskId
 from lockgate.core.train.model import Term
@@ -111,8 +113,8 @@ def orchestrating(
             yield None
             return
         _begin(it)
-        watch = Watch()
-        with ThreadPoolExecutor(sum(limit.all for limit in LIMITS.values())) as pool:
+        watch, places = Watch(), sum(limit.all for limit in LIMITS.values())
+        with leading(it), ThreadPoolExecutor(places) as pool:
             engine = LocalEngine(pool)
             loop = _loop(it, watch, engine, report)
             loop.pulse = partial(_pulse, it)
@@ -130,6 +132,24 @@ def orchestrating(
                     pool.shutdown()  # an agent that it still starts finds the door open
                     door.close()
         watch.close()
+
+
+@contextmanager
+def leading(it: App) -> Generator[None]:
+    """Nothing is written from here once another leads, however late this one notices it."""
+    database, lane = it.store.database, lane_of(Lead())
+    lanes, clock, token = SqlLanes(database), SystemClock(), SystemChance().token()
+    claimed = None
+    while claimed is None:  # another one that ends at this moment may take the row along
+        lanes.ask(Lead(), LEAD, clock.now())
+        claimed = lanes.claim(lane, _name(it), token, clock.now())
+    it.store.use(FencedDatabase(database, lane, token))
+    try:
+        yield
+    finally:
+        it.store.use(database)
+        with suppress(LockgateError):
+            lanes.done(lane, token)
 
 
 def _pulse(it: App, doing: list[str]) -> None:
@@ -414,13 +434,17 @@ def _tracing(it: App, loop: Loop, report: Callable[[str], None]) -> Generator[No
 
 def _claim(it: App) -> None:
     """Two orchestrators on one database would both start agents, and pay for them twice."""
-    other = it.store.claim(f"lockgate {os.getpid()}@{platform.node()} {it.home}")
+    other = it.store.claim(_name(it))
     if other:
         raise Refused(
             "no orchestrator was started",
             why=f"another home uses the same database: {other}",
             fix="stop that one (lockgate down), or give this home its own LOCKGATE_DATABASE",
         )
+
+
+def _name(it: App) -> str:
+    return f"lockgate {os.getpid()}@{platform.node()} {it.home}"
 
 
 def number_said(environ: Mapping[str, str], name: str, otherwise: float) -> float:

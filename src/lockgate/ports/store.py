@@ -22,7 +22,7 @@ class Project(Struct, frozen=True, kw_only=True):
     name: str
     common_dir: str
     root: str
-    url: str = ""  # of the repository by which hosts exchange commits; empty for one host alone
+    url: str = ""  # its hub, where several hosts work on it; then common_dir is this host's mirror
 
 
 class Standing(Struct, frozen=True, kw_only=True):

@@ -60,6 +60,10 @@ class SqlStore:
         """For what else is kept there."""
         return self._database
 
+    def use(self, database: Database) -> None:
+        """The same one, from now on as the holder of a claim has it, or no longer so."""
+        self._database = database
+
     def create(self, *decisions: Decision) -> None:
         def work(run: Run) -> None:
             for decision in decisions:

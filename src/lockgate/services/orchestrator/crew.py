@@ -27,7 +27,7 @@ from lockgate.core.lifecycle import needs, records
 from lockgate.core.lifecycle.decision import Decision, EvaluateGates, Evidence, overtaken
 from lockgate.core.lifecycle.needs import Trouble
 from lockgate.core.model.task import Task, TaskId
-from lockgate.errors import LockgateError, TurnDeclined, Unavailable
+from lockgate.errors import Fenced, LockgateError, TurnDeclined, Unavailable
 from lockgate.ports import Clock, Project, Store
 from lockgate.ports.engine import CalledOff, Engine
 from lockgate.services.gates.judge import Judge
@@ -106,6 +106,8 @@ class Crew(Struct, kw_only=True):
             again = work()
             self.troubles.pop(lane, None)
             self._recovered(task)
+        except Fenced:
+            return 0.0  # another has the claim, and does it
         except LockgateError as error:
             return self.trouble(lane, _told(error), task)
         except Exception as error:  # noqa: BLE001 - our bug must not end the other lanes

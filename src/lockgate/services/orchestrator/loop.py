@@ -11,7 +11,7 @@ from lockgate.core.jobs import CarryOut, Evaluate, Job, SyncForge, Tidy, TurnTra
 from lockgate.core.lifecycle.decision import EvaluateGates
 from lockgate.core.lifecycle.needs import Trouble, failed
 from lockgate.core.model.task import SessionId, TaskId
-from lockgate.errors import LockgateError, Overtaken, Restored, SchemaIsNewer
+from lockgate.errors import Fenced, LockgateError, Overtaken, Restored, SchemaIsNewer
 from lockgate.ports import Clock, Mark, PendingEffect, Sessions, Store, Watch
 from lockgate.ports.engine import Engine, State
 from lockgate.services.agents.spawner import Monitor
@@ -23,7 +23,7 @@ TIDY_EVERY = 600.0
 SOON = 1.0  # seconds until the end of a session that could not be read is looked at again
 BATCH = 1000
 AT_A_TURN = 25  # sessions that a health check looks at before the loop listens again
-OVER = (Overtaken, Restored, SchemaIsNewer)  # after these nothing may be written from here
+OVER = (Fenced, Overtaken, Restored, SchemaIsNewer)  # after these nothing may be written from here
 MINE = "the loop"  # the lane of what the loop itself fails to do
 
 

@@ -1,0 +1,55 @@
+"""What hosts offer, why a job waits for one, and who may use a name."""
+
+import pytest
+
+from lockgate.core.hosts import Host, HostState, name_taken, offers, why_waiting
+
+ONE = Host(name="h1", labels=("gpu",), agents=("claude",), roles=("hands", "lead"), boot="b1")
+DRAINED = Host(name="h2", labels=("arm",), state=HostState.DRAINING)
+GONE = Host(name="h3", labels=("fpga",), state=HostState.GONE)
+
+
+def test_a_host_offers_its_labels_its_roles_its_agents_and_itself() -> None:
+    assert offers(ONE) == {"gpu", "hands", "lead", "agent:claude", "host:h1"}
+
+
+@pytest.mark.parametrize(
+    ("of_class", "why"),
+    [
+        ("any", ""),
+        ("agent:claude+gpu", ""),
+        ("lead", ""),
+        ("host:h1", ""),
+        ("host:h2", ""),  # what is there already goes on
+        ("host:h3", "waits: host h3 is gone"),
+        ("host:h4", "waits: host h4 is gone"),
+        ("arm", "waits: h2 may get nothing new"),
+        ("arm+gpu", "waits: no host has arm and gpu"),
+        ("fpga", "waits: no host has fpga"),
+    ],
+)
+def test_what_nobody_can_do_says_why_it_waits(of_class: str, why: str) -> None:
+    assert why_waiting(of_class, (ONE, DRAINED, GONE)) == why
+
+
+def test_without_any_host_everything_waits() -> None:
+    assert why_waiting("any", ()) == "waits: no host is there"
+    assert why_waiting("any", (DRAINED,)) == "waits: h2 may get nothing new"
+
+
+@pytest.mark.parametrize(
+    ("known", "why"),
+    [
+        (None, ""),
+        (Host(name="h1", boot="b1", seen=99.0), ""),  # it starts again
+        (Host(name="h1", boot="b2", seen=99.0), "another machine has the name 'h1'"),
+        (Host(name="h1", boot="b2", seen=120.0), "was seen 0 s ago"),  # its clock is ahead
+        (Host(name="h1", boot="b2", seen=85.0), ""),
+        (Host(name="h1", boot="b2", seen=99.0, state=HostState.GONE), ""),
+    ],
+)
+def test_two_machines_do_not_use_one_name_at_once(known: Host | None, why: str) -> None:
+    said = name_taken(known, "b1", now=100.0)
+
+    assert bool(said) == bool(why)
+    assert why in said
