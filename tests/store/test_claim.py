@@ -74,6 +74,27 @@ def test_a_database_in_use_is_not_brought_up_to_date(url) -> None:
     store.close()
 
 
+def test_what_only_adds_to_a_schema_does_not_need_a_database_that_nobody_uses(url) -> None:
+    store = open_store(url)
+    store.claim("lockgate 17@here /home/one")
+    with psycopg.connect(url, autocommit=True) as connection:
+        for it in (
+            "DELETE FROM schema_version WHERE version > 22",
+            "UPDATE schema_facts SET readable_from = 22",
+            "DROP TABLE lanes, hosts, checkpoints",
+            "ALTER TABLE projects DROP COLUMN url",
+            "ALTER TABLE tasks DROP COLUMN host",
+            "ALTER TABLE sessions DROP COLUMN host",
+        ):
+            connection.execute(it.encode())
+
+    newer = open_store(url)
+
+    assert newer.pulse() == store.pulse()
+    newer.close()
+    store.close()
+
+
 def test_sqlite_needs_no_claim(tmp_path: Path) -> None:
     store = open_store(str(tmp_path / "lockgate.db"))
 

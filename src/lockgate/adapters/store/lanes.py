@@ -27,8 +27,8 @@ REST = """
 UPDATE lanes SET until = :until, why = :why, token = ''
 WHERE lane = :lane AND token = :token RETURNING lane
 """
-CALL_OFF = "DELETE FROM lanes WHERE lane = :lane"
-NOTE = "UPDATE lanes SET why = :why WHERE lane = :lane AND token = ''"
+CALL_OFF = "DELETE FROM lanes WHERE lane = :lane RETURNING lane"
+NOTE = "UPDATE lanes SET why = :why WHERE lane = :lane AND token = '' RETURNING lane"
 ALL = "SELECT * FROM lanes ORDER BY asked, lane"
 UNCLAIMED = """
 SELECT * FROM lanes WHERE token = '' AND until = 0 AND asked < :before ORDER BY asked, lane
@@ -97,8 +97,7 @@ class SqlLanes:
         got = list[Row | None]()
 
         def work(run: Run) -> None:
-            answer = run(statement, values)
-            got[:] = [answer.fetchone() if "RETURNING" in statement else None]
+            got[:] = [run(statement, values).fetchone()]
 
         self._database.write(work)
         return got[0]

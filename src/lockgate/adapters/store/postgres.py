@@ -166,14 +166,16 @@ class PostgresDatabase:
             return
         with nullcontext() if version == 0 else self._guard():
             version = schema_version(connection)  # another process may have done it meanwhile
+            missing = migrations_after("postgres", version)
             if 0 < version < self.known:
-                self._refuse_in_use(connection)
+                if any(it.readable_from > version for it in missing):
+                    self._refuse_in_use(connection)
                 keep_copy(connection, version)
-            for migration in migrations_after("postgres", version):
+            for migration in missing:
                 migrate(connection, migration)
 
     def _refuse_in_use(self, connection: Connection) -> None:
-        """An orchestrator of another home would go on with a schema that it does not know."""
+        """An orchestrator of another home would go on with a schema that it cannot use."""
         other = orchestrator_of(connection)
         if other:
             raise Refused(
