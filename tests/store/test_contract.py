@@ -216,6 +216,7 @@ def test_every_field_survives_the_database(store: Store) -> None:
         ),
         instead_of="claude – é '",
         in_vain="t0 was cancelled – é '",
+        host="h1 – é '",
         history=HISTORY,
         spent=frozenset({"b", "a"}),
         pinned=PINNED,

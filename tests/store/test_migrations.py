@@ -135,7 +135,7 @@ def migrations_of(old: Old) -> list[Migration]:
 
 def fill(old: Old) -> None:
     """Rows in every table, and a task in each of the eight statuses."""
-    old.execute(sql.INSERT_PROJECT, rows.project_to_row(PROJECT))
+    insert(old, "projects", rows.project_to_row(PROJECT))
     head = "0" * 64
     for seq, status in enumerate(EIGHT, 1):
         task = a_task(status.value, status=status, created=float(seq), summary="é '")
@@ -249,7 +249,7 @@ PINNED_THEN = (
 def test_what_was_pinned_before_budgets_is_read_as_without_a_limit(old: Old) -> None:
     for migration in migrations_of(old)[:3]:
         old.migrate(migration)
-    old.execute(sql.INSERT_PROJECT, rows.project_to_row(PROJECT))
+    insert(old, "projects", rows.project_to_row(PROJECT))
     task = a_task("t1", status=Status.WORKING, generation=2, rev=4)
     insert(old, "tasks", {**rows.task_to_row(task), "pinned": PINNED_THEN})
     insert(old, "sessions", rows.session_to_row(a_session(task)))
@@ -305,7 +305,7 @@ def test_a_task_that_a_human_has_is_his_since_it_last_changed_where_nothing_else
     for migration in migrations_of(old):
         if migration.version < 13:
             old.migrate(migration)
-    old.execute(sql.INSERT_PROJECT, rows.project_to_row(PROJECT))
+    insert(old, "projects", rows.project_to_row(PROJECT))
     for name, mine in (("mine", True), ("its", False)):
         task = a_task(name, status=Status.WORKING, taken_over=mine, updated=2.5)
         insert(old, "tasks", rows.task_to_row(task))
@@ -329,7 +329,7 @@ PINNED_IN_0004 = PINNED_THEN.replace(
 def test_what_was_judged_before_humans_could_answer_has_nothing_to_wait_for(old: Old) -> None:
     for migration in migrations_of(old)[:4]:
         old.migrate(migration)
-    old.execute(sql.INSERT_PROJECT, rows.project_to_row(PROJECT))
+    insert(old, "projects", rows.project_to_row(PROJECT))
     task = a_task("t1", status=Status.AGENT_REVIEW, candidate="c" * 40, passed=("tests",))
     insert(old, "tasks", {**rows.task_to_row(task), "pinned": PINNED_IN_0004})
     if isinstance(old, OldSqlite):
@@ -351,7 +351,7 @@ def test_what_was_judged_before_humans_could_answer_has_nothing_to_wait_for(old:
 def test_what_was_judged_before_reviewers_had_seats_has_none_and_no_steps(old: Old) -> None:
     for migration in migrations_of(old)[:5]:
         old.migrate(migration)
-    old.execute(sql.INSERT_PROJECT, rows.project_to_row(PROJECT))
+    insert(old, "projects", rows.project_to_row(PROJECT))
     task = a_task("t1", status=Status.AGENT_REVIEW, rev=4)
     insert(old, "tasks", {**rows.task_to_row(task), "pinned": PINNED_IN_0004})
     insert(old, "sessions", rows.session_to_row(a_session(task)))
