@@ -39,6 +39,7 @@ class FencedDatabase:
         return self._database.tables()
 
     def still_there(self) -> None:
+        """Fenced, so that its holder hears of it before it writes again."""
         self._database.still_there()
         if not self._database.read(CLAIM, self._claim):
             raise Fenced(self._lane)
@@ -47,9 +48,12 @@ class FencedDatabase:
         return self._database.claim(name)
 
     def close(self) -> None:
+        """And with it what is under it."""
         self._database.close()
 
     def _fenced(self, work: Work) -> Work:
+        """In the same transaction: between the look and the write nobody can claim the lane."""
+
         def fenced(run: Run) -> None:
             if run(CLAIM + self.holding, self._claim).fetchone() is None:
                 raise Fenced(self._lane)
