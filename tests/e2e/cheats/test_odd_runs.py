@@ -5,7 +5,7 @@ import pytest
 from lockgate.core.config.settings import EnvSettings
 from lockgate.core.differential.verdict import Kept, Lost, Unjudged
 from lockgate.core.model.results import Broken, Failed, Passed, Waiting
-from tests.e2e.cheats.repository import BASE, CODE, CONFTEST, TESTS, WRONG
+from tests.e2e.cheats.repository import BASE, CODE, CONFTEST, TESTS, WRONG, WRONG_TOTAL
 from tests.e2e.cheats.stage import PYTEST, RESULTS, Case, Theatre, words_of
 
 HUGE = 'truncate -s 500M "$OUT/report.xml"'
@@ -49,6 +49,40 @@ def test_a_report_that_is_huge_cut_off_or_missing_and_a_command_that_does_not_wo
     assert isinstance(result, RESULTS[expect]), words_of(result)
     assert says in words_of(result)
     assert theatre.left_over() == []
+
+
+def test_what_a_command_without_a_report_wrote_on_base_is_told(theatre: Theatre) -> None:
+    base = {**BASE, "pytest.ini": "[pytest]\naddopts = --no-such-option\n"}
+    change: dict[str, str | None] = {"app/calc.py": CODE + "\n\nNEW = 3\n"}
+
+    result = theatre.result_of(Case(name="option", base=base, change=change))
+
+    assert isinstance(result, Broken)
+    assert "exited 4" in result.why
+    assert "unrecognized arguments: --no-such-option" in result.why
+
+
+@pytest.mark.parametrize(
+    ("change", "expect"),
+    [({"app/calc.py": CODE + "\n\nNEW = 4\n"}, Kept), ({"app/calc.py": WRONG_TOTAL}, Lost)],
+)
+def test_cases_whose_numbers_differ_from_run_to_run_are_the_same_cases(
+    theatre: Theatre, change, expect
+) -> None:
+    """A set has no order, and pytest numbers the values that have no text of their own."""
+    rows = ", ".join(f"('n{it}', [{it}, {it}], {2 * it})" for it in range(9))
+    tests = (
+        "import pytest\n\nfrom app.calc import add\n\n"
+        f"ROWS = {{(name, tuple(pair), total) for name, pair, total in [{rows}]}}\n\n\n"
+        '@pytest.mark.parametrize(("name", "pair", "total"), ROWS)\n'
+        "def test_rows(name, pair, total):\n    assert add(*pair) == total\n"
+    )
+    base = {**BASE, "tests/test_rows.py": tests}
+
+    result = theatre.result_of(Case(name="rows", base=base, change=change))
+
+    assert isinstance(result, RESULTS[expect]), words_of(result)
+    assert expect is Kept or "tests.test_rows::test_rows[n4-" in words_of(result)
 
 
 def test_a_run_of_base_that_takes_too_long_says_nothing_about_the_change(theatre) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import Struct
 
+from lockgate.core.differential.cases import with_steady_cases
 from lockgate.core.differential.runs import (
     AnyRun,
     Runs,
@@ -94,6 +95,7 @@ Verdict = Kept | Lost | Asked | Unjudged
 
 def judge(runs: Runs, base: Tests, candidate: Tests, changed: ChangedFiles) -> Verdict:
     """Base's own runs must be good; then a loss outweighs a question, and that a pass."""
+    runs = with_steady_cases(runs, base, candidate)
     why = trouble(runs)
     if why:
         return Unjudged(why)

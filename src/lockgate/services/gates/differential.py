@@ -13,6 +13,7 @@ from lockgate.core.differential.appearance import (
     unmasked,
     wants_another_look,
 )
+from lockgate.core.differential.cases import named_as_in
 from lockgate.core.differential.plan import (
     BASE_ALONE,
     ON_CHANGE,
@@ -135,6 +136,9 @@ class DifferentialJudge(Struct, frozen=True, kw_only=True):
         if known:
             return {which: Measured(run) for which, run in zip(BASE_ALONE, known, strict=True)}
         made = bench.measure(BASE_ALONE)
+        tests = bench.compared.base_tests
+        again = named_as_in(made[Which.BASE].run, made[Which.AGAIN].run, tests, tests)
+        made[Which.AGAIN] = replace(made[Which.AGAIN], run=again)
         kept = to_keep(made[Which.BASE].run, made[Which.AGAIN].run)
         if kept:
             self.measurements.keep(key, *kept)
