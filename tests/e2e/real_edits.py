@@ -19,6 +19,7 @@ from lockgate.core.differential.test_files import files_of_tests
 from tests.e2e.cheats.stage import PYTEST, Case, Theatre, words_of
 
 LARGEST = 400_000  # characters of a file
+PLUG_INS = "unset PYTEST_DISABLE_PLUGIN_AUTOLOAD\n"  # as it is for people
 LEFT_OUT = ("egg-info", ".git/", "__pycache__", "PKG-INFO")
 RESULT = re.compile(r"^( +)return ([^\n]+)$", re.MULTILINE)
 
@@ -43,7 +44,7 @@ def main() -> int:
 
 def _judged(theatre: Theatre, directory: Path, until: float) -> Iterator[str]:
     base = _files(directory)
-    command = PYTEST.replace("PYTHONPATH=.", "PYTHONPATH=src:.")
+    command = PLUG_INS + PYTEST.replace("PYTHONPATH=.", "PYTHONPATH=src:.")
     for name, edit in EDITS.items():
         change = edit(base)
         if change is None or time.monotonic() > until:

@@ -216,6 +216,15 @@ def test_a_run_whose_report_names_no_tests_is_not_whole(read) -> None:
     assert found == Run(exit_code=0, tests=(), complete=False)
 
 
+def test_what_base_wrote_is_kept_only_where_its_report_is_not_whole() -> None:
+    ended = Ended(exit_code=4, said="unrecognized arguments")
+
+    assert run_of(ended, Unreadable("none"), None, on_base=True) == Run(
+        exit_code=4, tests=(), complete=False, said="unrecognized arguments"
+    )
+    assert run_of(ended, READ, None, on_base=True) == Run(exit_code=4, tests=READ.tests or ())
+
+
 def test_what_was_cut_off_was_not_run_on_either_side() -> None:
     ended = Ended(exit_code=None, not_run="it used up its memory")
 

@@ -371,6 +371,16 @@ def test_base_without_a_report_leaves_no_judgement() -> None:
     assert isinstance(decided(empty, [], []), Unjudged)
 
 
+@pytest.mark.parametrize(("exit_code", "how"), [(4, "exited 4"), (None, "was killed")])
+def test_what_base_wrote_instead_of_a_report_is_told(exit_code, how) -> None:
+    cut = run({}, exit_code, complete=False, said="unrecognized arguments: --cov")
+
+    found = decided(runs({}, {}, {}, base=cut), [A], [A])
+
+    assert isinstance(found, Unjudged)
+    assert f"It {how} and wrote: unrecognized arguments: --cov" in found.why
+
+
 @pytest.mark.parametrize("which", ["base_on_candidate", "candidate"])
 @pytest.mark.parametrize(("exit_code", "how"), [(0, "exited 0"), (None, "was killed")])
 def test_a_run_on_the_change_without_its_whole_report_is_lost(which, exit_code, how) -> None:

@@ -80,12 +80,14 @@ def run_of(
         return NotRun(f"its command cannot be started: {ended.said}")
     tests = read.tests if isinstance(read, ReportRead) else None
     whole = isinstance(read, ReportRead) and read.complete and not ended.overtime
+    complete = whole and tests is not None
     return Run(
         exit_code=ended.exit_code,
         tests=tests or (),
-        complete=whole and tests is not None,
+        complete=complete,
         canaries=canaries,
         overtime=ended.overtime,
+        said=ended.said if on_base and not complete else "",
     )
 
 

@@ -28,6 +28,7 @@ class Run(Struct, frozen=True, kw_only=True):
     complete: bool = True
     canaries: Canaries | None = None  # those that were laid into this tree
     overtime: str = ""  # how long it had, where our own time-out ended it
+    said: str = ""  # on base: the end of what it wrote, where its report is not whole
     opened: tuple[str, ...] = ()  # files that base's own tests opened, as far as they were watched
 
 
@@ -74,7 +75,7 @@ def trouble(runs: Runs) -> str | None:
     if isinstance(runs.base, Run) and not runs.base.complete:
         return (
             "no report names the tests of base, or it is cut off, so there is nothing to compare: "
-            "the command must write one (JUnit in $OUT; go test -json)"
+            f"the command must write one (JUnit in $OUT; go test -json){_wrote(runs.base)}"
         )
     if isinstance(runs.base_again, Run) and isinstance(runs.base, Run):
         return _unfit(runs.base, runs.base_again)
@@ -145,6 +146,11 @@ def listed(names: Iterable[str]) -> str:
     every = tuple(names)
     more = f" and {len(every) - NAMED} more" if len(every) > NAMED else ""
     return ", ".join(every[:NAMED]) + more
+
+
+def _wrote(run: Run) -> str:
+    how = "was killed" if run.exit_code is None else f"exited {run.exit_code}"
+    return f". It {how} and wrote: {run.said}" if run.said else ""
 
 
 def _unfit(base: Run, again: Run) -> str | None:
