@@ -1,18 +1,23 @@
 """Honest edits of real projects, judged by the differential gate: how many are asked about.
 
-    python -m tests.e2e.real_edits DIRECTORY [DIRECTORY …] [--seconds N]
+    python -m tests.e2e.real_edits DIRECTORY [DIRECTORY …] [--commits N] [--seconds N]
 
 Each directory is an unpacked source distribution with tests for pytest. The edits are those that
-changelogs are full of and that change no expectation. Nothing of the projects is kept.
+changelogs are full of and that change no expectation. With `--commits` each directory is a
+repository, and its last N commits that touch Python are judged, each on its own parent. Nothing of
+the projects is kept.
 """
 
 import argparse
 import ast
+import io
 import re
+import subprocess
 import sys
+import tarfile
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from lockgate.core.differential.test_files import files_of_tests
@@ -24,34 +29,62 @@ LEFT_OUT = ("egg-info", ".git/", "__pycache__", "PKG-INFO")
 RESULT = re.compile(r"^( +)return ([^\n]+)$", re.MULTILINE)
 
 Files = dict[str, str]
-Edit = Callable[[Files], Files | None]  # the changed files; None where a project has no place
+Changed = Mapping[str, str | None]  # None for a file that is gone
+Edit = Callable[[Files], Changed | None]  # None where a project has no place
+Made = tuple[str, Files, Changed | None]  # what it is called, and base's files
 
 
 def main() -> int:
     reader = argparse.ArgumentParser(description=__doc__)
     reader.add_argument("directories", nargs="+", type=Path)
+    reader.add_argument("--commits", type=int, default=0)
     reader.add_argument("--seconds", type=float, default=3600.0)
     given = reader.parse_args()
     until = time.monotonic() + given.seconds
     with tempfile.TemporaryDirectory() as place:
         theatre = Theatre(Path(place))
         for directory in given.directories:
-            for line in _judged(theatre, directory, until):
+            made = _history(directory, given.commits) if given.commits else _edits(directory)
+            for line in _judged(theatre, directory, made, until):
                 sys.stdout.write(f"{line}\n")
                 sys.stdout.flush()
     return 0
 
 
-def _judged(theatre: Theatre, directory: Path, until: float) -> Iterator[str]:
+def _edits(directory: Path) -> Iterator[Made]:
     base = _files(directory)
-    command = PLUG_INS + PYTEST.replace("PYTHONPATH=.", "PYTHONPATH=src:.")
     for name, edit in EDITS.items():
-        change = edit(base)
+        yield name, base, edit(base)
+
+
+def _history(repository: Path, count: int) -> Iterator[Made]:
+    """Each commit with the files of its parent, and those that it changes."""
+    wanted = ("log", "--no-merges", "--min-parents=1", f"-n{count}", "--format=%h %s", "--", "*.py")
+    for line in _git(repository, *wanted).decode().splitlines():
+        commit = line.partition(" ")[0]
+        with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as other:
+            for side, place in ((f"{commit}~", one), (commit, other)):
+                files = io.BytesIO(_git(repository, "archive", "--format=tar", side))
+                with tarfile.open(fileobj=files) as packed:
+                    packed.extractall(place, filter="data")
+            base, after = _files(Path(one)), _files(Path(other))
+        new = {path: text for path, text in after.items() if base.get(path) != text}
+        yield line, base, {**new, **dict.fromkeys(it for it in base if it not in after)}
+
+
+def _git(repository: Path, *words: str) -> bytes:
+    return subprocess.run(["git", "-C", repository, *words], check=True, capture_output=True).stdout
+
+
+def _judged(
+    theatre: Theatre, directory: Path, edits: Iterator[Made], until: float
+) -> Iterator[str]:
+    command = PLUG_INS + PYTEST.replace("PYTHONPATH=.", "PYTHONPATH=src:.")
+    for name, base, change in edits:
         if change is None or time.monotonic() > until:
             yield f"{directory.name}\t{name}\t{'no place' if change is None else 'no time'}"
             continue
-        gone: dict[str, str | None] = {path: None for path, text in change.items() if not text}
-        case = Case(name=name, base=base, change={**change, **gone}, command=command)
+        case = Case(name=name, base=base, change=change, command=command)
         began = time.monotonic()
         result = theatre.result_of(case)
         said = " ".join(words_of(result).split())[:300]
@@ -128,14 +161,14 @@ def _renamed(files: Files) -> Files | None:
     return {path: re.sub(rf"\b{node.name}\b", f"{node.name}_as_documented", files[path])}
 
 
-def _moved(files: Files) -> Files | None:
+def _moved(files: Files) -> Changed | None:
     """A test file under another name."""
     path = _tests(files)[0]
     folder, _, name = path.rpartition("/")
     if any(name.removesuffix(".py") in text for it, text in files.items() if it != path):
         return None
     other = f"{folder}/{name.removesuffix('.py')}_more.py".lstrip("/")
-    return {path: "", other: files[path]}
+    return {path: None, other: files[path]}
 
 
 def _refactored(files: Files) -> Files | None:
