@@ -7,7 +7,6 @@ come out of a set, each run has another order, and so other numbers.
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TypeVar
 
 from msgspec.structs import replace
 
@@ -19,25 +18,24 @@ _ARGUMENTS = re.compile(r"^(?:async )?def \((.*)\)$", re.MULTILINE)
 _WORD = re.compile(r"\w+")
 _NUMBERED = re.compile(r"\b([A-Za-z_]\w*?)\d+\b")
 
-Kept = TypeVar("Kept", bound=AnyRun | None)
-
 
 def with_steady_cases(runs: Runs, base: Tests, candidate: Tests) -> Runs:
     """Base's ids in every run; what is new has the same id in both runs that have it."""
+    again = runs.base_again
     change = named_as_in(runs.base, runs.candidate, base, candidate)
     on_base = named_as_in(runs.base, runs.candidate_on_base, base, candidate)
     return replace(
         runs,
-        base_again=named_as_in(runs.base, runs.base_again, base, base),
+        base_again=named_as_in(runs.base, again, base, base) if again else None,
         base_on_candidate=named_as_in(runs.base, runs.base_on_candidate, base, base),
         candidate=change,
         candidate_on_base=named_as_in(change, on_base, candidate, candidate),
     )
 
 
-def named_as_in(known: AnyRun, run: Kept, before: Tests, after: Tests) -> Kept:
+def named_as_in(known: AnyRun, run: AnyRun, before: Tests, after: Tests) -> AnyRun:
     """The run with the ids of a known one, where only numbers of pytest's differ."""
-    if run is None or isinstance(run, NotRun) or isinstance(known, NotRun):
+    if isinstance(run, NotRun) or isinstance(known, NotRun):
         return run
     theirs, mine = outcomes_of(known), outcomes_of(run)
     gone, new = _only(theirs, mine), _only(mine, theirs)
