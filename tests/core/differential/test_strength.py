@@ -320,9 +320,22 @@ def test_tests_of_the_change_that_cannot_be_tried_are_not_measured(report, why) 
 
 def test_a_fault_that_base_notices_only_once_is_not_missed() -> None:
     one, two = Noticed(a_fault(1), "t | l"), Noticed(a_fault(2), "t | l")
-    found = confirmed(Strength(measured=9, missed=(one, two)), BaseSeen(noticed=(two,)))
+    found = confirmed(
+        Strength(measured=9, missed=(one, two)), BaseSeen(noticed=(two,), quiet=(one.fault,))
+    )
 
     assert found.missed == (two,)
+
+
+@pytest.mark.parametrize(
+    "results",
+    [{}, {"trouble": "error"}, {"_0": "skipped"}, {"test tests/test_a.py::test_a": "passed"}],
+)
+def test_what_there_was_no_time_to_try_on_base_again_stays_missed(results) -> None:
+    missed = (Noticed(a_fault(0), "a"),)
+    again = base_seen((a_fault(0),), "n", read(**results))
+
+    assert confirmed(Strength(measured=16, missed=missed), again).missed == missed
 
 
 def test_nothing_that_base_notices_is_not_measured_and_says_whether_there_was_time() -> None:

@@ -77,6 +77,7 @@ class BaseSeen(Struct, frozen=True, kw_only=True):
 
     noticed: tuple[Noticed, ...] = ()
     unseen: tuple[Fault, ...] = ()  # edits that change nothing
+    quiet: tuple[Fault, ...] = ()  # faults that were tried, and that it does not notice
     tests: tuple[str, ...] = ()
     each: tuple[tuple[Fault, str], ...] = ()  # every test that notices a fault, where it was asked
     every: bool = False  # there was time for all faults in what the tests run
@@ -168,6 +169,7 @@ def base_seen(
             if it.outcome in FAILING and not fault.neutral
         )[:MOST],
         unseen=tuple(f for f, it in results if it.outcome is Outcome.PASSED and f.neutral),
+        quiet=tuple(f for f, it in results if it.outcome is Outcome.PASSED and not f.neutral),
         tests=tuple(it.removeprefix(_TEST) for it in ours if it.startswith(_TEST)),
         each=tuple(_noticing(faults, ours)),
         every=_ALL in ours and all(it.outcome is not Outcome.SKIPPED for _, it in results),
@@ -246,9 +248,9 @@ def _blinded(
 
 
 def confirmed(strength: Strength, again: BaseSeen) -> Strength:
-    """Without what base's tests noticed only once."""
-    known = frozenset(it.fault for it in again.noticed)
-    return replace(strength, missed=tuple(it for it in strength.missed if it.fault in known))
+    """Without what base's tests noticed only once; where there was no time to see, it stays."""
+    missed = (it for it in strength.missed if it.fault not in again.quiet)
+    return replace(strength, missed=tuple(missed))
 
 
 def weighed(verdict: Verdict, subject: Subject, strength: Strength, seed: str) -> Verdict:
