@@ -62,6 +62,7 @@ def test_a_real_project_counts_after_init_alone(tmp_path: Path, name: str, own: 
 
     found = measured(shell, name, [own])
 
+    sys.stdout.write(f"{found.row}\n")
     assert found.counts, found
 
 
