@@ -60,7 +60,7 @@ AUTO = replace(RULES, lands_alone=True)
         (a_task(S.PAUSED_FOR_INTERVENTION), f"lockgate resume {ID} --directive TEXT"),
         (a_task(S.DONE), ""),
         (a_task(S.CANCELLED), ""),
-        (a_task(S.STUCK, troubled="the disk is full"), ""),
+        (a_task(S.STUCK, troubled="the disk is full"), "lockgate up --detach"),
     ],
 )
 def test_each_place_has_its_one_command_or_none(task, command) -> None:

@@ -30,8 +30,8 @@ class Surroundings(Struct, frozen=True, kw_only=True):
 
 def advice(seen: Evidence, around: Surroundings) -> Advice:
     if seen.task.troubled:
-        why = f"Lockgate cannot go on with it, and tries again: {seen.task.troubled}"
-        return Advice(why)
+        why = "remove the cause: a running orchestrator then continues it; to start one"
+        return Advice(why, "lockgate up --detach")
     if seen.task.taken_over:
         return Advice("you have taken it over", f"lockgate handback {seen.task.id}")
     return BY_STATUS[seen.task.status](seen, around)

@@ -1,6 +1,7 @@
 """What people and programs read of a repository that was set up, and of steps."""
 
 import json
+import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -42,7 +43,7 @@ def proposed_facts(made: "Initialised") -> dict[str, object]:
 
 
 def initialised_text(made: "Initialised") -> str:
-    lines = [line for it in made.tried for line in _tried(it, made.base)]
+    lines = [line for it in made.tried for line in tried_lines(it, made.base)]
     lines.append(f"wrote {made.path}")
     if made.branch is None:
         lines.append(f"commit it on {made.base}: it counts once it is there")
@@ -78,7 +79,7 @@ def _facts(it: "Tried") -> dict[str, object]:
     }
 
 
-def _tried(it: "Tried", base: str) -> Iterator[str]:
+def tried_lines(it: "Tried", base: str) -> Iterator[str]:
     found = it.baseline
     times = f"{found.passed} of {found.runs} runs passed" if found.runs > 1 else ""
     tests = f"{it.total} tests" if it.total and found.colour is not Colour.BROKEN else ""
@@ -95,14 +96,24 @@ def _tried(it: "Tried", base: str) -> Iterator[str]:
         yield "  it seems to need the network, which gates do not have ([sandbox] network = true)"
     if found.slow:
         yield "  it is slow: every change pays that, and more than once where it fails"
-    if found.why:
-        yield f"  why: {one_line(found.why)[-600:]}"
+    yield from _whys(found.why)
     yield from (f"    {finding_text(finding)[:600]}" for finding in found.findings)
     if it.broke and found.colour is Colour.GREEN:
         seen = "turned red, as it should" if it.noticed else "stayed green: the tests do not notice"
         yield f"  with {it.broke} broken it {seen}"
 
 
+def _whys(why: str) -> Iterator[str]:
+    """What could not be run and how that ended, then the lines that name an error, or the last."""
+    first, *lines = [one_line(it)[:LONGEST] for it in why.splitlines() if it.strip()] or [""]
+    if first:
+        yield f"  why: {first}"
+    yield from (f"    {it}" for it in ([it for it in lines if _ERROR.search(it)] or lines)[-MOST:])
+
+
+_ERROR = re.compile(r"\b(?:error|fatal)\b|\bERR_", re.IGNORECASE)
+LONGEST = 300  # characters of a line of it
+MOST = 6  # lines of it
 AGAIN = "lockgate init --force"
 
 

@@ -247,9 +247,10 @@ def _hearing(task: Task) -> str:
 
 def why_text(seen: Why) -> str:
     task, next = seen.task, seen.advice
-    lines = [f"{state_text(task)}."]
-    if seen.need and seen.need.kind is not NeedKind.YOURS:
-        lines.append(f"It needs you: {one_line(in_one_line(seen.need))}")
+    need = seen.need if seen.need and seen.need.kind is not NeedKind.YOURS else None
+    lines = [f"{state_text(task, needs=not need)}."]
+    if need:
+        lines.append(f"It needs you: {one_line(in_one_line(need))}")
     lines.append(
         f"Next: {one_line(next.why)}{f': {one_line(next.command)}' if next.command else ''}"
     )
@@ -384,9 +385,13 @@ def moved_text(task: Task) -> str:
     return f"{task.id} is {task.status}{_more(task)}"
 
 
-def state_text(task: Task) -> str:
-    """What the task is doing now, in words that people know."""
-    return f"{task.id} {_VERBS.get(word_of(task), 'is ')}{word_of(task)}{_more(task)}"
+def state_text(task: Task, *, needs: bool = True) -> str:
+    """What the task is doing now, in words that people know.
+
+    Without `needs` it does not say what the task needs, for a text that says it beside this.
+    """
+    more = _more(task, needs=needs)
+    return f"{task.id} {_VERBS.get(word_of(task), 'is ')}{word_of(task)}{more}"
 
 
 def next_lines(task: Task) -> list[str]:
@@ -407,10 +412,10 @@ def _change(task: Task) -> str:
     return f"{task.patch[:SHORT]} ({large})" if large else task.patch[:SHORT]
 
 
-def _more(task: Task) -> str:
+def _more(task: Task, *, needs: bool = True) -> str:
     cause = f" ({CAUSES[task.cause]})" if task.cause else ""
     waits = f", gate {one_line(_waiting(task))} waits for you" if _waiting(task) else ""
-    human = f", needs you: {_attention(task)}" if _attention(task) else ""
+    human = f", needs you: {_attention(task)}" if needs and _attention(task) else ""
     dead = ", its agent is not running" if task.dead else ""
     return f"{cause}{waits}{dead}{human}"
 

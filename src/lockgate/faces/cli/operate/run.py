@@ -34,7 +34,8 @@ def ending_text(it: App, task: Task) -> str:
 
 def _resting_text(task: Task) -> str:
     need = need_of(task)
-    told = words.state_text(task) + (f": {words.one_line(in_one_line(need))}" if need else "")
+    told = words.state_text(task, needs=not need)
+    told += f": {words.one_line(in_one_line(need))}" if need else ""
     return f"{told}\n  why: lockgate task why {task.id}"
 
 

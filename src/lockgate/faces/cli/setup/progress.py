@@ -12,6 +12,7 @@ import click
 from msgspec import Struct, field
 
 from lockgate.bootstrap.gates import told_as_it_comes
+from lockgate.faces.words.board import cut
 from lockgate.faces.words.task import one_line
 
 Cancelled = Callable[[], bool]
@@ -38,7 +39,8 @@ class Line(Struct):
         words = [it.strip() for it in self.tail.decode(errors="replace").splitlines()]
         last = next((it for it in reversed(words) if it), "")
         elapsed = f"{time.monotonic() - self.since:.0f} s"
-        return one_line(f"▸ {elapsed}  {self.what[: width // 2]}  {last}")[: width - 1]
+        told = (f"▸ {elapsed}  {cut(self.what, width // 3)}", one_line(last))
+        return cut(" │ ".join(filter(None, told)), width - 1)
 
     def draw(self) -> None:
         while not self.over.wait(EVERY):
