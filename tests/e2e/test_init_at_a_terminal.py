@@ -132,8 +132,8 @@ def test_the_line_that_moves_shows_what_runs_for_how_long_and_its_last_words(
     lines = terminal.ended()
 
     drawn = re.findall(r"\x1b\[K(▸ [^\r\n]*)", terminal.seen)
-    assert any(re.match(r"▸ [1-9]\d* s tests: make test one", it) for it in drawn), drawn
-    assert any(re.match(r"▸ [1-9]\d* s tests: make test two words", it) for it in drawn), drawn
+    assert any(re.match(r"▸ [1-9]\d* s  tests: make test │ one", it) for it in drawn), drawn
+    assert any(re.match(r"▸ [1-9]\d* s  tests: make test │ two words", it) for it in drawn), drawn
     assert not any("mnt:" in it for it in drawn), drawn  # how the sandbox was proved
     assert all(len(it) < 120 for it in drawn)
     assert not any(it.startswith("▸") for it in lines)
