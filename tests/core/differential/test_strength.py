@@ -263,7 +263,10 @@ def test_base_notices_faults_and_does_not_notice_edits_that_change_nothing() -> 
     )
 
     assert base_seen(faults, "n", report) == BaseSeen(
-        noticed=(Noticed(faults[1], "t | _1"),), unseen=(faults[0],), tests=("x",)
+        noticed=(Noticed(faults[1], "t | _1"),),
+        unseen=(faults[0],),
+        quiet=(faults[2],),
+        tests=("x",),
     )
 
 

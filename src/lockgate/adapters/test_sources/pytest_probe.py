@@ -182,14 +182,17 @@ class Probe:
                     self.found.setdefault(key, []).append(it)
 
     def _measured(self, chosen: list[str]) -> Iterator[str]:
-        """Faults where a chosen test comes by; then the others, which a program may show."""
+        """Faults where a chosen test comes by; then the others, which a program may show.
+
+        On the change the others are first: base's tests notice them in code that its own leave out.
+        """
         faults: list[Json] = self.plan["faults"]
         numbered = list(enumerate(faults))
         known = [it for it in numbered if _key(it[1]) in self.ran]
         rest = [it for it in numbered if _key(it[1]) not in self.ran]
         on_base = self.plan["side"] == "base"
         counted = 0
-        for number, fault in (*known, *rest):
+        for number, fault in (*known, *rest) if on_base else (*rest, *known):
             if time.monotonic() > self.deadline or counted >= int(self.plan["enough"]):
                 return
             if on_base and counted >= FEW and _key(fault) not in self.ran:
