@@ -30,7 +30,10 @@ def test_a_leader_that_another_has_followed_writes_nothing_starts_nothing_and_en
 
             with pytest.raises(Fenced):
                 first.world.create("third")
+            late = first.loop.crew.attempt("late", lambda: len(first.world.create("third")))
             first.loop.run()
+
+            assert (late, first.loop.troubles) == (0.0, {})  # another does it: no human is asked
 
             assert any("another has claimed it" in it for it in first.reports)
             assert len(first.sessions.runs) == sessions
