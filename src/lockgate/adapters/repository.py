@@ -5,7 +5,7 @@ Which branch `init` took for its base is kept in a file of the home, by the proj
 
 import hashlib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -33,6 +33,7 @@ _BEFORE_PATH = {"1": 8, "u": 10, "?": 1}  # spaces in a line of it, by its kind
 class GitRepository(Struct, frozen=True):
     program: str = "git"
     bases: Path | None = None  # where recorded bases are kept
+    fetch: Callable[[Project, str], None] = lambda _project, _commit: None  # from its hub
 
     def project_at(self, directory: Path) -> Project | None:
         asked = self._git(directory, *_WHERE, _COMMON, _TOP)
@@ -65,6 +66,8 @@ class GitRepository(Struct, frozen=True):
 
         It is a local one. Where nothing says which, a task takes the one that is checked out.
         """
+        if project.url and not Path(project.common_dir).is_dir():
+            self.fetch(project, "")
         branches = self._branches(project, self._refs(Path(project.common_dir)))
         found = base_of(replace(branches, fetched={}))
         current = "" if found else self.current_branch(project)
@@ -146,6 +149,9 @@ class GitRepository(Struct, frozen=True):
         )
 
     def file_at(self, project: Project, commit: str, path: str) -> str | None:
+        """What this host does not have yet comes from the hub first: else no file is no rule."""
+        if project.url and self._commit(Path(project.common_dir), commit) is None:
+            self.fetch(project, commit)
         shown = self._git(Path(project.common_dir), "cat-file", "blob", f"{commit}:{path}")
         return shown.out if shown.code == 0 else None
 

@@ -32,7 +32,7 @@ from lockgate.adapters.system import (
 )
 from lockgate.adapters.task_file import TaskFiles
 from lockgate.adapters.user_files import FileAssistants, StoredCredentials, signs_off
-from lockgate.bootstrap.rules import base_configuration, database_of, home_of, repository_of
+from lockgate.bootstrap.rules import base_configuration, database_of, home_of, placed, repository_of
 from lockgate.core.lifecycle.needs import Trouble
 from lockgate.core.model.task import ProjectId, Task, TaskId
 from lockgate.core.train.model import Began, Standings
@@ -265,10 +265,13 @@ class App(Struct, frozen=True, kw_only=True):
 
     @property
     def workspaces(self) -> "GitWorkspaces":
+        from lockgate.adapters.hub import GitExchange
         from lockgate.adapters.workspaces import GitWorkspaces
 
         signoff = partial(signs_off, self.home)
-        return GitWorkspaces(self.home, secrets=self.witness.secrets.of, signoff=signoff)
+        it = GitWorkspaces(self.home, secrets=self.witness.secrets.of, signoff=signoff)
+        it.hub = GitExchange(self.home)
+        return it
 
     @property
     def sessions(self) -> "ProcessSessions":
@@ -338,13 +341,15 @@ class App(Struct, frozen=True, kw_only=True):
     @property
     def train(self) -> "TrainView":
         """What the orchestrator acts on, and people look at."""
+        from lockgate.adapters.hub import GitExchange
         from lockgate.adapters.store.pulls import SqlPulls
         from lockgate.adapters.store.train_log import SqlTrainLog
         from lockgate.adapters.train import GitYard
         from lockgate.services.train.view import TrainView
 
         log = SqlTrainLog(self.store.database)
-        yard = GitYard(self.home, signoff=partial(signs_off, self.home))
+        hub = GitExchange(self.home)
+        yard = GitYard(self.home, signoff=partial(signs_off, self.home), hub=hub)
         pulls = SqlPulls(self.store.database)
         return TrainView(self.store, log, yard, self.configuration, pulls)
 
@@ -417,6 +422,7 @@ def open_app(environ: Mapping[str, str] = os.environ) -> App:
     """LOCKGATE_DATABASE, or the home, may name a PostgreSQL database; else it is a file there."""
     home = home_of(environ)
     store = open_store(database_of(home, environ), guard=partial(nobody_orchestrating, home))
+    store.placed = partial(placed, home)
     files, repository = TaskFiles(home), repository_of(home)
     configuration = base_configuration(repository, environ)
     harnesses, credentials = Registry(copies=home / "agents"), _credentials(home, environ)

@@ -2,12 +2,16 @@
 
 import sys
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from lockgate.adapters.repository import GitRepository
 from lockgate.adapters.user_files import FileGrants
 from lockgate.core.config.settings import Settings
 from lockgate.errors import Unavailable
+from lockgate.ports import Project
 from lockgate.services.task.projects import BaseConfiguration, Trust
 
 POSTGRES = "LOCKGATE_DATABASE"  # names a URL, whatever else is said
@@ -38,7 +42,22 @@ def database_of(home: Path, environ: Mapping[str, str]) -> str:
 
 
 def repository_of(home: Path) -> GitRepository:
-    return GitRepository(bases=home / "bases")
+    return GitRepository(bases=home / "bases", fetch=partial(_follow, home))
+
+
+def placed(home: Path, project: Project) -> Project:
+    """A project with a hub is read from this home's mirror of it."""
+    if not project.url:
+        return project
+    mirror = str(home / "repos" / project.id / "mirror.git")
+    return replace(project, common_dir=mirror, root=mirror)
+
+
+def _follow(home: Path, project: Project, commit: str) -> None:
+    """Imported here because few projects have a hub."""
+    from lockgate.adapters.hub import GitExchange
+
+    GitExchange(home).follow(project, commit)
 
 
 def base_configuration(repository: GitRepository, environ: Mapping[str, str]) -> BaseConfiguration:

@@ -22,6 +22,7 @@ class Keep(Struct, frozen=True, kw_only=True):
     logs: float = 30.0
     deleted: float = 90.0
     backups: float = 90.0
+    hub: float = 7.0  # the refs of an ended task at the project's hub
     leftovers: float = 1.0
     unreachable: float = 14.0  # objects of judge.git that nothing names
 
@@ -37,6 +38,7 @@ class Kind(StrEnum):
     LOG = "logs"
     DELETED = "deleted"  # the files of a deleted task
     BACKUP = "backups"  # of the database, from before a migration
+    HUB = "hub"  # refs of an ended task at the hub by which hosts hand over its work
     LEFTOVER = "leftovers"  # directories that a killed process has left
 
 
@@ -119,5 +121,6 @@ _ALLOWS: Mapping[Kind, Callable[[Owner | None], bool]] = {
     Kind.LOG: _anyway,
     Kind.DELETED: _anyway,
     Kind.BACKUP: _anyway,
+    Kind.HUB: _ended,
     Kind.LEFTOVER: _nobodys,
 }

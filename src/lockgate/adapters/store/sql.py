@@ -312,6 +312,7 @@ INSERT INTO projects (id, name, common_dir, root, url)
 VALUES (:id, :name, :common_dir, :root, :url)
 ON CONFLICT (common_dir) DO NOTHING
 """
+GIVE_HUB = "UPDATE projects SET url = :url WHERE id = :id"
 PROJECT = "SELECT * FROM projects WHERE id = :id"
 PROJECTS = "SELECT * FROM projects ORDER BY name, id"
 PROJECT_AT = "SELECT * FROM projects WHERE common_dir = :common_dir"

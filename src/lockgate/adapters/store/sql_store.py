@@ -53,6 +53,7 @@ class SqlStore:
     def __init__(self, database: Database) -> None:
         self._database = database
         self.told: Callable[[TaskId | None], None] = lambda _: None  # events, or effects done
+        self.placed: Callable[[Project], Project] = lambda it: it  # where this host has its mirror
         self._turn = 0  # the last that was seen
 
     @property
@@ -340,7 +341,7 @@ class SqlStore:
         if known is None:
             self._database.write(work)
             known = self._row(sql.PROJECT_AT, {"common_dir": project.common_dir})
-        return project if known is None else rows.project_from_row(known)
+        return project if known is None else self.placed(rows.project_from_row(known))
 
     def project(self, id: ProjectId) -> Project:
         row = self._row(sql.PROJECT, {"id": id})
@@ -350,10 +351,15 @@ class SqlStore:
                 why="no project has that id",
                 fix="run lockgate init in its repository",
             )
-        return rows.project_from_row(row)
+        return self.placed(rows.project_from_row(row))
+
+    def give_hub(self, id: ProjectId, url: str) -> None:
+        self._wrote(sql.GIVE_HUB, rows.storable({"id": id, "url": url}))
 
     def projects(self) -> tuple[Project, ...]:
-        return tuple(rows.project_from_row(row) for row in self._rows(sql.PROJECTS, {}))
+        return tuple(
+            self.placed(rows.project_from_row(row)) for row in self._rows(sql.PROJECTS, {})
+        )
 
     def head(self) -> int:
         return head_of(self._row(sql.HEAD, {})).seq

@@ -5,6 +5,7 @@ the user's own branch of that name is left alone.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from msgspec import Struct
@@ -20,20 +21,23 @@ from lockgate.adapters.train.candidates import (
     facts_of,
     hand_of,
     mark,
+    mark_of,
     put_all,
     reverted,
     unmark,
 )
 from lockgate.adapters.train.git import alone, in_checkout, scripted
-from lockgate.adapters.train.notes import notes_sound, put_note, read_note, rewrite_notes
+from lockgate.adapters.train.notes import REF, notes_sound, put_note, read_note, rewrite_notes
 from lockgate.adapters.train.pulls import needs_pull_request
 from lockgate.adapters.train.targets import Pushes, ask_remote, look_here, ref_of, shown
 from lockgate.adapters.workspaces.git import is_ancestor, told, words_of
 from lockgate.adapters.workspaces.repositories import Repositories, repositories_of, writing
 from lockgate.core.config.settings import MergeStrategy
+from lockgate.core.hub import without
 from lockgate.core.train.model import Built, Commit, Conflict
 from lockgate.errors import Refused, Unavailable
 from lockgate.ports import Load, Project
+from lockgate.ports.hub import NO_HUB, Exchange
 from lockgate.ports.train import (
     ANYBODY,
     TAKES_PULLS,
@@ -47,6 +51,7 @@ from lockgate.ports.train import (
 )
 
 MOST_KNOWN = 10_000
+NOTE_TRIES = 5  # while other hosts write notes too
 
 
 class GitYard:
@@ -60,12 +65,15 @@ class GitYard:
         home: Path,
         pushes: Pushes | None = None,
         signoff: Callable[[], bool] = lambda: False,
+        hub: Exchange = NO_HUB,
     ) -> None:
         self.home, self._pushes, self._signoff = home, pushes or Pushes(), signoff
+        self._hub = hub
         self._known: dict[Commit, Facts] = {}  # those that judge.git has whole
         self._built_on: dict[Commit, Commit] = {}
 
     def tip(self, target: Target) -> Built:
+        self._have_mirror(target.project)
         commit, repos = targets.look(target), self._of(target.project)
         known = self._known.get(commit)
         if known is None or targets.has_more_history(repos, target):
@@ -77,6 +85,9 @@ class GitYard:
         self, target: Target, onto: Commit, loads: Sequence[Load], strategy: MergeStrategy
     ) -> Built | Conflict:
         repos = self._of(target.project)
+        self._bring(target, onto)
+        for load in loads:
+            self._hub.bring(target.project, (load.commit,), load.task)
         start = Front(onto, self._known.get(onto) or facts_of(repos.judge, onto))
         hand = hand_of(target, signoff=self._signoff())
         front = put_all(repos, start, loads, Landed(strategy, hand))
@@ -84,31 +95,37 @@ class GitYard:
             return front
         with writing(repos):
             mark(repos, target, front.commit)
+        self._hub.send(target.project, {mark_of(target, front.commit): front.commit})
         self._remember(front.commit, front.facts, onto)
         return Built(front.commit, front.facts.tree)
 
     def revert(self, target: Target, onto: Commit, it: Reverts) -> Built | Conflict:
         repos = self._of(target.project)
+        self._bring(target, onto)
         start = Front(onto, self._known.get(onto) or facts_of(repos.judge, onto))
         made = reverted(repos, start, it, hand_of(target, signoff=self._signoff()))
         if isinstance(made, Clash):
             return Conflict(it.task, files=made.files)
         with writing(repos):
             mark(repos, target, made.commit)
+        self._hub.send(target.project, {mark_of(target, made.commit): made.commit})
         return Built(made.commit, made.facts.tree)
 
     def land(
         self, target: Target, expected: Commit, commit: Commit, leave: Leave = ANYBODY
     ) -> Arrived | Elsewhere | InTheWay:
         repos = self._of(target.project)
+        self._bring(target, commit)
         if not self._was_built_on(commit, expected):
             refuse_loss(repos, target, expected, commit)
         return land(repos, target, Move(expected, commit, leave), self._pushes)
 
     def shut_out(self, target: Target, leave: Leave) -> bool:
+        self._have_mirror(target.project)
         return self._pushes.shut_out(target, leave)
 
     def has(self, target: Target, commit: Commit) -> bool:
+        self._have_mirror(target.project)
         if target.remote:
             targets.look(target)
         return targets.contains(target, commit)
@@ -121,21 +138,52 @@ class GitYard:
         repos = self._of(target.project)
         if repos.judge.is_dir():
             unmark(repos, target, (*keep, *targets.seen(target)))
+        there = self._hub.refs(target.project, f"{mark_of(target, Commit(''))}*")
+        self._hub.send(target.project, {}, without(there, keep))
 
     def overlap(self, project: Project, one: Span, other: Span) -> tuple[str, ...]:
+        """None where a change is at the hub no more: it landed, or was given up, days ago."""
+        try:
+            self._hub.bring(project, (one.commit, other.commit))
+        except Unavailable:
+            return ()
         return clash(self._of(project), one, other)
 
     def note(self, project: Project, commit: Commit, text: str) -> None:
-        put_note(self._of(project), project, commit, text)
+        """Where other hosts write notes too, ours go on top of theirs."""
+        for _ in range(NOTE_TRIES):
+            self._hub.bring_notes(project, REF)
+            put_note(self._of(project), project, commit, text)
+            if self._hub.send_notes(project, REF):
+                return
+        why, fix = (
+            f"{REF} moved there each time",
+            "see that this host may push it; it is tried again",
+        )
+        raise Unavailable(f"the evidence of {commit} was not pushed", why=why, fix=fix)
 
     def note_of(self, project: Project, name: str) -> tuple[Commit, str | None] | None:
+        """A hub that does not answer is no reason to know nothing."""
+        with suppress(Unavailable):
+            self._hub.bring_notes(project, REF)
         return read_note(project, name)
 
     def notes_sound(self, project: Project) -> bool:
         return notes_sound(project)
 
     def rewrite_notes(self, project: Project, notes: Mapping[Commit, str]) -> int:
-        return rewrite_notes(self._of(project), project, notes)
+        count = rewrite_notes(self._of(project), project, notes)
+        self._hub.send_notes(project, REF, replace=True)
+        return count
+
+    def _have_mirror(self, project: Project) -> None:
+        if project.url and not Path(project.common_dir).is_dir():
+            self._hub.follow(project)
+
+    def _bring(self, target: Target, commit: Commit) -> None:
+        """A candidate that the leader before us has built, on its own host."""
+        if target.project.url and commit not in self._known:
+            self._hub.bring(target.project, (commit,))
 
     def _of(self, project: Project) -> Repositories:
         return repositories_of(self.home, project)

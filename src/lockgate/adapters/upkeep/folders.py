@@ -58,7 +58,7 @@ class DiskFolders:
                 self._remove_room(place, it.task)
             case Kind.LOG | Kind.DELETED | Kind.BACKUP:
                 remove(place)
-            case Kind.WORKSPACE | Kind.BRANCH | Kind.SNAPSHOT:
+            case Kind.WORKSPACE | Kind.BRANCH | Kind.SNAPSHOT | Kind.HUB:
                 pass  # they go by git
         return not place.exists()
 

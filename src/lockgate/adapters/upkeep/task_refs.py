@@ -14,9 +14,11 @@ from lockgate.adapters.workspaces.repositories import (
     repositories_of,
     writing,
 )
+from lockgate.core.hub import OF_TASKS, refs_of, tasks_in
 from lockgate.core.orphans import OwnBranch
 from lockgate.core.retention import Found, Kind
 from lockgate.ports import Project
+from lockgate.ports.hub import NO_HUB, Exchange
 from lockgate.ports.upkeep import Packing
 
 NEEDED = "refs/lockgate/needed"  # candidates of live tasks, when it was packed last
@@ -33,8 +35,8 @@ _OWN = (
 class GitTaskRefs:
     """The TaskRefs port."""
 
-    def __init__(self, home: Path) -> None:
-        self._home = home
+    def __init__(self, home: Path, hub: Exchange = NO_HUB) -> None:
+        self._home, self._hub = home, hub
 
     def found(self, project: Project) -> Iterator[Found]:
         """Their age is their task's: a ref does not say when it was set."""
@@ -42,9 +44,15 @@ class GitTaskRefs:
         for kind, root in ((Kind.BRANCH, PUBLISHED), (Kind.SNAPSHOT, SNAPSHOTS)):
             for task in _tasks(repos, root):
                 yield Found(kind=kind, name=task, last=0.0, task=task, project=project.id)
+        for task in tasks_in(self._hub.refs(project, *(f"{it}/*" for it in OF_TASKS))):
+            yield Found(kind=Kind.HUB, name=task, last=0.0, task=task, project=project.id)
 
     def remove(self, project: Project, it: Found, branch: str) -> bool:
         repos = repositories_of(self._home, project)
+        if it.kind is Kind.HUB:
+            there = self._hub.refs(project, *(f"{root}/{it.task}/*" for root in OF_TASKS))
+            self._hub.send(project, {}, refs_of(there, it.task))
+            return bool(there)
         with writing(repos):
             if it.kind is Kind.BRANCH:
                 return _remove_branch(repos, project, it.task, branch)

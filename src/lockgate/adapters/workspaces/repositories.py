@@ -40,6 +40,10 @@ class Repositories(Struct, frozen=True):
     def judge(self) -> Path:
         return self.directory / "judge.git"
 
+    def kept(self, task: str, commit: str) -> bool:
+        """Whether it is, or was, the task's change here."""
+        return commit_at(self.judge, f"{SNAPSHOTS}/{task}/{commit}") is not None
+
 
 def repositories_of(home: Path, project: Project) -> Repositories:
     return Repositories(home / "repos" / project.id)
@@ -78,6 +82,16 @@ def _lends(base: Path, rules: Pinned) -> bool:
     """Whether it has the base commit: its branch is there, or git finds it."""
     shown = ref_at(base, f"refs/heads/{rules.base}")
     return shown == rules.base_commit or commit_at(base, rules.base_commit) is not None
+
+
+def show_base(repos: Repositories, project: Project, it: Candidate) -> None:
+    """base.git, which clones call origin, gets the base branch as the project has it now."""
+    branch = f"refs/heads/{rules_of(it).base}"
+    with writing(repos):
+        done = fetched(repos.base, Path(project.common_dir), f"+{branch}:{branch}")
+    if done.code != 0:
+        what = f"{rules_of(it).base} was not shown to agents"
+        raise Unavailable(what, why=words_of(done), fix="see that the hub has the branch")
 
 
 @contextmanager

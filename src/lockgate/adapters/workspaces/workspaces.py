@@ -29,21 +29,29 @@ from lockgate.adapters.workspaces.git import user_of
 from lockgate.adapters.workspaces.layers import Own, own_layer
 from lockgate.adapters.workspaces.reading import opened
 from lockgate.adapters.workspaces.repositories import (
+    CHANGES,
+    PUBLISHED,
+    Repositories,
+    keep,
     repositories_of,
     rules_of,
+    show_base,
     task_lock,
     up_to_date,
+    writing,
 )
 from lockgate.adapters.workspaces.service_data import Wanted, data_of
 from lockgate.adapters.workspaces.setup import furnish
 from lockgate.adapters.workspaces.snapshot import take_work
 from lockgate.core.config.settings import Settings
+from lockgate.core.hub import handed_over, newest_change, published_ref
 from lockgate.core.model.brought import Brought, SetUpFailed
 from lockgate.core.model.commits import byline
 from lockgate.core.model.secrets import Secret
 from lockgate.core.model.task import Task, TaskId
 from lockgate.errors import Unavailable
 from lockgate.ports import Candidate, Change, FileSize, Project, Unfit, candidate_of
+from lockgate.ports.hub import NO_HUB, Exchange
 
 TAKE_SECONDS = 600.0
 MOST_READ = 100_000  # bytes of a file that an agent wrote for us
@@ -83,10 +91,13 @@ class GitWorkspaces:
         self.check_out = check_out
         self.secrets = secrets
         self.signoff = signoff
+        self.hub: Exchange = NO_HUB  # set where hosts share the projects
 
     def prepare(self, project: Project, task: Task) -> Path:
         place = self.place(task.id)
         with task_lock(self.home, _checked(task.id)):
+            if project.url:
+                self._go_on(project, task)
             if not place.is_dir():
                 clone_for_work(self._order_of(candidate_of(project, task), task), task, place)
         return place
@@ -113,22 +124,26 @@ class GitWorkspaces:
             return self._take(project, task)
 
     def adopt(self, project: Project, task: Task) -> Change | None:
-        repos = up_to_date(self.home, candidate_of(project, task))
+        self.hub.follow(project)
+        repos = self._repos(candidate_of(project, task))
         commit = changes.adopted(repos, project, task)
-        return changes.change_of(repos, candidate_of(project, task, commit)) if commit else None
+        if commit is None:
+            return None
+        self.hub.send(project, handed_over(task.id, task.generation, commit))
+        return changes.change_of(repos, candidate_of(project, task, commit))
 
     def change(self, it: Candidate) -> Change:
-        return changes.change_of(up_to_date(self.home, it), it)
+        return changes.change_of(self._repos(it), it)
 
     def changed_files(self, it: Candidate) -> tuple[str, ...]:
-        return changes.files_of(up_to_date(self.home, it), it)
+        return changes.files_of(self._repos(it), it)
 
     def file_sizes(self, it: Candidate) -> tuple[FileSize, ...]:
-        return changes.sizes_of(up_to_date(self.home, it), it)
+        return changes.sizes_of(self._repos(it), it)
 
     def diff(self, project: Project, task: Task, commit: str) -> str:
         it = candidate_of(project, task, commit)
-        return changes.diff_of(up_to_date(self.home, it), it)
+        return changes.diff_of(self._repos(it), it)
 
     def checkout(self, it: Candidate, directory: Path) -> str:
         """What is there already and is no clone of this commit is replaced."""
@@ -147,17 +162,25 @@ class GitWorkspaces:
 
     def squashed(self, project: Project, task: Task, commit: str) -> str:
         it = candidate_of(project, task, commit)
-        return changes.squashed(up_to_date(self.home, it), it, task.goal)
+        return changes.squashed(self._repos(it), it, task.goal)
 
     def tree(self, project: Project, commit: str) -> str:
+        self.hub.bring(project, (commit,))
         return changes.tree_of(repositories_of(self.home, project), commit)
 
     def discard(self, directory: Path) -> None:
         discard(directory)
 
     def publish(self, project: Project, task: Task, commit: str) -> str | None:
-        repos = up_to_date(self.home, candidate_of(project, task))
-        return changes.published(repos, project, task, commit)
+        repos = self._repos(candidate_of(project, task, commit))
+        if not project.url:
+            return changes.published(repos, project, task, commit)
+        self.hub.follow(project)
+        self.hub.bring_refs(project, f"{PUBLISHED}/{task.id}")
+        was = self.hub.refs(project, f"refs/heads/{task.branch}").get(f"refs/heads/{task.branch}")
+        why = changes.published(repos, project, task, commit)
+        mark = published_ref(task.id, commit)
+        return why or self.hub.publish(project, task.branch, commit, was, mark)
 
     def release(self, project: Project, task: Task) -> None:
         """Its HOME goes with it, and what its reviewers and gates had."""
@@ -230,13 +253,56 @@ class GitWorkspaces:
         taken = take_work(order, self.place(task.id), self.take_seconds, known)
         if isinstance(taken, Unfit):
             return taken
+        if project.url and self.place(task.id).is_dir() and taken.commit != order.base_commit:
+            self._hand_over(project, task, order.repos, taken.commit)
         it = candidate_of(project, task, taken.commit)
         change, count = changes.change_of(order.repos, it), changes.commits_of(order.repos, it)
         return replace(change, mended=taken.mended, commits=count)
 
+    def _repos(self, it: Candidate) -> Repositories:
+        """With the candidate's base commit, and the candidate where another host has made it."""
+        self.hub.follow(it.project, rules_of(it).base_commit)
+        repos = up_to_date(self.home, it)
+        self.hub.bring(it.project, filter(None, (it.commit,)), it.name)
+        return repos
+
+    def _hand_over(self, project: Project, task: Task, repos: Repositories, commit: str) -> None:
+        """Before any turn names the commit; not from a clone that another host has left behind."""
+        if self._gone_on(project, task, repos):
+            raise Unavailable(
+                f"the work of task {task.id} was not taken from this host",
+                why="another host has gone on with the task since",
+                fix=f"look at it there: lockgate task show {task.id}",
+            )
+        self.hub.send(project, handed_over(task.id, task.generation, commit))
+
+    def _gone_on(self, project: Project, task: Task, repos: Repositories) -> str | None:
+        """The task's newest change, where it was not made here."""
+        there = self.hub.refs(project, f"{CHANGES}/{task.id}/*")
+        commit = newest_change(there, task.id, task.generation)
+        return None if commit is None or repos.kept(task.id, commit) else commit
+
+    def _go_on(self, project: Project, task: Task) -> None:
+        """Where another host went on with the task since, its clone here is put away.
+
+        Agents see the base as the hub has it.
+        """
+        self.hub.follow(project)
+        repos = self._repos(candidate_of(project, task))
+        show_base(repos, project, candidate_of(project, task))
+        commit = self._gone_on(project, task, repos)
+        if commit is None:
+            return
+        self.hub.bring(project, (commit,), task.id)
+        with writing(repos):
+            keep(repos, task.id, commit)
+        place = self.place(task.id)
+        if place.is_dir():
+            place.rename(place.with_name(f".old-{task.id}-{secrets.token_hex(4)}"))
+
     def _order(self, it: Candidate) -> Order:
         enclosed = self.sandboxed and rules_of(it).sandboxed
-        return Order(candidate=it, repos=up_to_date(self.home, it), sandboxed=enclosed)
+        return Order(candidate=it, repos=self._repos(it), sandboxed=enclosed)
 
     def _order_of(self, it: Candidate, task: Task) -> Order:
         """Whose commits carry the user's name."""

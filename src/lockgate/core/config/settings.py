@@ -151,6 +151,18 @@ class MergeSettings(Struct, frozen=True, kw_only=True):
     batch: int = 1
 
 
+def lands_by(
+    merge: MergeSettings, remote: str, hub_fence: MergeFence | None
+) -> tuple[str, MergeFence]:
+    """The remote that a train lands at, empty for the repository's own branch, and its fence.
+
+    A project with a hub lands there, whatever else is set: what a host has is only a mirror.
+    """
+    if hub_fence is not None:
+        return remote, hub_fence
+    return "" if merge.target is MergeTarget.LOCAL else remote, merge.fence
+
+
 class ForgeKind(StrEnum):
     GITHUB = "github"
 

@@ -149,7 +149,7 @@ class Cleaner(Struct, frozen=True, kw_only=True):
         match it.kind:
             case Kind.WORKSPACE:
                 return task is not None and self._released(task)
-            case Kind.BRANCH | Kind.SNAPSHOT:
+            case Kind.BRANCH | Kind.SNAPSHOT | Kind.HUB:
                 return task is not None and self._unnamed(it, task)
             case Kind.TASK:
                 return self.folders.remove(it, self.store.body(task.id) if task else None)

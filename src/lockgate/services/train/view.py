@@ -4,7 +4,14 @@ from collections.abc import Collection, Iterable
 
 from msgspec import Struct
 
-from lockgate.core.config.settings import MergeMode, MergeSettings, MergeTarget, Settings
+from lockgate.core.config.settings import (
+    MergeFence,
+    MergeMode,
+    MergeSettings,
+    MergeTarget,
+    Settings,
+    lands_by,
+)
 from lockgate.core.model.task import Pinned, ProjectId, Status, Task, TaskId
 from lockgate.core.train.entries import Waits, entries, may_land, pull_entries, since
 from lockgate.core.train.model import Built, Commit, Queue, Tree
@@ -48,6 +55,7 @@ class TrainView(Struct, frozen=True):
     yard: Yard
     configuration: Configuration
     pulls: Pulls | None = None  # of projects whose changes land by pull requests
+    hub_fence: MergeFence = MergeFence.REF  # of projects with a hub
 
     def waiting(self, project: ProjectId) -> tuple[Task, ...]:
         """All of them, newest first."""
@@ -82,12 +90,12 @@ class TrainView(Struct, frozen=True):
         settings = self.configuration.settings_of(project)
         merge = settings.merge
         branch = self.configuration.rules_of(project).base
-        remote = "" if merge.target is MergeTarget.LOCAL else REMOTE
+        remote, fence = lands_by(merge, REMOTE, self.hub_fence if project.url else None)
         target = Target(
             project=project,
             branch=branch,
             remote=remote,
-            fence=merge.fence,
+            fence=fence,
             identity=settings.commit.identity,
         )
         return target, merge.mode
