@@ -113,6 +113,9 @@ class Fleet:
     def at_hub(self, ref: str = "refs/heads/main") -> str:
         return asked(self.hub, "rev-parse", "--verify", ref)
 
+    def message(self, ref: str) -> str:
+        return asked(self.hub, "log", "-1", "--format=%B", ref)
+
     def refs(self, root: str = "refs/lockgate") -> list[str]:
         return asked(self.hub, "for-each-ref", "--format=%(refname)", root).splitlines()
 

@@ -12,10 +12,11 @@ from lockgate.adapters.hub.mirror import (
     follow,
     listed,
     refs_in,
+    spoken,
     unreached,
 )
 from lockgate.adapters.workspaces.files import locked
-from lockgate.adapters.workspaces.git import commit_at, told, words_of
+from lockgate.adapters.workspaces.git import commit_at, told
 from lockgate.adapters.workspaces.repositories import Repositories, repositories_of, writing
 from lockgate.core.hub import SNAPSHOTS, TRAIN, Refs, snapshot_ref
 from lockgate.errors import Unavailable
@@ -47,7 +48,7 @@ class GitExchange:
             return {}
         done = listed(project.url, *patterns)
         if done.code != 0:
-            raise unreached(project, "its refs were not listed", words_of(done))
+            raise unreached(project, "its refs were not listed", spoken(done))
         return refs_in(done.out)
 
     def send(self, project: Project, refs: Refs, drop: Sequence[str] = ()) -> None:
@@ -59,7 +60,7 @@ class GitExchange:
         done = asked(judge, *_PUSH, "--", project.url, *moves)
         if done.code != 0:
             what = "the work was not handed over" if refs else "old refs were not removed"
-            raise unreached(project, what, words_of(done))
+            raise unreached(project, what, spoken(done))
 
     def bring(self, project: Project, commits: Iterable[str], task: str = "") -> None:
         if not project.url:
@@ -90,7 +91,7 @@ class GitExchange:
         lease = f"--force-with-lease={ref}:{was or ''}"
         moves = (f"{commit}:{ref}", f"+{commit}:{mark}")
         done = asked(self._of(project).judge, *_PUSH, lease, "--", project.url, *moves)
-        return None if done.code == 0 else f"{branch} was not pushed: {words_of(done)}"
+        return None if done.code == 0 else f"{branch} was not pushed: {spoken(done)}"
 
     def bring_notes(self, project: Project, ref: str) -> None:
         if not project.url:
@@ -99,7 +100,7 @@ class GitExchange:
         with locked(mirror / LOCK):
             done = asked(mirror, *FETCH, "--", REMOTE, f"+{ref}:{ref}")
         if done.code != 0 and _MISSING not in done.err:
-            raise unreached(project, "its notes were not fetched", words_of(done))
+            raise unreached(project, "its notes were not fetched", spoken(done))
 
     def send_notes(self, project: Project, ref: str, *, replace: bool = False) -> bool:
         if not project.url:
@@ -122,7 +123,7 @@ class GitExchange:
         if done.code != 0 and _MISSING in done.err:
             return False
         if done.code != 0:
-            raise unreached(project, "its commits were not taken", words_of(done))
+            raise unreached(project, "its commits were not taken", spoken(done))
         with writing(repos):
             for ref, commit in refs.items():
                 told(f"{commit} was not kept", repos.judge, "update-ref", ref, commit)

@@ -31,6 +31,7 @@ FETCH = (
     *("fetch", "--quiet", "--no-tags", "--no-auto-maintenance", "--no-recurse-submodules"),
     "--no-write-fetch-head",
 )
+_TROUBLE = ("fatal: ", "error: ", "remote: ", "ssh: ", "! ")
 _BOTH = (f"+refs/heads/*:refs/remotes/{REMOTE}/*", "+refs/heads/*:refs/heads/*")
 
 
@@ -49,6 +50,13 @@ def _plain() -> tuple[str, ...]:
     return ("-c", "safe.directory=*", "-c", "protocol.file.allow=always")
 
 
+def spoken(done: Finished) -> str:
+    """What went wrong, by git, ssh or the hub itself, without git's advice."""
+    lines = (*done.out.splitlines(), *done.err.splitlines())
+    named = [it.strip() for it in lines if it.lstrip().startswith(_TROUBLE)]
+    return "; ".join(dict.fromkeys(named)) or words_of(done)
+
+
 def refs_in(said: str) -> dict[str, str]:
     pairs = (line.split("\t") for line in said.splitlines() if COMMIT.match(line))
     return {name: commit for commit, name in pairs}
@@ -63,14 +71,14 @@ def follow(mirror: Path, project: Project) -> None:
         told(_what(project), mirror, "config", f"remote.{REMOTE}.url", project.url)
         done = asked(mirror, *FETCH, "--prune", "--", REMOTE)
     if done.code != 0:
-        raise unreached(project, _what(project), words_of(done))
+        raise unreached(project, _what(project), spoken(done))
 
 
 def fetch_commit(mirror: Path, project: Project, commit: str) -> None:
     """One that no branch has any more: most hubs give it by its name."""
     done = asked(mirror, *FETCH, "--", REMOTE, commit)
     if done.code != 0 or commit_at(mirror, commit) is None:
-        why = f"it has no commit {commit}: {words_of(done)}"
+        why = f"it has no commit {commit}: {spoken(done)}"
         raise unreached(project, f"commit {commit} was not taken", why)
 
 
@@ -83,7 +91,7 @@ def _make(mirror: Path, project: Project) -> None:
     """HEAD is the hub's own: it says which branch is the usual one."""
     done = listed(project.url, "HEAD", "refs/heads/*")
     if done.code != 0:
-        raise unreached(project, _what(project), words_of(done))
+        raise unreached(project, _what(project), spoken(done))
     found = refs_in(done.out)
     if not found:
         raise unreached(project, _what(project), "it has no branch; push the base branch there")

@@ -4,9 +4,9 @@ import secrets
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from lockgate.adapters.hub.mirror import asked, listed, refs_in
+from lockgate.adapters.hub.mirror import asked, listed, refs_in, spoken
 from lockgate.adapters.run import Finished
-from lockgate.adapters.workspaces.git import Stamp, commit_made, told, words_of
+from lockgate.adapters.workspaces.git import Stamp, commit_made, told
 from lockgate.adapters.workspaces.git_files import make_repository
 from lockgate.core.hub import TRIAL, Tried
 from lockgate.errors import LockgateError
@@ -21,7 +21,7 @@ class GitTrial:
         try:
             done = listed(url, "refs/heads/*")
             if done.code != 0:
-                return Tried(read=words_of(done))
+                return Tried(read=spoken(done))
             branches = refs_in(done.out)
             with TemporaryDirectory(prefix="lockgate-hub-") as place:
                 named_as = next(iter(branches.values()), "")
@@ -38,7 +38,7 @@ def _pushed(place: Path, url: str, branches: int, named_as: str) -> Tried:
     refs = (f"{root}/a", f"{root}/b")
     first = _push(place, url, *(f"{one}:{it}" for it in refs))
     if first.code != 0:
-        return Tried(branches=branches, pushed=words_of(first))
+        return Tried(branches=branches, pushed=spoken(first))
     there = _seen(url, root)
     again = _push(place, url, f"+{two}:{refs[0]}", f"{two}:{refs[1]}/below-a-ref")
     moved = again.code == 0 or _seen(url, root) != there
@@ -48,7 +48,7 @@ def _pushed(place: Path, url: str, branches: int, named_as: str) -> Tried:
         branches=branches,
         pushed="" if whole else f"what was pushed below {TRIAL} is not shown there",
         refused=not moved,
-        removed="" if gone.code == 0 else words_of(gone),
+        removed="" if gone.code == 0 else spoken(gone),
     )
 
 
