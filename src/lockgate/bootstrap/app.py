@@ -33,6 +33,7 @@ from lockgate.adapters.system import (
 from lockgate.adapters.task_file import TaskFiles
 from lockgate.adapters.user_files import FileAssistants, StoredCredentials, signs_off
 from lockgate.bootstrap.rules import base_configuration, database_of, home_of, placed, repository_of
+from lockgate.core.config.settings import MergeFence
 from lockgate.core.lifecycle.needs import Trouble
 from lockgate.core.model.task import ProjectId, Task, TaskId
 from lockgate.core.train.model import Began, Standings
@@ -103,6 +104,7 @@ class App(Struct, frozen=True, kw_only=True):
     standings: dict[ProjectId, Standings] = field(default_factory=dict[ProjectId, Standings])
     feed: "Feed | None" = None  # where the loop is this process's
     began: Began = field(default_factory=Began)  # the tests of the train
+    hub_fence: MergeFence = MergeFence.REF  # of landings at a hub, as this host is set
     hints: dict[ProjectId, bool] = field(default_factory=dict[ProjectId, bool])  # forges with news
 
     def called_by(self, token: str | None, uid: int | None = None) -> "App":
@@ -351,7 +353,7 @@ class App(Struct, frozen=True, kw_only=True):
         hub = GitExchange(self.home)
         yard = GitYard(self.home, signoff=partial(signs_off, self.home), hub=hub)
         pulls = SqlPulls(self.store.database)
-        return TrainView(self.store, log, yard, self.configuration, pulls)
+        return TrainView(self.store, log, yard, self.configuration, pulls, self.hub_fence)
 
     @property
     def pull_requests(self) -> "PullControl":

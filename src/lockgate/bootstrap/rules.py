@@ -46,11 +46,12 @@ def repository_of(home: Path) -> GitRepository:
 
 
 def placed(home: Path, project: Project) -> Project:
-    """A project with a hub is read from this home's mirror of it."""
+    """A project with a hub is read from this home's mirror of it, which has no files beside it."""
     if not project.url:
         return project
     mirror = str(home / "repos" / project.id / "mirror.git")
-    return replace(project, common_dir=mirror, root=mirror)
+    files = str(home / "files" / project.id)
+    return replace(project, common_dir=mirror, root=mirror, files=files)
 
 
 def _follow(home: Path, project: Project, commit: str) -> None:

@@ -3,14 +3,13 @@
 from functools import partial
 
 from lockgate import __version__
-from lockgate.adapters.hub import GitExchange, GitTrial
+from lockgate.adapters.hub import GitExchange
 from lockgate.adapters.system import SystemClock, holder, version_at
 from lockgate.adapters.upkeep import DiskFolders, GitTaskRefs, HomeInspector
 from lockgate.adapters.user_files import kept_for
 from lockgate.bootstrap.app import App
 from lockgate.core.model.versions import Versions
 from lockgate.services.setup.cleaning import Cleaner
-from lockgate.services.setup.hubs import Hubs
 from lockgate.services.setup.inspection import Inspection
 
 
@@ -24,11 +23,6 @@ def cleaner_of(it: App) -> Cleaner:
         keep=partial(kept_for, it.home),
         clock=SystemClock(),
     )
-
-
-def hubs_of(it: App) -> Hubs:
-    """Which project has a hub, and whether it will do."""
-    return Hubs(it.store, GitExchange(it.home), GitTrial())
 
 
 def inspection_of(it: App, *, repair: bool) -> Inspection:

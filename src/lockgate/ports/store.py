@@ -23,6 +23,7 @@ class Project(Struct, frozen=True, kw_only=True):
     common_dir: str
     root: str
     url: str = ""  # its hub, where several hosts work on it; then common_dir is this host's mirror
+    files: str = ""  # where this host has what `[env] copy` names, where that is not the root
 
 
 class Standing(Struct, frozen=True, kw_only=True):

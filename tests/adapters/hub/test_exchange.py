@@ -5,8 +5,10 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from lockgate.adapters.hub import GitTrial
 from lockgate.adapters.hub.mirror import LOCK
 from lockgate.adapters.train.git import LOCK as LANDING
+from lockgate.core.hub import Tried
 from lockgate.core.model.task import TaskId
 from lockgate.core.train.model import Commit
 from lockgate.errors import Unavailable
@@ -344,3 +346,25 @@ def test_a_person_s_branch_at_the_hub_is_adopted(fleet) -> None:
     assert adopted is not None
     assert adopted.commit == theirs
     assert two.workspaces.change(two.candidate(task, theirs)).files == ("theirs.txt",)
+
+
+def test_a_hub_is_reached_by_ssh_as_the_user_s_git_does(tmp_path, monkeypatch) -> None:
+    """The program stands for ssh: it runs on this machine what was to run on the other."""
+    ssh, settings = tmp_path / "ssh", tmp_path / "gitconfig"
+    ssh.write_text('#!/bin/sh\necho "$*" >>"$0.log"\nfor last; do :; done\nexec sh -c "$last"\n')
+    ssh.chmod(0o755)
+    settings.write_text(f"[core]\n\tsshCommand = {ssh}\n[ssh]\n\tvariant = simple\n")
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(settings))
+    fleet = Fleet(tmp_path, f"ssh://git@hub.example{tmp_path}/hub.git")
+    fleet.hub.rename(tmp_path / "hub.git")
+    fleet.hub = tmp_path / "hub.git"
+    one, two, task = fleet.host("one"), fleet.host("two"), fleet.task()
+
+    made = one.works(task, "new.txt")
+    built = two.builds((task, made.commit))
+    tip = two.yard.tip(two.target).commit
+
+    assert two.yard.land(two.target, tip, built.commit) == Arrived()
+    assert GitTrial().tried(fleet.url) == Tried(branches=1)
+    assert fleet.at_hub() == built.commit
+    assert "git@hub.example git-receive-pack" in Path(f"{ssh}.log").read_text()

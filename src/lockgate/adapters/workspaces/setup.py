@@ -102,7 +102,7 @@ def _key(known: tuple[str, ...]) -> str:
 
 def _copied(order: Order, env: EnvSettings) -> Iterator[str]:
     """Those that the user has and the repository has not."""
-    root = Path(order.project.root)
+    root = _files_of(order)
     for name in env.copy:
         pure = PurePosixPath(name)
         if pure.is_absolute() or ".." in pure.parts or ".git" in pure.parts or not pure.parts:
@@ -113,6 +113,13 @@ def _copied(order: Order, env: EnvSettings) -> Iterator[str]:
         tracked = told("the workspace was not set up", order.repos.base, *asked)
         if (root / pure).exists() and not tracked:
             yield str(pure)
+        elif order.project.url and not tracked:
+            why = f"[env] copy names {name!r}, and this host has no {root / pure}"
+            raise Unavailable("the workspace was not set up", why=why, fix="put the file there")
+
+
+def _files_of(order: Order) -> Path:
+    return Path(order.project.files or order.project.root)
 
 
 def _lay_copies(order: Order, place: Path, names: tuple[str, ...]) -> None:
@@ -121,7 +128,7 @@ def _lay_copies(order: Order, place: Path, names: tuple[str, ...]) -> None:
     stage = place.with_name(f".copy-{place.name}-{secrets.token_hex(4)}")
     try:
         for name in names:
-            source, target = Path(order.project.root) / name, stage / name
+            source, target = _files_of(order) / name, stage / name
             target.parent.mkdir(parents=True, exist_ok=True)
             if source.is_dir():
                 shutil.copytree(source, target, symlinks=True, dirs_exist_ok=True)

@@ -111,7 +111,8 @@ class HandedOut(Struct, frozen=True):
         found = [secret for name in agents for secret in self._of_agent(name, settings)]
         given = self.credentials.of(agent, settings.env.passed)
         found += secrets_in({name: given[name] for name in settings.env.passed if name in given})
-        found += self.credentials.in_files(Path(it.project.root), settings.env.copy)
+        files = Path(it.project.files or it.project.root)
+        found += self.credentials.in_files(files, settings.env.copy)
         return tuple({it.value: it for it in found}.values())
 
     def _of_agent(self, agent: str, settings: Settings) -> Iterator[Secret]:
