@@ -9,6 +9,7 @@ from lockgate.core.hub import (
     Unfit,
     change_ref,
     handed_over,
+    is_of,
     judged,
     newest_change,
     published_ref,
@@ -88,6 +89,21 @@ def test_any_other_address_is_refused_in_words(url, why) -> None:
     assert found.fix
     [finding] = judged(url, FINE, fenced=True)
     assert not finding.ok
+
+
+@pytest.mark.parametrize(
+    ("origin", "url", "same"),
+    [
+        ("", URL, False),
+        (URL, URL, True),
+        ("https://hub.example/team/app", URL, True),
+        ("https://hub.example/team/other", URL, False),
+        ("/srv/app.git/", "/srv/app.git", True),
+        ("/srv/app.git", URL, False),
+    ],
+)
+def test_a_clone_is_known_by_where_it_came_from(origin, url, same) -> None:
+    assert is_of(origin, url) is same
 
 
 def test_a_hub_that_will_do_is_said_so() -> None:

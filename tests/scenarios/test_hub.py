@@ -45,8 +45,8 @@ def refs(world: World) -> list[str]:
 
 def test_a_project_with_a_hub_lives_by_it(world) -> None:
     hubs(world).give(world.project(), str(hub_of(world)), HUMAN)
-    id = world.started()
-    project, task, spaces = world.project(), world.task(id), world.app.workspaces
+    task = world.task(world.started())
+    project, spaces = world.project(), world.app.workspaces
     assert project == world.app.store.project(project.id) == world.app.store.projects()[0]
     assert Path(project.common_dir).name == "mirror.git"
     place = spaces.prepare(project, task)
@@ -63,19 +63,41 @@ def test_a_project_with_a_hub_lives_by_it(world) -> None:
     assert taken.files == ("new.txt",)
     assert len(refs(world)) == 2
 
+
+def test_any_clone_of_a_hub_is_its_project(world, tmp_path) -> None:
+    made = world.project()
+    hubs(world).give(made, str(hub_of(world)), HUMAN)
+    for origin, name in ((hub_of(world), "clone"), (world.root, "other")):
+        git(tmp_path, "clone", "--quiet", str(origin), str(tmp_path / name))
+    here = world.app.projects.here
+
+    shared = here(world.root)
+    world.started()
+
+    assert (shared.id, shared.url) == (made.id, str(hub_of(world)))
+    assert here(tmp_path / "clone") == shared
+    assert here(Path(shared.common_dir)) == shared
+    assert here(tmp_path / "other").url == ""
+    assert world.app.projects.clone_at(world.root) == made
+
+
+def test_a_project_with_a_hub_lands_there(world) -> None:
+    hubs(world).give(world.project(), str(hub_of(world)), HUMAN)
+    project = world.project()
+
     target, _ = world.app.train.target(project)
     waits = replace(world.app, hub_fence=MergeFence.WAIT).train.target(project)[0]
 
     assert (target.remote, target.fence) == ("origin", MergeFence.REF)
     assert (waits.remote, waits.fence) == ("origin", MergeFence.WAIT)
-    assert world.app.train.train(target).tip.commit == taken_base(world)
+    assert world.app.train.train(target).tip.commit == at_hub(world)
     assert hubs(world).follow() == {}
     [[name, found]] = hubs(world).checked().items()
     assert name == project.name
     assert all(it.ok for it in found)
 
 
-def taken_base(world: World) -> str:
+def at_hub(world: World) -> str:
     asked = ("git", "-C", str(hub_of(world)), "rev-parse", "main")
     return subprocess.run(asked, check=True, capture_output=True, text=True).stdout.strip()
 

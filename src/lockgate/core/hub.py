@@ -9,6 +9,8 @@ from enum import StrEnum
 
 from msgspec import Struct
 
+from lockgate.core.config.trust import origin_of
+
 Refs = Mapping[str, str]  # name → commit
 
 SNAPSHOTS = "refs/lockgate/snapshots"  # every change that a task had: task, then commit
@@ -98,6 +100,14 @@ def reach_of(url: str) -> Reach | Unfit:
         why = "it has a password in it, which everyone who reads the database would see"
         return Unfit(why, "leave it to git's credential helper on each host")
     return Reach.NET
+
+
+def is_of(origin: str, url: str) -> bool:
+    """Whether a clone with that origin is one of this hub, by whichever way it came."""
+    if not origin:
+        return False
+    one, other = origin_of(origin), origin_of(url)
+    return one == other if one and other else origin.rstrip("/") == url.rstrip("/")
 
 
 _FORMS = "write /a/path, user@host:path, ssh://user@host/path or https://host/path"

@@ -77,7 +77,11 @@ def test_a_clone_that_another_host_has_left_behind_is_not_heard(fleet) -> None:
         one.workspaces.take(one.project, fleet.task(generation=5))
 
     assert fleet.at_hub(f"refs/lockgate/changes/{TASK}/5") == second.commit
-    assert one.workspaces.place(TASK).is_dir()
+    assert place.is_dir()
+    one.workspaces.release(one.project, fleet.task(generation=5))
+    assert not place.exists()
+    two.workspaces.release(two.project, fleet.task(generation=5))
+    assert not two.workspaces.place(TASK).exists()
 
 
 def test_a_host_without_the_clone_hands_nothing_over(fleet) -> None:

@@ -186,7 +186,8 @@ class GitWorkspaces:
         """Its HOME goes with it, and what its reviewers and gates had."""
         place = self.place(task.id)
         with task_lock(self.home, _checked(task.id)):
-            if place.is_dir() and isinstance(self._take(project, task), Unfit):
+            counts = place.is_dir() and not self._is_left_behind(project, task)
+            if counts and isinstance(self._take(project, task), Unfit):
                 return
             if place.is_dir():
                 place.rename(place.with_name(f".old-{task.id}-{secrets.token_hex(4)}"))
@@ -281,6 +282,13 @@ class GitWorkspaces:
         there = self.hub.refs(project, f"{CHANGES}/{task.id}/*")
         commit = newest_change(there, task.id, task.generation)
         return None if commit is None or repos.kept(task.id, commit) else commit
+
+    def _is_left_behind(self, project: Project, task: Task) -> bool:
+        """Nothing of it counts: its task's work goes on at another host."""
+        if not project.url:
+            return False
+        repos = self._repos(candidate_of(project, task))
+        return self._gone_on(project, task, repos) is not None
 
     def _go_on(self, project: Project, task: Task) -> None:
         """Where another host went on with the task since, its clone here is put away.

@@ -161,6 +161,20 @@ class Projects(Struct, frozen=True):
     files: TaskFiles
 
     def here(self, directory: Path) -> Project:
+        """The one that hosts share, where this is a clone of it, or this host's mirror."""
+        project = self.clone_at(directory)
+        shared = [it for it in self.store.projects() if it.url]
+        return self._shared(project, shared) if shared else project
+
+    def _shared(self, project: Project, shared: Sequence[Project]) -> Project:
+        from lockgate.core.hub import is_of  # noqa: PLC0415 - only where hosts share a project
+
+        same = [it for it in shared if it.id == project.id or it.common_dir == project.common_dir]
+        origin = "" if same else self.repository.origin(project)
+        return next(iter(same or [it for it in shared if is_of(origin, it.url)]), project)
+
+    def clone_at(self, directory: Path) -> Project:
+        """As it lies there."""
         project = self.repository.project_at(directory)
         if project is None:
             raise Refused(

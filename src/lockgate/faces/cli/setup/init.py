@@ -138,7 +138,7 @@ def _write_workflow(*, force: bool, dry_run: bool, as_json: bool) -> None:
     if dry_run:
         show({"file": PLACE, "text": WORKFLOW}, WORKFLOW.rstrip("\n"), as_json=as_json)
         return
-    _write_new(Path(app().projects.here(here()).root) / PLACE, force=force)
+    _write_new(Path(app().projects.clone_at(here()).root) / PLACE, force=force)
     show({"file": PLACE, "next": NEXT}, f"wrote {PLACE}\n  {NEXT}", as_json=as_json)
 
 
@@ -157,7 +157,7 @@ def _write_new(file: Path, *, force: bool) -> None:
 
 
 def _set_up(wanted: Wanted, baseline: int, *, dry_run: bool, as_json: bool) -> None:
-    project = (it := app()).projects.here(here())
+    project = (it := app()).projects.clone_at(here())
     site = it.initialiser.site(project, wanted, it.caller)
     if not dry_run and _offers_pulls(it, site.base, wanted):
         wanted = replace(wanted, pulls=True)
@@ -183,7 +183,7 @@ def _set_up(wanted: Wanted, baseline: int, *, dry_run: bool, as_json: bool) -> N
 
 def _offers_pulls(it: App, base: str, wanted: Wanted) -> bool:
     """Where the base branch takes no push, and the user says yes to pull requests."""
-    project, asked = it.projects.here(here()), wanted.yes or wanted.choose is not None
+    project, asked = it.projects.clone_at(here()), wanted.yes or wanted.choose is not None
     if not asked or not it.pull_requests.takes_no_push(project, base):
         return False
     question = f"{one_line(base)} takes pull requests only. Land changes by pull requests?"
