@@ -332,6 +332,8 @@ class SqlStore:
         self._wrote(statement, values)
 
     def add_project(self, project: Project) -> Project:
+        if project.url:  # it was read from here, and its paths are this host's alone
+            return project
         values = rows.project_to_row(project)
 
         def work(run: Run) -> None:

@@ -32,7 +32,7 @@ class Hubs(Struct, frozen=True):
         for it in judged(url, self.trial.tried(url), fenced=fenced):
             if not it.ok:
                 raise Refused(what, why=f"{it.what}: {it.why}", fix=it.fix)
-        self.store.give_hub(project.id, url)
+        self.store.give_hub(self.store.add_project(project).id, url)
 
     def take_away(self, project: Project, caller: Caller) -> None:
         """The repository in which the project was made is its own again."""
