@@ -127,7 +127,7 @@ class Fleet:
     def task(self, id: str = TASK, generation: int = 1, **more: object) -> Task:
         pinned = Pinned(base_commit=self.at_hub(), config_hash="c", sandboxed=False)
         given = {"id": TaskId(id), "branch": id, "pinned": pinned, "generation": generation}
-        return replace(a_task(Status.WORKING), **(given | more))  # type: ignore[arg-type]  # so
+        return replace(a_task(Status.WORKING), **(given | more))
 
     def goes_away(self) -> None:
         self.hub.rename(self.hub.with_name("gone"))
