@@ -138,6 +138,16 @@ def test_a_file_that_tests_read_names_the_tests_that_read_it(tree: Path) -> None
     assert [it for it in seen if it.startswith("test ")] == ["test tests/test_app.py::test_page"]
 
 
+def test_code_that_the_changes_tests_do_not_run_any_more_is_tried_first(tree: Path) -> None:
+    (tree / "tests/test_app.py").write_text(TESTS.replace("double(4) == 8", "double"))
+    every = tuple(sorted(faults(), key=lambda it: it.function != "page"))
+    tests = ["tests/test_app.py::test_double", "tests/test_app.py::test_page"]
+
+    seen = told(every, tree, tests=tests, side="change", enough=1)
+
+    assert {it.function for it in outcomes(seen, every) if not it.neutral} == {"double"}
+
+
 def test_a_weaker_test_of_the_change_misses_faults_and_that_is_enough_soon(tree: Path) -> None:
     (tree / "tests/test_app.py").write_text(TESTS.replace("double(4) == 8", "double(4)"))
     every = tuple(it for it in faults() if it.function == "double" and not it.neutral)
