@@ -226,12 +226,11 @@ def test_hosts_are_known_by_name_until_they_are_forgotten(store: SqlStore) -> No
 
 
 @pytest.mark.postgres
+@pytest.mark.parametrize("migrated_place", ["postgres"], indirect=True)
 @pytest.mark.parametrize("limit", [1.0, pytest.param(5.0, marks=pytest.mark.slow)])
 def test_a_claim_passes_a_transaction_that_is_frozen_and_what_that_says_late_is_refused(
     store: SqlStore, lanes: SqlLanes, migrated_place: Place, limit: float
 ) -> None:
-    if migrated_place.dialect == "sqlite":
-        pytest.skip("one process alone writes there")
     lanes.ask(JOB, "any", 1.0)
     lanes.claim(LANE, "h1", "first", 2.0)
     argv = [sys.executable, "-m", "tests.store.frozen_client", migrated_place.location]
