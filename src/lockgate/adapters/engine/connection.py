@@ -1,0 +1,101 @@
+"""A connection to Temporal, for code that does not wait in an event loop of its own."""
+
+import asyncio
+from collections.abc import Coroutine
+from concurrent.futures import TimeoutError as TookTooLong
+from datetime import timedelta
+from pathlib import Path
+from threading import Thread
+from typing import TypeVar
+
+from msgspec import Struct
+from temporalio.client import Client
+from temporalio.service import RPCError, TLSConfig
+
+from lockgate.errors import BadConfig, Unavailable
+
+PATIENCE = 5.0  # seconds for one answer of the server
+T = TypeVar("T")
+
+
+class Cluster(Struct, frozen=True, kw_only=True):
+    """Where Temporal is, and how a host shows who it is."""
+
+    address: str = "127.0.0.1:7233"
+    namespace: str = "default"
+    cert: str = ""  # files, for TLS on both sides
+    key: str = ""
+    ca: str = ""
+
+
+class Connection:
+    """A client, and the event loop that all its work is done in, in a thread."""
+
+    def __init__(self, cluster: Cluster, identity: str = "") -> None:
+        self.shown = f"Temporal at {cluster.address}, namespace {cluster.namespace}"
+        tls = _tls(cluster)
+        self.events = asyncio.new_event_loop()
+        self._thread = Thread(target=self._turn, name="temporal", daemon=True)
+        self._thread.start()
+        try:
+            self.client = self.wait(_connected(cluster, identity, tls), PATIENCE * 2)
+        except BaseException:
+            self.close()
+            raise
+
+    def wait(self, work: Coroutine[object, object, T], seconds: float = PATIENCE) -> T:
+        """What it gives; Unavailable where the server does not do it in time."""
+        told = asyncio.run_coroutine_threadsafe(work, self.events)
+        try:
+            return told.result(seconds)
+        except (RPCError, RuntimeError, TookTooLong) as error:  # a failed connect is a RuntimeError
+            told.cancel()
+            why = str(error).partition("\n")[0] or f"no answer in {seconds:g} seconds"
+            raise Unavailable(
+                f"{self.shown} did not answer",
+                why=why,
+                fix="check that it runs and can be reached: lockgate fleet check",
+            ) from error
+
+    def close(self) -> None:
+        self.events.call_soon_threadsafe(self.events.stop)
+        self._thread.join(PATIENCE)
+
+    def _turn(self) -> None:
+        asyncio.set_event_loop(self.events)
+        self.events.run_forever()
+        self.events.close()
+
+
+async def _connected(cluster: Cluster, identity: str, tls: TLSConfig | None) -> Client:
+    """Where the namespace is not there, the first call says so, and not the first job."""
+    client = await Client.connect(
+        cluster.address,
+        namespace=cluster.namespace,
+        tls=tls or False,
+        identity=identity or None,
+        connect_timeout=timedelta(seconds=PATIENCE),
+    )
+    await client.count_workflows("WorkflowType='Lane'", rpc_timeout=timedelta(seconds=PATIENCE))
+    return client
+
+
+def _tls(cluster: Cluster) -> TLSConfig | None:
+    if not (cluster.cert or cluster.key or cluster.ca):
+        return None
+    return TLSConfig(
+        server_root_ca_cert=_file(cluster.ca),
+        client_cert=_file(cluster.cert),
+        client_private_key=_file(cluster.key),
+    )
+
+
+def _file(name: str) -> bytes | None:
+    try:
+        return Path(name).read_bytes() if name else None
+    except OSError as error:
+        raise BadConfig(
+            "Temporal was not reached",
+            why=f"{name} cannot be read: {error.strerror}",
+            fix="see cert, key and ca of [temporal] in fleet.toml",
+        ) from error

@@ -1,0 +1,209 @@
+"""A host of a fleet: it serves queues of Temporal, and does each job under a claim of its lane."""
+
+import asyncio
+import time
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import Executor
+from contextlib import suppress
+from datetime import timedelta
+from threading import Event
+
+from msgspec import Struct
+from temporalio import activity
+from temporalio.exceptions import ApplicationError
+from temporalio.worker import (
+    CustomSlotSupplier,
+    FixedSizeSlotSupplier,
+    SlotMarkUsedContext,
+    SlotPermit,
+    SlotReleaseContext,
+    SlotReserveContext,
+    UnsandboxedWorkflowRunner,
+    Worker,
+    WorkerTuner,
+)
+
+from lockgate.adapters.engine.connection import Connection
+from lockgate.adapters.engine.flows import DO, FLOWS, LOST, BoundFlow, LaneFlow
+from lockgate.adapters.engine.temporal import Times
+from lockgate.core.fleet import Pool, Queue
+from lockgate.errors import Fenced, LockgateError
+from lockgate.ports.engine import CalledOff
+from lockgate.ports.lanes import LaneRow, Lanes
+
+STICKY = timedelta(seconds=1)  # a workflow that a dead worker had in its cache waits so long for it
+LOOKS = 0.2  # seconds between two looks whether a place is free
+BEATS = 3  # in the time after which a job without one is tried elsewhere
+MANY = 1000
+
+
+class Answer(Struct, frozen=True):
+    """In how many seconds to look again, 0 for never; and why, where it did not work."""
+
+    again: float
+    why: str = ""
+
+
+class Duties(Struct, frozen=True, kw_only=True):
+    """What a host does with the jobs that come to it. None of it raises but `Fenced`."""
+
+    do: Callable[[LaneRow, CalledOff], Answer]
+    lost: Callable[[LaneRow, str], Answer]  # the job's host, by its name, does not come back
+    token: Callable[[], str]  # by chance, for one claim
+    places: Mapping[Pool, Callable[[], int]]  # how many jobs at once; others have no limit
+    grace: float = 30.0  # seconds, for what runs when it is stopped
+    report: Callable[[str], None] = lambda _: None
+
+
+class TemporalHost:
+    """Serves until it is stopped. `refused` counts the late answers that did not count."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        lanes: Lanes,
+        name: str,
+        duties: Duties,
+        pool: Executor,
+        times: Times = Times(),  # noqa: B008 - frozen
+    ) -> None:
+        self._connection, self._lanes, self._name, self._duties = connection, lanes, name, duties
+        self._pool, self._times, self._grace = pool, times, duties.grace
+        self._places = {kind: Places(limit) for kind, limit in duties.places.items()}
+        self._workers = dict[str, asyncio.Task[None]]()
+        self._at_work = dict[str, Worker]()
+        self.stopping = Event()
+        self.refused = 0
+
+    def serve(self, queues: Iterable[Queue]) -> None:
+        """These from now on, and the workflows' own; those that it serves already go on."""
+        self._connection.wait(self._serve(tuple(queues)))
+
+    def stop(self) -> None:
+        """Nothing new; what runs is told, and has some seconds. What is not done goes elsewhere."""
+        self.stopping.set()
+        self._connection.wait(self._stopped(), self._grace + 10)
+
+    async def _serve(self, queues: tuple[Queue, ...]) -> None:
+        if FLOWS not in self._workers:
+            self._start(FLOWS, self._deciding())
+        for queue in queues:
+            if queue.name not in self._workers:
+                self._start(queue.name, self._doing(queue))
+
+    def _start(self, name: str, worker: Worker) -> None:
+        self._at_work[name] = worker
+        self._workers[name] = asyncio.create_task(worker.run())
+
+    async def _stopped(self) -> None:
+        await asyncio.gather(*(it.shutdown() for it in self._at_work.values()))
+        await asyncio.gather(*self._workers.values(), return_exceptions=True)
+
+    def _deciding(self) -> Worker:
+        """Flows import nothing and touch nothing, so that they need no sandbox of Temporal's."""
+        return Worker(
+            self._connection.client,
+            task_queue=FLOWS,
+            workflows=[LaneFlow, BoundFlow],
+            workflow_runner=UnsandboxedWorkflowRunner(),
+            sticky_queue_schedule_to_start_timeout=STICKY,
+        )
+
+    def _doing(self, queue: Queue) -> Worker:
+        places = self._places.get(queue.pool) or FixedSizeSlotSupplier(MANY)
+        few = FixedSizeSlotSupplier(1)
+        return Worker(
+            self._connection.client,
+            task_queue=queue.name,
+            activities=[self.do, self.lost],
+            tuner=WorkerTuner.create_composite(
+                workflow_supplier=few,
+                activity_supplier=places,
+                local_activity_supplier=few,
+                nexus_supplier=few,
+            ),
+            max_concurrent_activity_task_polls=1,  # an idle one keeps no place from another queue
+            graceful_shutdown_timeout=timedelta(seconds=self._grace),
+        )
+
+    @activity.defn(name=DO)
+    async def do(self, lane: str) -> None:
+        await self._in_thread(lambda off: self._carry_out(lane, off, self._duties.do))
+
+    @activity.defn(name=LOST)
+    async def lost(self, lane: str, host: str) -> None:
+        def work(row: LaneRow, _called_off: CalledOff) -> Answer:
+            return self._duties.lost(row, host)
+
+        await self._in_thread(lambda off: self._carry_out(lane, off, work))
+
+    async def _in_thread(self, work: Callable[[CalledOff], None]) -> None:
+        """The event loop beats, not the job: what takes long has deadlines of its own."""
+        called_off = Event()
+        running = asyncio.get_running_loop().run_in_executor(
+            self._pool, work, lambda: called_off.is_set() or self.stopping.is_set()
+        )
+        beating = asyncio.create_task(self._beat())
+        try:
+            while not running.done():
+                try:
+                    await asyncio.shield(running)
+                except asyncio.CancelledError:
+                    called_off.set()
+            running.result()
+        finally:
+            beating.cancel()
+            with suppress(asyncio.CancelledError):
+                await beating
+
+    async def _beat(self) -> None:
+        while True:
+            activity.heartbeat()
+            await asyncio.sleep(self._times.beat / BEATS)
+
+    def _carry_out(
+        self, lane: str, called_off: CalledOff, work: Callable[[LaneRow, CalledOff], Answer]
+    ) -> None:
+        """What was called off or interrupted is not answered: who claims it next does that."""
+        try:
+            row = self._lanes.claim(lane, self._name, self._duties.token(), time.time())
+            if row is None:
+                return
+            answer = work(row, called_off)
+            if called_off():
+                raise ApplicationError(f"{lane}: interrupted", type="Interrupted")
+            self._record(row, answer)
+        except Fenced:
+            self.refused += 1
+            self._duties.report(f"{lane}: a late answer was refused: another has this job now")
+        except LockgateError as error:
+            raise ApplicationError(f"{error} ({error.fix})", type=type(error).__name__) from error
+
+    def _record(self, row: LaneRow, answer: Answer) -> None:
+        if answer.again > 0:
+            self._lanes.rest(row.lane, row.token, time.time() + answer.again, answer.why)
+        else:
+            self._lanes.done(row.lane, row.token)
+
+
+class Places(CustomSlotSupplier):
+    """The places of one pool of jobs, shared by all queues of it."""
+
+    def __init__(self, limit: Callable[[], int]) -> None:
+        self._limit = limit
+        self._used = 0
+
+    async def reserve_slot(self, ctx: SlotReserveContext) -> SlotPermit:
+        while self._used >= self._limit():  # noqa: ASYNC110 - the limit too may change
+            await asyncio.sleep(LOOKS)
+        return SlotPermit()
+
+    def try_reserve_slot(self, ctx: SlotReserveContext) -> SlotPermit | None:
+        return None  # nothing is taken but by asking for it
+
+    def mark_slot_used(self, ctx: SlotMarkUsedContext) -> None:
+        self._used += 1
+
+    def release_slot(self, ctx: SlotReleaseContext) -> None:
+        if ctx.slot_info is not None:  # one that was used
+            self._used -= 1

@@ -1,0 +1,159 @@
+"""The engine of a fleet for its leader: rows are the truth, Temporal brings them to hosts."""
+
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import timedelta
+from threading import Lock
+
+from msgspec import Struct
+from temporalio.client import Client
+from temporalio.common import WorkflowIDConflictPolicy, WorkflowIDReusePolicy
+from temporalio.exceptions import WorkflowAlreadyStartedError
+
+from lockgate.adapters.engine.connection import PATIENCE, Connection
+from lockgate.adapters.engine.flows import FLOWS, Asked, BoundFlow, LaneFlow
+from lockgate.core.fleet import ANY, Pool, host_in, pool_of, queue_of
+from lockgate.core.jobs import Job, lane_of
+from lockgate.errors import Unavailable
+from lockgate.ports.engine import Lane, State
+from lockgate.ports.lanes import LaneRow, Lanes
+
+DECIDES = timedelta(seconds=5)  # for a workflow's own steps: a worker that froze on one delays it
+UNCLAIMED = 5.0  # seconds after which a lane that nobody has claimed is put again
+LOOKS = 2.0  # seconds after which the leader looks again at the latest: hosts do not wake it
+
+
+class Times(Struct, frozen=True):
+    """In seconds."""
+
+    beat: float = 10.0  # without a sign of life a job is tried elsewhere
+    lost_after: float = 60.0  # a host that takes none of its own jobs for so long is lost
+
+
+class TemporalEngine:
+    """The `Engine` of ports. A job is a row in `lanes` first; all else can be said again."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        lanes: Lanes,
+        needs: Callable[[Job], str],
+        *,
+        times: Times = Times(),  # noqa: B008 - frozen
+        report: Callable[[str], None] = lambda _: None,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self._connection, self._lanes, self._needs = connection, lanes, needs
+        self._times, self._report, self._now = times, report, now
+        self._lock = Lock()
+        self._hurried = set[str]()
+        self._trouble = ""
+
+    def put(self, job: Job) -> bool:
+        asked, needs, lane = self._now(), self._needs(job), lane_of(job)
+        if not self._lanes.ask(job, needs, asked):
+            return False
+        with self._lock:
+            self._hurried.discard(lane)
+        self._start(lane, asked, needs, pool_of(job))
+        return True
+
+    def call_off(self, lane: str) -> None:
+        """The claim is void at once; the host that has it hears of it with its next beat."""
+        known = [it for it in self._lanes.rows() if it.lane == lane]
+        self._lanes.call_off(lane)
+        for row in known:
+            with suppress(Unavailable):
+                self._connection.wait(_cancel(self._connection.client, _name(lane, row.asked)))
+
+    def hurry(self, lane: str) -> None:
+        with self._lock:
+            self._hurried.add(lane)
+
+    def lanes(self) -> tuple[Lane, ...]:
+        return tuple(_shown(it) for it in self._lanes.rows())
+
+    def rested(self) -> tuple[Job, ...]:
+        now = self._now()
+        with self._lock:
+            return tuple(
+                it.job
+                for it in self._lanes.rows()
+                if it.until > 0 and (it.until <= now or it.lane in self._hurried)
+            )
+
+    def next_rest(self) -> float | None:
+        now = self._now()
+        ends = (it.until - now for it in self._lanes.rows() if it.until > 0)
+        return max(0.0, min(*ends, LOOKS, LOOKS))
+
+    def put_again(self, *, all_of_them: bool = False) -> int:
+        """Say those again that nobody has claimed in time; after Temporal lost its own, all."""
+        before = self._now() - UNCLAIMED
+        rows = self._lanes.rows() if all_of_them else self._lanes.unclaimed(before)
+        due = [it for it in rows if it.until <= 0]
+        return sum(self._start(it.lane, it.asked, it.needs, pool_of(it.job)) for it in due)
+
+    def _start(self, lane: str, asked: float, needs: str, pool: Pool) -> bool:
+        """Whether it was not there yet. Where Temporal is down, the row waits to be put again."""
+        host = host_in(needs)
+        told = Asked(
+            lane=lane,
+            queue=queue_of(pool, needs),
+            beat=self._times.beat,
+            host=host,
+            elsewhere=queue_of(Pool.HANDS, ANY),
+            lost_after=self._times.lost_after,
+        )
+        try:
+            started = self._connection.wait(
+                _started(self._connection.client, _name(lane, asked), told)
+            )
+        except Unavailable as error:
+            self._say(f"jobs wait: {error} ({error.fix})")
+            return False
+        self._say("")
+        return started
+
+    def _say(self, trouble: str) -> None:
+        """Once for each that is new."""
+        if trouble and not self._trouble:
+            self._report(trouble)
+        self._trouble = trouble
+
+
+async def _started(client: Client, name: str, told: Asked) -> bool:
+    try:
+        await client.start_workflow(
+            (BoundFlow if told.host else LaneFlow).run,  # type: ignore[arg-type]  # one signature
+            told,
+            id=name,
+            task_queue=FLOWS,
+            task_timeout=DECIDES,
+            id_reuse_policy=WorkflowIDReusePolicy.ALLOW_DUPLICATE,
+            id_conflict_policy=WorkflowIDConflictPolicy.FAIL,
+            rpc_timeout=timedelta(seconds=PATIENCE - 1),
+        )
+    except WorkflowAlreadyStartedError:
+        return False
+    return True
+
+
+async def _cancel(client: Client, name: str) -> None:
+    await client.get_workflow_handle(name).cancel(rpc_timeout=timedelta(seconds=PATIENCE - 1))
+
+
+def _name(lane: str, asked: float) -> str:
+    """A lane that is asked for again is another workflow: the one before may be about to end."""
+    return f"{lane} {asked:.6f}"
+
+
+def _shown(row: LaneRow) -> Lane:
+    if row.until > 0:
+        state, since = State.RESTING, row.since
+    elif row.token:
+        state, since = State.RUNNING, row.since
+    else:
+        state, since = State.WAITING, row.asked
+    return Lane(name=row.lane, job=row.job, state=state, since=since, until=row.until)
