@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 import pytest
 
 from lockgate.adapters.engine import LocalEngine
-from lockgate.adapters.engine.connection import Cluster, Connection
+from lockgate.adapters.engine.connection import Connection
 from lockgate.adapters.engine.host import Answer, Duties, TemporalHost
-from lockgate.adapters.engine.temporal import TemporalEngine, Times
-from lockgate.core.fleet import queues_of
+from lockgate.adapters.engine.temporal import TemporalEngine
+from lockgate.core.fleet import Cluster, Times, queues_of
 from lockgate.core.hosts import Host
 from lockgate.core.jobs import Evaluate, Job, lane_of
 from lockgate.core.model.task import ProjectId, TaskId

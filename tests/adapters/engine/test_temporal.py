@@ -8,10 +8,10 @@ from threading import Event
 
 import pytest
 
-from lockgate.adapters.engine.connection import Cluster, Connection
+from lockgate.adapters.engine.connection import Connection
 from lockgate.adapters.engine.host import Answer, Duties, Places, TemporalHost
-from lockgate.adapters.engine.temporal import UNCLAIMED, TemporalEngine, Times
-from lockgate.core.fleet import Pool, queues_of
+from lockgate.adapters.engine.temporal import UNCLAIMED, TemporalEngine
+from lockgate.core.fleet import Cluster, Pool, Times, queues_of
 from lockgate.core.hosts import Host as CoreHost
 from lockgate.core.jobs import Evaluate, lane_of
 from lockgate.core.model.task import ProjectId, TaskId
@@ -19,7 +19,7 @@ from lockgate.errors import BadConfig, Fenced, Unavailable
 from lockgate.ports.lanes import LaneRow
 from tests.adapters.engine.fleet_yard import KeptLanes, free_port, temporal_server
 
-TIMES = Times(beat=3.0, lost_after=1.0)
+TIMES = Times(beat=3.0, sessions_lost_after=1.0)
 PATIENCE = 60.0
 
 
@@ -227,9 +227,9 @@ def test_while_temporal_is_down_jobs_wait_in_their_rows_and_are_put_again(tmp_pa
 
         with temporal_server(tmp_path, port), serving(connection, lanes, "h9"):
             clock[0] += UNCLAIMED + 1
-            until(lambda: bool(engine.put_again()) or not lanes.rows())
+            until(lambda: bool(engine.put_again(engine.unclaimed())) or not lanes.rows())
             until(lambda: not lanes.rows())
-            assert engine.put_again(all_of_them=True) == 0
+            assert engine.put_again(lanes.rows()) == 0
     finally:
         connection.close()
 

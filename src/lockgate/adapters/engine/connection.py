@@ -8,24 +8,14 @@ from pathlib import Path
 from threading import Thread
 from typing import TypeVar
 
-from msgspec import Struct
 from temporalio.client import Client
 from temporalio.service import RPCError, TLSConfig
 
+from lockgate.core.fleet import Cluster
 from lockgate.errors import BadConfig, Unavailable
 
 PATIENCE = 5.0  # seconds for one answer of the server
 T = TypeVar("T")
-
-
-class Cluster(Struct, frozen=True, kw_only=True):
-    """Where Temporal is, and how a host shows who it is."""
-
-    address: str = "127.0.0.1:7233"
-    namespace: str = "default"
-    cert: str = ""  # files, for TLS on both sides
-    key: str = ""
-    ca: str = ""
 
 
 class Connection:

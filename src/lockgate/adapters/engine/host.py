@@ -25,8 +25,7 @@ from temporalio.worker import (
 
 from lockgate.adapters.engine.connection import Connection
 from lockgate.adapters.engine.flows import DO, FLOWS, LOST, BoundFlow, LaneFlow
-from lockgate.adapters.engine.temporal import Times
-from lockgate.core.fleet import Pool, Queue
+from lockgate.core.fleet import Pool, Queue, Times
 from lockgate.errors import Fenced, LockgateError
 from lockgate.ports.engine import CalledOff
 from lockgate.ports.lanes import LaneRow, Lanes

@@ -1,34 +1,27 @@
 """The engine of a fleet for its leader: rows are the truth, Temporal brings them to hosts."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from datetime import timedelta
 from threading import Lock
 
-from msgspec import Struct
 from temporalio.client import Client
 from temporalio.common import WorkflowIDConflictPolicy, WorkflowIDReusePolicy
 from temporalio.exceptions import WorkflowAlreadyStartedError
 
 from lockgate.adapters.engine.connection import PATIENCE, Connection
 from lockgate.adapters.engine.flows import FLOWS, Asked, BoundFlow, LaneFlow
-from lockgate.core.fleet import ANY, Pool, host_in, pool_of, queue_of
+from lockgate.core.fleet import Pool, Times, host_in, pool_of, queue_of
+from lockgate.core.hosts import ANY
 from lockgate.core.jobs import Job, lane_of
 from lockgate.errors import Unavailable
-from lockgate.ports.engine import Lane, State
+from lockgate.ports.engine import Engine, Lane, State
 from lockgate.ports.lanes import LaneRow, Lanes
 
 DECIDES = timedelta(seconds=5)  # for a workflow's own steps: a worker that froze on one delays it
 UNCLAIMED = 5.0  # seconds after which a lane that nobody has claimed is put again
 LOOKS = 2.0  # seconds after which the leader looks again at the latest: hosts do not wake it
-
-
-class Times(Struct, frozen=True):
-    """In seconds."""
-
-    beat: float = 10.0  # without a sign of life a job is tried elsewhere
-    lost_after: float = 60.0  # a host that takes none of its own jobs for so long is lost
 
 
 class TemporalEngine:
@@ -38,20 +31,25 @@ class TemporalEngine:
         self,
         connection: Connection,
         lanes: Lanes,
-        needs: Callable[[Job], str],
+        needs: Callable[[Job], str | None],
         *,
+        near: Engine | None = None,
         times: Times = Times(),  # noqa: B008 - frozen
         report: Callable[[str], None] = lambda _: None,
         now: Callable[[], float] = time.time,
     ) -> None:
         self._connection, self._lanes, self._needs = connection, lanes, needs
+        self._near: Engine = near or NoEngine()
         self._times, self._report, self._now = times, report, now
         self._lock = Lock()
         self._hurried = set[str]()
         self._trouble = ""
 
     def put(self, job: Job) -> bool:
+        """What only its asker can do is done in this process, as a host alone does it."""
         asked, needs, lane = self._now(), self._needs(job), lane_of(job)
+        if needs is None:
+            return self._near.put(job)
         if not self._lanes.ask(job, needs, asked):
             return False
         with self._lock:
@@ -61,6 +59,7 @@ class TemporalEngine:
 
     def call_off(self, lane: str) -> None:
         """The claim is void at once; the host that has it hears of it with its next beat."""
+        self._near.call_off(lane)
         known = [it for it in self._lanes.rows() if it.lane == lane]
         self._lanes.call_off(lane)
         for row in known:
@@ -68,30 +67,32 @@ class TemporalEngine:
                 self._connection.wait(_cancel(self._connection.client, _name(lane, row.asked)))
 
     def hurry(self, lane: str) -> None:
+        self._near.hurry(lane)
         with self._lock:
             self._hurried.add(lane)
 
     def lanes(self) -> tuple[Lane, ...]:
-        return tuple(_shown(it) for it in self._lanes.rows())
+        return (*self._near.lanes(), *(_shown(it) for it in self._lanes.rows()))
 
     def rested(self) -> tuple[Job, ...]:
         now = self._now()
+        rows = [it for it in self._lanes.rows() if it.until > 0]
         with self._lock:
-            return tuple(
-                it.job
-                for it in self._lanes.rows()
-                if it.until > 0 and (it.until <= now or it.lane in self._hurried)
-            )
+            due = [it.job for it in rows if it.until <= now or it.lane in self._hurried]
+        return (*self._near.rested(), *due)
 
     def next_rest(self) -> float | None:
         now = self._now()
         ends = (it.until - now for it in self._lanes.rows() if it.until > 0)
-        return max(0.0, min(*ends, LOOKS, LOOKS))
+        near = self._near.next_rest()
+        return max(0.0, min(*ends, LOOKS, LOOKS if near is None else near))
 
-    def put_again(self, *, all_of_them: bool = False) -> int:
-        """Say those again that nobody has claimed in time; after Temporal lost its own, all."""
-        before = self._now() - UNCLAIMED
-        rows = self._lanes.rows() if all_of_them else self._lanes.unclaimed(before)
+    def unclaimed(self) -> tuple[LaneRow, ...]:
+        """Those that nobody has claimed in time."""
+        return self._lanes.unclaimed(self._now() - UNCLAIMED)
+
+    def put_again(self, rows: Iterable[LaneRow]) -> int:
+        """Say these to Temporal again; how many it did not know."""
         due = [it for it in rows if it.until <= 0]
         return sum(self._start(it.lane, it.asked, it.needs, pool_of(it.job)) for it in due)
 
@@ -104,7 +105,7 @@ class TemporalEngine:
             beat=self._times.beat,
             host=host,
             elsewhere=queue_of(Pool.HANDS, ANY),
-            lost_after=self._times.lost_after,
+            lost_after=self._times.sessions_lost_after,
         )
         try:
             started = self._connection.wait(
@@ -121,6 +122,24 @@ class TemporalEngine:
         if trouble and not self._trouble:
             self._report(trouble)
         self._trouble = trouble
+
+
+class NoEngine:
+    """Where nothing is done in this process."""
+
+    def put(self, job: Job) -> bool:
+        return False
+
+    def call_off(self, lane: str) -> None: ...
+    def hurry(self, lane: str) -> None: ...
+    def lanes(self) -> tuple[Lane, ...]:
+        return ()
+
+    def rested(self) -> tuple[Job, ...]:
+        return ()
+
+    def next_rest(self) -> float | None:
+        return None
 
 
 async def _started(client: Client, name: str, told: Asked) -> bool:

@@ -173,6 +173,11 @@ def recovered(task: Task, now: float) -> Decision:
     return Decision(cleared, events=(TaskRecovered(),), effects=(MirrorTask(),))
 
 
+def placed(task: Task, host: str, now: float) -> Decision:
+    """Its clone is on this host from now on; on none where the name is empty."""
+    return Decision(replace(task, host=host, rev=task.rev + 1, updated=now))
+
+
 def lost_its_dependency(task: Task, why: str, now: float) -> Decision:
     """The task needs a human, who drops the dependency, cancels the task too, or waits."""
     marked = replace(task, in_vain=why, rev=task.rev + 1, updated=now)

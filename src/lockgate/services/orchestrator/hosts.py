@@ -1,0 +1,64 @@
+"""What a host of a fleet does besides the jobs of every orchestrator.
+
+It attends to the sessions that run there, and goes on with the tasks of a host that is lost.
+"""
+
+from collections.abc import Callable
+from contextlib import suppress
+
+from msgspec import Struct
+
+from lockgate.core.jobs import Attend, HostLost
+from lockgate.core.lifecycle.records import placed
+from lockgate.core.model.agents import End, Ending, Exit
+from lockgate.core.model.task import TaskId
+from lockgate.errors import TurnDeclined
+from lockgate.ports import Sessions, Store
+from lockgate.ports.engine import CalledOff
+from lockgate.services.agents.spawner import Monitor
+from lockgate.services.task.sessions import Attendance
+
+LOOKS = 250.0  # milliseconds between two looks whether a session is over
+SOON = 1.0  # seconds until an end that could not be read is looked at again
+GRACE = 5.0
+
+
+class HostWork(Struct, frozen=True, kw_only=True):
+    """The `FleetLane` of the crew; `lead` is given by who puts a leader together."""
+
+    store: Store
+    attendance: Attendance
+    monitor: Monitor
+    sessions: Sessions
+    wait: Callable[[float], None]  # so many milliseconds
+    lead: Callable[[CalledOff], float]
+
+    def attend(self, job: Attend, called_off: CalledOff) -> float:
+        """Until the session is over and that is recorded; what ended elsewhere ends here too."""
+        session = self.store.session(job.session)
+        if session is None or session.ended is not None:
+            self.sessions.end(job.session, GRACE)
+            return 0.0
+        while not called_off() and self.sessions.exit_of(job.session) is None:
+            self.wait(LOOKS)
+        if called_off():
+            return 0.0
+        return 0.0 if self.monitor.finish(job.session) else SOON
+
+    def place(self, task: TaskId, host: str) -> None:
+        """Its clone is made on this host, and what works in it runs here."""
+        if self.store.load(task).host != host:
+            self.attendance.coordinator.turn(
+                task, lambda seen: placed(seen.task, host, seen.now), what=f"task {task} stays"
+            )
+
+    def host_lost(self, job: HostLost) -> float:
+        """Its sessions count as interrupted, which no counter counts; it goes on elsewhere."""
+        if self.store.load(job.task).host == job.host:
+            self.place(job.task, "")
+        exit = Exit(ending=Ending.INTERRUPTED, why=f"host {job.host} is lost")
+        for session in self.store.sessions(job.task):
+            if session.ended is None:
+                with suppress(TurnDeclined):  # somebody else has recorded it
+                    self.attendance.session_ended(session.id, End(exit))
+        return 0.0
