@@ -22,6 +22,7 @@ from lockgate.ports import Granted, Project
 from lockgate.ports.keys import Place, Serving
 
 if TYPE_CHECKING:
+    from lockgate.core.fleet import FleetSettings
     from lockgate.core.retention import Keep
 
 LARGEST = 1024 * 1024  # bytes of a file of variables
@@ -376,3 +377,28 @@ def _settings(home: Path) -> dict[str, dict[str, object]]:
 
 def _bad_setting(file: Path, why: str) -> BadConfig:
     return BadConfig(f"{file} was not read", why=why, fix="write: [commit]\\nsignoff = true")
+
+
+# `fleet.toml`: how this host takes part in a fleet.
+
+
+FLEET = "fleet.toml"
+
+
+def fleet_of(home: Path) -> "FleetSettings":
+    """BadConfig where it says what nothing goes by."""
+    import tomllib  # noqa: PLC0415 - few have such a file
+
+    from msgspec import ValidationError, convert  # noqa: PLC0415 - as above
+
+    from lockgate.core.fleet import FleetSettings  # noqa: PLC0415 - as above
+
+    file = home / FLEET
+    try:
+        told: object = tomllib.loads(file.read_text(encoding="utf-8"))
+        return convert(told, FleetSettings)
+    except FileNotFoundError:
+        return FleetSettings()
+    except (OSError, ValueError, ValidationError) as error:
+        fix = "write it as docs/fleet.md shows"
+        raise BadConfig(f"{file} was not read", why=str(error), fix=fix) from error

@@ -48,6 +48,7 @@ from lockgate.core.model.task import ProjectId, TaskId
 from lockgate.core.train.model import Term
 from lockgate.errors import LockgateError, Refused
 from lockgate.ports import Call, GateRuns
+from lockgate.ports.engine import Engine
 from lockgate.ports.spans import NoSpans, Spans
 from lockgate.services.agents.day_budget import DayBudget
 from lockgate.services.agents.spawner import NO_LIMIT, Desks, Monitor, Spawner
@@ -71,10 +72,11 @@ def merge_queue(
     runner: GateRunner,
     held: dict[str, Trouble],
     report: Callable[[str], None] = lambda _: None,
+    term: Term | None = None,
 ) -> MergeQueue:
-    """The train for the orchestrator, which alone acts."""
+    """The train for the orchestrator, which alone acts; `term` where another one leads."""
     view, clock = it.train, SystemClock()
-    term = Term(view.log.raise_epoch(), clock.elapsed())
+    term = term or Term(view.log.raise_epoch(), clock.elapsed())
     return MergeQueue(
         view=view,
         lander=Lander(view, it.coordinator, clock, term, report),
@@ -124,7 +126,7 @@ def orchestrating(
                 door = Door(str(it.home / "door.sock"), _answering(answer, loop, it.feed))
                 door.serve()
                 try:
-                    with _telling(loop, _notices(it, report)):
+                    with telling(loop, notices_of(it, report)):
                         yield loop
                 finally:
                     loop.stop()
@@ -217,7 +219,7 @@ def _answering(
     def heard(asked: Request, line: Line) -> None:
         visits.add(line)
         try:
-            answer(_call(asked, line))
+            answer(call_of(asked, line))
         finally:
             visits.discard(line)
             loop.watch.wake()
@@ -227,7 +229,7 @@ def _answering(
     return heard
 
 
-def _call(asked: Request, line: Line) -> Call:
+def call_of(asked: Request, line: Line) -> Call:
     return Call(
         argv=asked.argv,
         token=asked.token,
@@ -242,9 +244,13 @@ def _call(asked: Request, line: Line) -> Call:
 
 
 def _loop(it: App, watch: Watch, engine: LocalEngine, report: Callable[[str], None]) -> Loop:
-    clock, stopping = SystemClock(), Event()
-    crew = _crew(it, engine, stopping, report)
+    crew = crew_of(it, engine, Event(), report)
     engine.begin(crew.do, watch.wake)
+    return loop_of(it, watch, crew, report)
+
+
+def loop_of(it: App, watch: Watch, crew: Crew, report: Callable[[str], None]) -> Loop:
+    clock = SystemClock()
     return Loop(
         store=it.store,
         starter=Starter(
@@ -257,16 +263,22 @@ def _loop(it: App, watch: Watch, engine: LocalEngine, report: Callable[[str], No
         ),
         crew=crew,
         monitor=Monitor(it.store, it.attendance, it.sessions, it.harnesses, it.configuration),
-        stopping=stopping,
+        stopping=crew.stopping,
         sessions=it.sessions,
         watch=watch,
-        engine=engine,
+        engine=crew.engine,
         clock=clock,
         report=report,
     )
 
 
-def _crew(it: App, engine: LocalEngine, stopping: Event, report: Callable[[str], None]) -> Crew:
+def crew_of(
+    it: App,
+    engine: Engine,
+    stopping: Event,
+    report: Callable[[str], None],
+    term: Term | None = None,
+) -> Crew:
     spans = spans_for(os.environ, report)
     traces = Traces(it.store, spans)
     runner = _gate_runner(it, spans)
@@ -289,7 +301,7 @@ def _crew(it: App, engine: LocalEngine, stopping: Event, report: Callable[[str],
         judge=judge,
     )
     rotate = partial(rotated, it.home / "logs" / LOG)
-    trains = _traced(merge_queue(it, runner, it.troubles, report), traces)
+    trains = _traced(merge_queue(it, runner, it.troubles, report, term), traces)
     pool, set_ups = _bytes_in("LOCKGATE_POOL_GB"), _bytes_in("LOCKGATE_SET_UPS_GB")
     return Crew(
         store=it.store,
@@ -359,7 +371,7 @@ def _day_budget(it: App) -> DayBudget:
     )
 
 
-def _notices(it: App, report: Callable[[str], None]) -> Notices:
+def notices_of(it: App, report: Callable[[str], None]) -> Notices:
     return Notices(
         store=it.store,
         boards=it.boards,
@@ -378,7 +390,7 @@ def _notices(it: App, report: Callable[[str], None]) -> Notices:
 
 
 @contextmanager
-def _telling(loop: Loop, notices: Notices) -> Generator[None]:
+def telling(loop: Loop, notices: Notices) -> Generator[None]:
     """People are told beside the loop, which waits for none of it."""
     thread = Thread(target=notices.run, name="notices", daemon=True)
     thread.start()

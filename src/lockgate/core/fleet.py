@@ -6,8 +6,9 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-from lockgate.core.hosts import ANY, Host, class_of, classes_for
+from lockgate.core.hosts import HOST, Host, offers, why_waiting
 from lockgate.core.jobs import (
+    ANY,
     LEAD,
     Anywhere,
     Attend,
@@ -23,6 +24,8 @@ from lockgate.core.jobs import (
     TestTree,
     Tidy,
     TurnTrain,
+    class_of,
+    covers,
     place_of,
 )
 from lockgate.core.model.task import Task
@@ -75,7 +78,8 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 def problem_in(settings: FleetSettings) -> str:
     """Why a host cannot be set up so; empty where it can."""
     own, times = settings.host, settings.fleet
-    wrong = [it for it in (own.name, *own.labels) if not _NAME.fullmatch(it)]
+    labels = (it.removeprefix("agent:") for it in own.labels)
+    wrong = [it for it in (own.name, *labels) if not _NAME.fullmatch(it)]
     if wrong:
         return f"{wrong[0]!r} is no name: letters, digits and . _ - are, at most 63 of them"
     if not own.roles:
@@ -90,15 +94,12 @@ def problem_in(settings: FleetSettings) -> str:
 # Where jobs wait.
 
 
-BOUND = "host:"  # the label that only one host has: `host:<name>`
-
-
 class Pool(StrEnum):
     """Jobs that share the places of a host."""
 
     HANDS = "hands"  # workspaces, sessions: short
     GATES = "gates"  # evaluations and tests: long
-    LEAD = "lead"
+    LEAD = "lead"  # to lead, and to record that a host is lost: never for long in want of a place
     OWN = "own"  # what only one host can do, without a limit: busy must not look lost
 
 
@@ -106,9 +107,9 @@ def pool_of(job: Job) -> Pool:
     match job:
         case Evaluate() | TestTree():
             return Pool.GATES
-        case Lead():
+        case Lead() | HostLost():
             return Pool.LEAD
-        case CarryOut() | Attend() | HostLost() | TurnTrain() | SyncForge() | Tidy():
+        case CarryOut() | Attend() | TurnTrain() | SyncForge() | Tidy():
             return Pool.HANDS
 
 
@@ -116,7 +117,7 @@ def needs_at(place: Place) -> str | None:
     """The class of hosts that may do what has this place; None where its asker does it itself."""
     match place:
         case On(host):
-            return f"{BOUND}{host}"
+            return f"{HOST}{host}"
         case Anywhere(needs):
             return class_of(needs)
         case Here():
@@ -124,7 +125,7 @@ def needs_at(place: Place) -> str | None:
 
 
 def needs_of(job: Job, task: Task | None, *, hub: bool, leader: str) -> str | None:
-    """As `needs_at`. Without a hub no other host has the project's commits: the leader's does it."""
+    """As `needs_at`. Without a hub no other host has the commits: the leader's does it all."""
     place = place_of(job, task)
     if isinstance(place, Anywhere) and not hub and not isinstance(job, HostLost | Lead):
         place = On(leader)
@@ -133,7 +134,7 @@ def needs_of(job: Job, task: Task | None, *, hub: bool, leader: str) -> str | No
 
 def host_in(needs: str) -> str:
     """The only host that may do what has these needs; empty where others may too."""
-    return needs.removeprefix(BOUND) if needs.startswith(BOUND) else ""
+    return needs.removeprefix(HOST) if needs.startswith(HOST) else ""
 
 
 def queue_of(pool: Pool, needs: str) -> str:
@@ -149,10 +150,85 @@ class Queue(Struct, frozen=True):
 
 def queues_of(host: Host, classes: Iterable[str]) -> tuple[Queue, ...]:
     """Those that it serves, of the classes that are in use."""
-    found = [Queue(queue_of(Pool.LEAD, LEAD), Pool.LEAD)] if Role.LEAD in host.roles else []
+    found = list[Queue]()
+    if Role.LEAD in host.roles:
+        found += [Queue(queue_of(Pool.LEAD, it), Pool.LEAD) for it in (LEAD, ANY)]
     if Role.HANDS not in host.roles:
         return tuple(found)
-    found.append(Queue(queue_of(Pool.OWN, f"{BOUND}{host.name}"), Pool.OWN))
-    for of_class in classes_for(host, {ANY, *classes} - {LEAD}):
+    found.append(Queue(queue_of(Pool.OWN, f"{HOST}{host.name}"), Pool.OWN))
+    free = {it for it in classes if it != LEAD and not host_in(it) and covers(offers(host), it)}
+    for of_class in sorted({ANY, *free}):
         found += [Queue(queue_of(it, of_class), it) for it in (Pool.HANDS, Pool.GATES)]
     return tuple(found)
+
+
+# What people see of it.
+
+
+class HostSeen(Struct, frozen=True, kw_only=True):
+    host: Host
+    agents: int  # at work there
+    gates: int
+    leads: bool
+    silent: float  # seconds since it was seen
+
+
+class JobSeen(Struct, frozen=True, kw_only=True):
+    lane: str
+    needs: str
+    host: str
+    since: float  # seconds
+    why: str  # why it waits or rests
+
+
+class FleetSeen(Struct, frozen=True, kw_only=True):
+    leader: str  # a host's name; empty where nobody leads
+    epoch: int  # how often the lead was taken
+    hosts: tuple[HostSeen, ...]
+    jobs: tuple[JobSeen, ...]  # those that wait, the oldest first
+
+
+class Claimed(Struct, frozen=True, kw_only=True):
+    """A lane as its row says it."""
+
+    lane: str
+    job: Job
+    needs: str
+    epoch: int
+    host: str
+    asked: float
+    until: float
+    why: str
+
+
+def seen_by(hosts: Iterable[Host], lanes: Iterable[Claimed], now: float) -> FleetSeen:
+    known, rows = tuple(hosts), tuple(lanes)
+    lead = next((it for it in rows if it.lane == LEAD), None)
+    waiting = [it for it in rows if not it.host or it.until]
+    return FleetSeen(
+        leader=lead.host if lead else "",
+        epoch=lead.epoch if lead else 0,
+        hosts=tuple(_host_seen(it, rows, now) for it in known),
+        jobs=tuple(_job_seen(it, known, now) for it in waiting),
+    )
+
+
+def _host_seen(host: Host, rows: Iterable[Claimed], now: float) -> HostSeen:
+    own = [it for it in rows if it.host == host.name and not it.until]
+    return HostSeen(
+        host=host,
+        agents=sum(isinstance(it.job, Attend) for it in own),
+        gates=sum(pool_of(it.job) is Pool.GATES for it in own),
+        leads=any(it.lane == LEAD for it in own),
+        silent=max(0.0, now - host.seen),
+    )
+
+
+def _job_seen(row: Claimed, hosts: tuple[Host, ...], now: float) -> JobSeen:
+    return JobSeen(
+        lane=row.lane,
+        needs=row.needs,
+        host=row.host,
+        since=max(0.0, now - row.asked),
+        why=row.why or why_waiting(row.needs, hosts),
+    )

@@ -6,6 +6,7 @@ from msgspec import Struct
 
 from lockgate.core.hosts import Host, HostState
 from lockgate.core.jobs import Job
+from lockgate.core.model.task import ProjectId, TaskId
 
 
 class LaneRow(Struct, frozen=True, kw_only=True):
@@ -68,3 +69,6 @@ class Hosts(Protocol):
         ...
 
     def forget(self, name: str) -> bool: ...
+    def tasks_at(self, name: str) -> tuple[tuple[TaskId, ProjectId], ...]:
+        """The tasks whose clones are there and that are not over."""
+        ...

@@ -10,7 +10,7 @@ from threading import Event
 
 from msgspec import Struct
 from temporalio import activity
-from temporalio.exceptions import ApplicationError
+from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 from temporalio.worker import (
     CustomSlotSupplier,
     FixedSizeSlotSupplier,
@@ -170,19 +170,24 @@ class TemporalHost:
                 return
             answer = work(row, called_off)
             if called_off():
-                raise ApplicationError(f"{lane}: interrupted", type="Interrupted")
+                raise _not_answered(lane, "interrupted", "Interrupted")
             self._record(row, answer)
         except Fenced:
             self.refused += 1
             self._duties.report(f"{lane}: a late answer was refused: another has this job now")
         except LockgateError as error:
-            raise ApplicationError(f"{error} ({error.fix})", type=type(error).__name__) from error
+            raise _not_answered(lane, f"{error} ({error.fix})", type(error).__name__) from error
 
     def _record(self, row: LaneRow, answer: Answer) -> None:
         if answer.again > 0:
             self._lanes.rest(row.lane, row.token, time.time() + answer.again, answer.why)
         else:
             self._lanes.done(row.lane, row.token)
+
+
+def _not_answered(lane: str, why: str, name: str) -> ApplicationError:
+    """Temporal tries it again, here or elsewhere; its library need not tell of it."""
+    return ApplicationError(f"{lane}: {why}", type=name, category=ApplicationErrorCategory.BENIGN)
 
 
 class Places(CustomSlotSupplier):

@@ -13,8 +13,7 @@ from temporalio.exceptions import WorkflowAlreadyStartedError
 from lockgate.adapters.engine.connection import PATIENCE, Connection
 from lockgate.adapters.engine.flows import FLOWS, Asked, BoundFlow, LaneFlow
 from lockgate.core.fleet import Pool, Times, host_in, pool_of, queue_of
-from lockgate.core.hosts import ANY
-from lockgate.core.jobs import Job, lane_of
+from lockgate.core.jobs import ANY, Job, lane_of
 from lockgate.errors import Unavailable
 from lockgate.ports.engine import Engine, Lane, State
 from lockgate.ports.lanes import LaneRow, Lanes
@@ -33,17 +32,20 @@ class TemporalEngine:
         lanes: Lanes,
         needs: Callable[[Job], str | None],
         *,
-        near: Engine | None = None,
         times: Times = Times(),  # noqa: B008 - frozen
         report: Callable[[str], None] = lambda _: None,
         now: Callable[[], float] = time.time,
     ) -> None:
         self._connection, self._lanes, self._needs = connection, lanes, needs
-        self._near: Engine = near or NoEngine()
+        self._near: Engine = NoEngine()
         self._times, self._report, self._now = times, report, now
         self._lock = Lock()
         self._hurried = set[str]()
         self._trouble = ""
+
+    def keep_near(self, engine: Engine) -> None:
+        """What has no place among hosts is done by this one, in this process."""
+        self._near = engine
 
     def put(self, job: Job) -> bool:
         """What only its asker can do is done in this process, as a host alone does it."""
@@ -104,7 +106,7 @@ class TemporalEngine:
             queue=queue_of(pool, needs),
             beat=self._times.beat,
             host=host,
-            elsewhere=queue_of(Pool.HANDS, ANY),
+            elsewhere=queue_of(Pool.LEAD, ANY),
             lost_after=self._times.sessions_lost_after,
         )
         try:

@@ -5,6 +5,7 @@ from lockgate.adapters.store.json_forms import Fields, Row
 from lockgate.adapters.store.rows import Values, storable
 from lockgate.core.hosts import Host, HostState
 from lockgate.core.model.facts import canonical
+from lockgate.core.model.task import ProjectId, TaskId
 
 PUT = """
 INSERT INTO hosts (
@@ -20,6 +21,9 @@ ALL = "SELECT * FROM hosts ORDER BY name"
 SEEN = "UPDATE hosts SET seen = :seen WHERE name = :name RETURNING state"
 MARK = "UPDATE hosts SET state = :state WHERE name = :name RETURNING name"
 FORGET = "DELETE FROM hosts WHERE name = :name RETURNING name"
+TASKS_AT = """
+SELECT id, project FROM tasks WHERE host = :name AND status NOT IN ('DONE', 'CANCELLED') ORDER BY id
+"""
 
 
 class SqlHosts:
@@ -58,6 +62,10 @@ class SqlHosts:
 
     def forget(self, name: str) -> bool:
         return self._changed(FORGET, {"name": name})
+
+    def tasks_at(self, name: str) -> tuple[tuple[TaskId, ProjectId], ...]:
+        found = self._database.read(TASKS_AT, {"name": name})
+        return tuple((TaskId(str(it["id"])), ProjectId(str(it["project"]))) for it in found)
 
     def _changed(self, statement: str, values: Values) -> bool:
         got = list[Row | None]()

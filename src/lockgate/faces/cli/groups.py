@@ -213,3 +213,23 @@ def pr(*, as_json: bool) -> None:
 @json_option
 def issue(*, as_json: bool) -> None:
     """Show the issues that become tasks, and take them now."""
+
+
+# `lockgate fleet`: several hosts.
+
+
+FLEETS = "lockgate.faces.cli.operate.fleet"
+FLEET = {it: f"{FLEETS}:{it}" for it in ("status", "drain", "undrain", "forget", "check")}
+FLEET_SAYS = {
+    "status": "Show who leads, the hosts, and the jobs that wait for one and why.",
+    "drain": "Place nothing new on a host; it goes on with what it has.",
+    "undrain": "Place jobs on a host again.",
+    "forget": "Count a host as lost now: its tasks go on elsewhere.",
+    "check": "Check what a fleet needs: database, Temporal, hosts, hubs.",
+}
+
+
+@click.group(cls=lazy_group(FLEET, FLEET_SAYS))
+@json_option
+def fleet(*, as_json: bool) -> None:
+    """Show and steer the hosts that share one database."""

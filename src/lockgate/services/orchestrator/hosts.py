@@ -20,30 +20,44 @@ from lockgate.services.task.sessions import Attendance
 
 LOOKS = 250.0  # milliseconds between two looks whether a session is over
 SOON = 1.0  # seconds until an end that could not be read is looked at again
+OFTEN = 20  # looks, after which the store is asked too
 GRACE = 5.0
 
 
 class HostWork(Struct, frozen=True, kw_only=True):
-    """The `FleetLane` of the crew; `lead` is given by who puts a leader together."""
+    """The `FleetLane` of the crew."""
 
     store: Store
     attendance: Attendance
     monitor: Monitor
     sessions: Sessions
     wait: Callable[[float], None]  # so many milliseconds
-    lead: Callable[[CalledOff], float]
 
     def attend(self, job: Attend, called_off: CalledOff) -> float:
         """Until the session is over and that is recorded; what ended elsewhere ends here too."""
-        session = self.store.session(job.session)
-        if session is None or session.ended is not None:
-            self.sessions.end(job.session, GRACE)
+        if self._is_over(job):
             return 0.0
+        looks = 0
         while not called_off() and self.sessions.exit_of(job.session) is None:
             self.wait(LOOKS)
+            looks += 1
+            if looks % OFTEN == 0 and self._is_over(job):
+                return 0.0
         if called_off():
             return 0.0
         return 0.0 if self.monitor.finish(job.session) else SOON
+
+    def lead(self, called_off: CalledOff) -> float:  # noqa: ARG002 - the crew's
+        """Nothing: who leads has a loop, which puts a crew of its own to work."""
+        return 0.0
+
+    def _is_over(self, job: Attend) -> bool:
+        """Elsewhere, while this host did not answer: then its agent here works for nobody."""
+        session = self.store.session(job.session)
+        over = session is None or session.ended is not None
+        if over:
+            self.sessions.end(job.session, GRACE)
+        return over
 
     def place(self, task: TaskId, host: str) -> None:
         """Its clone is made on this host, and what works in it runs here."""

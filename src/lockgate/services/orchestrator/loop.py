@@ -43,6 +43,7 @@ class Loop(Struct, kw_only=True):
     visited: Callable[[], bool] = lambda: False  # whether somebody waits for an answer
     pulse: Callable[[list[str]], None] = lambda _: None  # told which lanes are at work
     turned: Callable[[], None] = lambda: None  # after each turn: whatever there is to tell
+    attends: bool = True  # to sessions; in a fleet each host does that to its own
     _watched: set[SessionId] = field(default_factory=set[SessionId])
     _unseen: deque[SessionId] = field(default_factory=deque[SessionId])  # of a health check
     _put_off: dict[str, Job] = field(default_factory=dict[str, Job])  # by lane, which is busy
@@ -78,7 +79,7 @@ class Loop(Struct, kw_only=True):
         now, turn = self.clock.elapsed(), self.store.pulse()
         checks = now - self._checked >= HEALTH_CHECK
         if checks:
-            self._unseen = deque(self.store.ids_alive())
+            self._unseen = deque(self.store.ids_alive() if self.attends else ())
             self._checked = now
         few = range(min(AT_A_TURN, len(self._unseen)))
         self.look_after([self._unseen.popleft() for _ in few])

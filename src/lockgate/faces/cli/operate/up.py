@@ -52,6 +52,12 @@ STOPS = 60.0
     metavar="HOST:PORT",
     help="Serve the commands of people on other machines, and the web board, by https.",
 )
+@click.option(
+    "--engine",
+    type=click.Choice(["local", "temporal"]),
+    default="local",
+    help="temporal: as one host of several, see lockgate worker.",
+)
 @click.option("--install", is_flag=True, help="Have systemd run it, now and at each login.")
 @click.option("--uninstall", is_flag=True, help="Have systemd run it no more.")
 def up(
@@ -62,6 +68,7 @@ def up(
     web: bool,
     port: int,
     listen: str,
+    engine: str,
     install: bool,
     uninstall: bool,
 ) -> None:
@@ -75,12 +82,15 @@ def up(
     then log in from their own machines: lockgate login URL.
     """
     it = app()
+    if engine == "temporal":
+        _work_in_fleet(it)
+        return
     more: tuple[str, ...] = ("--web", "--web-port", str(port)) if web else ()
-    board = partial(web_child, port, _report) if web else None
+    board = partial(web_child, port, report) if web else None
     if listen:
         host, number = served_at(it, listen)
         more = ("--listen", listen)
-        board = partial(web_child, number, _report, ("--team", "--listen", host))
+        board = partial(web_child, number, report, ("--team", "--listen", host))
     if install or uninstall:
         _install(it, more, install=install)
         return
@@ -95,6 +105,13 @@ def up(
     _orchestrate(it, board, 0.0 if once else idle)
 
 
+def _work_in_fleet(it: App) -> None:
+    from lockgate.bootstrap.fleet import host_settings
+    from lockgate.faces.cli.operate.fleet import serve_host
+
+    serve_host(it, host_settings(it), report)
+
+
 class Closing(Protocol):
     def close(self) -> None: ...
 
@@ -102,12 +119,12 @@ class Closing(Protocol):
 def _orchestrate(it: App, board: Callable[[], Closing] | None, idle: float | None) -> None:
     """Until it is stopped, or idle for so long, with the web board beside it."""
     served = replace(it, troubles={})
-    served = replace(served, feed=feed_of(served, _report))
+    served = replace(served, feed=feed_of(served, report))
     with (
         _in_words(it),
         closing(Benches(it.home)) as benches,
         kept_warm(mcp_child(it.home), it.home) as mcp,
-        orchestrating(served, partial(answer, served, benches, mcp), _report) as loop,
+        orchestrating(served, partial(answer, served, benches, mcp), report) as loop,
     ):
         if loop is None:
             _must_be_alone(it)
@@ -182,12 +199,12 @@ def down(*, as_json: bool) -> None:
 def _until_stopped(loop: Loop, idle: float | None) -> None:
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, lambda _number, _frame: loop.stop())
-    _report(f"orchestrator {os.getpid()} is up")
+    report(f"orchestrator {os.getpid()} is up")
     loop.run(idle)
-    _report("orchestrator stops; agents keep working")
+    report("orchestrator stops; agents keep working")
 
 
-def _report(text: str) -> None:
+def report(text: str) -> None:
     stamp = time.strftime("%Y-%m-%d %H:%M:%S%z")
     click.echo(f"{stamp} {words.one_line(text)}", err=True)
 

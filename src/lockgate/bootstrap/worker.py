@@ -1,0 +1,343 @@
+"""Puts a host of a fleet together: it does the jobs that Temporal brings, and may lead."""
+
+import platform
+import time
+from collections.abc import Callable, Generator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from functools import partial
+from threading import Event, Thread
+
+from msgspec.structs import replace
+
+from lockgate import __version__
+from lockgate.adapters.config.load import load_config
+from lockgate.adapters.engine import LocalEngine
+from lockgate.adapters.engine.connection import Connection
+from lockgate.adapters.engine.host import Answer, Duties, TemporalHost
+from lockgate.adapters.engine.temporal import TemporalEngine
+from lockgate.adapters.sandbox.scratch import sweep_rooms
+from lockgate.adapters.sessions.runner.command_socket import Door, Line, Request
+from lockgate.adapters.sessions.runner.proc import boot
+from lockgate.adapters.sessions.sessions import Watch
+from lockgate.adapters.store.fenced import FencedDatabase
+from lockgate.adapters.store.hosts import SqlHosts
+from lockgate.adapters.store.lanes import SqlLanes
+from lockgate.adapters.store.sql_store import SqlStore
+from lockgate.adapters.system import SystemChance, allow_many_files, holding, sweep, wait
+from lockgate.bootstrap.app import App
+from lockgate.bootstrap.orchestrator import call_of, crew_of, loop_of, notices_of, telling
+from lockgate.core.config.settings import HARNESSES
+from lockgate.core.fleet import FleetSettings, Pool, Role, needs_of, queues_of
+from lockgate.core.hosts import Host, HostState, name_taken
+from lockgate.core.jobs import (
+    LEAD,
+    LIMITS,
+    Attend,
+    CarryOut,
+    HostLost,
+    Job,
+    Lead,
+    TestTree,
+    project_of,
+    task_of,
+)
+from lockgate.core.model.task import SessionId
+from lockgate.core.train.model import Term
+from lockgate.errors import LockgateError, Refused
+from lockgate.ports import Call
+from lockgate.ports.engine import CalledOff
+from lockgate.ports.lanes import LaneRow
+from lockgate.services.agents.spawner import Monitor
+from lockgate.services.orchestrator.crew import Crew
+from lockgate.services.orchestrator.hosts import HostWork
+from lockgate.services.orchestrator.loop import Loop
+
+TICK = 1.0  # seconds between two looks at the rows
+SAYS = 5.0  # seconds between two signs of life for people
+SEES = 3.0  # seconds between two looks whether somebody leads
+AGAIN = 5.0  # seconds between two times that waiting jobs are said to Temporal again
+AT_ONCE = 0.001
+THREADS = 256
+GRACE = 30.0
+
+
+def fenced(it: App, row: LaneRow) -> App:
+    """The same services, which write nothing any more once the claim of this lane is another's."""
+    store = SqlStore(FencedDatabase(it.store.database, row.lane, row.token))
+    store.told = it.store.told
+    witness = replace(it.witness, store=store)
+    return replace(
+        it,
+        store=store,
+        witness=witness,
+        projects=replace(it.projects, store=store),
+        views=replace(it.views, store=store, witness=witness),
+    )
+
+
+class Worker:
+    """One host, until it is stopped."""
+
+    def __init__(self, it: App, settings: FleetSettings, report: Callable[[str], None]) -> None:
+        self._app, self._settings, self._report = it, settings, report
+        self.me = host_of(it, settings)
+        self._hosts, self._lanes = SqlHosts(it.store.database), SqlLanes(it.store.database)
+        self._stopping, self._free, self._said, self._saw = Event(), 0, 0.0, 0.0
+        self._state, self._trouble = HostState.UP, ""
+        self._connection = Connection(settings.temporal, self.me.name)
+        self._pool = ThreadPoolExecutor(THREADS, "job")
+        self._host = TemporalHost(
+            self._connection,
+            self._lanes,
+            self.me.name,
+            self._duties(),
+            self._pool,
+            settings.fleet,
+        )
+        self._engine = self._engine_on(it)
+
+    def run(self) -> None:
+        """What the store or Temporal does not answer is told once, and asked again."""
+        self._enter()
+        self._report(f"host {self.me.name} is up: {', '.join(self.me.roles)}")
+        while not self._stopping.is_set():
+            try:
+                self._turn()
+                self._trouble = ""
+            except LockgateError as error:
+                if not self._trouble:
+                    self._report(f"the host waits, and tries again: {error} ({error.fix})")
+                self._trouble = str(error)
+            self._stopping.wait(TICK)
+
+    def stop(self) -> None:
+        self._stopping.set()
+
+    def close(self) -> None:
+        """Runners live on; what was not done here is done elsewhere."""
+        with suppress(LockgateError):
+            self._host.stop()
+        self._connection.close()
+        self._pool.shutdown(wait=False, cancel_futures=True)
+        with suppress(LockgateError):
+            self._hosts.mark(self.me.name, HostState.GONE)
+
+    def _enter(self) -> None:
+        now = time.time()
+        why = name_taken(self._hosts.find(self.me.name), self.me.boot, now)
+        if why:
+            fix = "give this one another: lockgate worker --name NAME, or wait for 15 seconds"
+            raise Refused("the host was not started", why=why, fix=fix)
+        self._hosts.put(replace(self.me, seen=now))
+        self._end_what_is_over()
+
+    def _end_what_is_over(self) -> None:
+        """Agents whose sessions others have ended, while this host was not there."""
+        for place in (self._app.home / "sessions").glob("*/run.json"):
+            id = SessionId(place.parent.name)
+            session = self._app.store.session(id)
+            if session and session.ended is not None and self._app.sessions.exit_of(id) is None:
+                self._app.sessions.end(id, 0.0)
+
+    def _turn(self) -> None:
+        rows, now = self._lanes.rows(), time.monotonic()
+        mine = sum(1 for it in rows if isinstance(it.job, Attend) and it.host == self.me.name)
+        self._free = 0 if self._state is not HostState.UP else max(0, self.me.slots - mine)
+        self._host.serve(queues_of(self.me, {it.needs for it in rows}))
+        if now - self._said >= SAYS:
+            self._said = now
+            self._say_so()
+        if Role.LEAD in self.me.roles and now - self._saw >= SEES:
+            self._saw = now
+            if not self._engine.put(Lead()):
+                self._engine.put_again(it for it in rows if it.lane == LEAD)
+
+    def _say_so(self) -> None:
+        state = self._hosts.seen(self.me.name, time.time())
+        if state is None:
+            self._report("this host was forgotten by a person: it stops")
+            self.stop()
+        elif state is HostState.GONE:
+            self._hosts.mark(self.me.name, HostState.UP)
+        self._state = state or HostState.GONE
+
+    def _duties(self) -> Duties:
+        return Duties(
+            do=self._do,
+            lost=self._lost,
+            token=SystemChance().token,
+            report=self._report,
+            grace=GRACE,
+            places={
+                Pool.HANDS: lambda: self._free,
+                Pool.GATES: lambda: self.me.judges if self._state is HostState.UP else 0,
+            },
+        )
+
+    def _do(self, row: LaneRow, called_off: CalledOff) -> Answer:
+        mine = fenced(self._app, row)
+        if isinstance(row.job, Lead):
+            self._lead(mine, called_off)
+            return Answer(0.0)
+        crew = self._crew(mine)
+        if isinstance(row.job, CarryOut):
+            self._work(mine).place(row.job.task, self.me.name)
+        again = crew.do(row.job, called_off)
+        trouble = mine.troubles.get(crew.title(row.job))
+        return Answer(again, trouble.why if trouble and again else "")
+
+    def _lost(self, row: LaneRow, host: str) -> Answer:
+        """The lane itself is put again, where its job can be done elsewhere."""
+        mine, task = fenced(self._app, row), task_of(row.job)
+        if task is not None and mine.store.find(task) is not None:
+            self._report(f"host {host} is lost: task {task} goes on elsewhere")
+            self._work(mine).host_lost(HostLost(task, project_of(row.job), host))
+        return Answer(0.0 if isinstance(row.job, Attend) else AT_ONCE)
+
+    def _crew(self, mine: App) -> Crew:
+        """`Term()`: trains are another's to turn."""
+        crew = crew_of(mine, self._engine_on(mine), self._host.stopping, self._report, Term())
+        crew.fleet = self._work(mine)
+        return crew
+
+    def _work(self, mine: App) -> HostWork:
+        return HostWork(
+            store=mine.store,
+            attendance=mine.attendance,
+            monitor=Monitor(
+                mine.store, mine.attendance, mine.sessions, mine.harnesses, mine.configuration
+            ),
+            sessions=mine.sessions,
+            wait=wait,
+        )
+
+    def _engine_on(self, mine: App) -> TemporalEngine:
+        return TemporalEngine(
+            self._connection,
+            SqlLanes(mine.store.database),
+            partial(self._needs, mine),
+            times=self._settings.fleet,
+            report=self._report,
+        )
+
+    def _needs(self, mine: App, job: Job) -> str | None:
+        task, project = task_of(job), project_of(job)
+        return needs_of(
+            job,
+            mine.store.find(task) if task else None,
+            hub=bool(project and mine.store.project(project).url),
+            leader=self.me.name,
+        )
+
+    def _lead(self, mine: App, called_off: CalledOff) -> None:
+        """Until the claim is another's, or the host stops."""
+        self._report(f"host {self.me.name} leads")
+        watch, engine = Watch(), self._engine_on(mine)
+        with ThreadPoolExecutor(sum(it.all for it in LIMITS.values())) as pool:
+            near = LocalEngine(pool)
+            engine.keep_near(near)
+            crew = crew_of(mine, engine, Event(), self._report)
+            near.begin(crew.do, watch.wake)
+            loop = loop_of(mine, watch, crew, self._report)
+            loop.attends = False
+            loop.turned = Planner(mine, loop, engine).turned
+            engine.put_again(SqlLanes(mine.store.database).rows())
+            watching = Thread(target=_stop_when, args=(called_off, loop), daemon=True)
+            watching.start()
+            try:
+                with telling(loop, notices_of(mine, self._report)):
+                    loop.run()
+            finally:
+                loop.stop()
+                near.stop()
+        watch.close()
+        self._report(f"host {self.me.name} leads no more")
+
+
+class Planner:
+    """What a leader plans besides: who attends to sessions, and what is put again."""
+
+    def __init__(self, mine: App, loop: Loop, engine: TemporalEngine) -> None:
+        self._store, self._loop, self._engine = mine.store, loop, engine
+        self._tests = dict[str, TestTree]()
+        self._said = 0.0
+
+    def turned(self) -> None:
+        lanes = {it.name: it.job for it in self._engine.lanes()}
+        self._attend(lanes)
+        self._notice_tests(lanes)
+        if time.monotonic() - self._said >= AGAIN:
+            self._said = time.monotonic()
+            self._engine.put_again(self._engine.unclaimed())
+
+    def _attend(self, lanes: dict[str, Job]) -> None:
+        for id in self._store.ids_alive():
+            session = self._store.session(id)
+            task = self._store.find(session.task) if session else None
+            if task and task.host and f"session {id}" not in lanes:
+                self._engine.put(Attend(id, task.id, task.project))
+
+    def _notice_tests(self, lanes: dict[str, Job]) -> None:
+        """A test that has ended on another host is a reason to plan its train."""
+        now = {name: job for name, job in lanes.items() if isinstance(job, TestTree)}
+        for name in self._tests.keys() - now.keys():
+            self._loop.crew.trains.nudge(self._tests[name].project)
+        self._tests = now
+
+
+def host_of(it: App, settings: FleetSettings) -> Host:
+    own = settings.host
+    return Host(
+        name=own.name or platform.node(),
+        labels=own.labels,
+        agents=_agents(it),
+        roles=tuple(own.roles),
+        slots=own.slots,
+        judges=own.judges,
+        boot=f"{boot()} {it.home}",
+        version=__version__,
+        ssh=own.ssh,
+        api=own.api,
+    )
+
+
+def _agents(it: App) -> tuple[str, ...]:
+    """Those whose programs are here."""
+    usual = load_config(None, origin="this host")
+    return tuple(one for one in HARNESSES if it.harnesses.missing(one, usual) is None)
+
+
+@contextmanager
+def working(
+    it: App,
+    settings: FleetSettings,
+    answer: Callable[[Call], None],
+    report: Callable[[str], None],
+) -> Generator[Worker | None]:
+    """A host with its door open; None where another process serves this home."""
+    with holding(it.home) as ours:
+        if not ours:
+            yield None
+            return
+        sweep()
+        sweep_rooms(it.home / "runs")
+        allow_many_files()
+        worker = Worker(it, settings, report)
+        door = Door(str(it.home / "door.sock"), partial(_heard, answer))
+        door.serve()
+        try:
+            yield worker
+        finally:
+            worker.close()
+            door.close()
+
+
+def _heard(answer: Callable[[Call], None], asked: Request, line: Line) -> None:
+    answer(call_of(asked, line))
+
+
+def _stop_when(called_off: CalledOff, loop: Loop) -> None:
+    while not called_off() and not loop.stopping.is_set():
+        wait(200)
+    loop.stop()

@@ -1,0 +1,122 @@
+"""`lockgate worker` and `lockgate fleet`: several hosts that share the work of one database."""
+
+import os
+import signal
+from collections.abc import Callable
+from contextlib import closing
+from functools import partial
+
+import click
+from msgspec.structs import replace
+
+from lockgate.bootstrap import App
+from lockgate.bootstrap.assistants import kept_warm, mcp_child
+from lockgate.bootstrap.fleet import check_fleet, host_settings, open_host
+from lockgate.bootstrap.gates import Benches
+from lockgate.core.fleet import FleetSettings, Role
+from lockgate.core.model.facts import json_facts
+from lockgate.errors import Refused, Unavailable
+from lockgate.faces.cli.output import app, json_option, show
+from lockgate.faces.cli.serve import answer
+from lockgate.faces.words import fleet as words
+
+HOST = click.argument("host")
+
+
+@click.command()
+@click.option("--name", default="", help="Of this host; default: the machine's.")
+@click.option("--label", "labels", multiple=True, help="What it has that jobs may need: gpu.")
+@click.option("--slots", type=int, help="Agents at work at once.")
+@click.option("--judges", type=int, help="Gates and tests at once.")
+@click.option(
+    "--role",
+    "roles",
+    multiple=True,
+    type=click.Choice([it.value for it in Role]),
+    help="What it does: hands, lead, api; default: all.",
+)
+def worker(
+    *,
+    name: str,
+    labels: tuple[str, ...],
+    slots: int | None,
+    judges: int | None,
+    roles: tuple[str, ...],
+) -> None:
+    """Do the jobs of a fleet on this host, until it is stopped; its agents live on.
+
+    fleet.toml of the home says where Temporal is and how this host takes part; options come first.
+    """
+    from lockgate.faces.cli.operate.up import report
+
+    it = app()
+    settings = host_settings(it, name, labels, slots, judges, roles)
+    serve_host(it, settings, report)
+
+
+def serve_host(it: App, settings: FleetSettings, report: Callable[[str], None]) -> None:
+    served = replace(it, troubles={})
+    with (
+        closing(Benches(it.home)) as benches,
+        kept_warm(mcp_child(it.home), it.home) as mcp,
+        open_host(served, settings, partial(answer, served, benches, mcp), report) as host,
+    ):
+        if host is None:
+            why, fix = "another process serves this home", "stop it: lockgate down"
+            raise Refused("the host was not started", why=why, fix=fix)
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, lambda _number, _frame: host.stop())
+        host.run()
+        report(f"host {host.me.name} stops (process {os.getpid()}); agents keep working")
+
+
+@click.command()
+@json_option
+def status(*, as_json: bool) -> None:
+    """Show who leads, the hosts, and the jobs that wait for one and why."""
+    seen = app().fleet.status()
+    show(json_facts(seen), words.fleet_text(seen), as_json=as_json)
+
+
+@click.command()
+@HOST
+@json_option
+def drain(*, host: str, as_json: bool) -> None:
+    """Place nothing new on a host; it goes on with what it has."""
+    it = app()
+    it.fleet.drain(host, it.caller)
+    show({"host": host, "state": "draining"}, f"{host} gets nothing new", as_json=as_json)
+
+
+@click.command()
+@HOST
+@json_option
+def undrain(*, host: str, as_json: bool) -> None:
+    """Place jobs on a host again."""
+    it = app()
+    it.fleet.undrain(host, it.caller)
+    show({"host": host, "state": "up"}, f"{host} gets jobs again", as_json=as_json)
+
+
+@click.command()
+@HOST
+@json_option
+def forget(*, host: str, as_json: bool) -> None:
+    """Count a host as lost now: its tasks go on elsewhere."""
+    it = app()
+    moved = it.fleet.forget(host, it.caller)
+    text = f"{host} is forgotten; {moved} tasks go on elsewhere"
+    show({"host": host, "tasks": moved}, text, as_json=as_json)
+
+
+@click.command()
+@json_option
+def check(*, as_json: bool) -> None:
+    """Check what a fleet needs: database, Temporal, hosts, hubs."""
+    found = check_fleet(app())
+    facts = [{"what": what, "trouble": why} for what, why in found]
+    show(facts, words.check_text(found), as_json=as_json)
+    wrong = [what for what, why in found if why and what != "projects"]
+    if wrong:
+        fix = "see to that, then run it again"
+        raise Unavailable("the fleet is not in order", why=", ".join(wrong), fix=fix)

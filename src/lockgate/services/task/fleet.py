@@ -1,0 +1,53 @@
+"""The hosts of a fleet, as people look at them and steer them."""
+
+from msgspec import Struct
+
+from lockgate.core.fleet import Claimed, FleetSeen, seen_by
+from lockgate.core.hosts import HostState
+from lockgate.core.jobs import ANY, HostLost
+from lockgate.core.model.people import Right
+from lockgate.errors import Refused
+from lockgate.ports import Clock
+from lockgate.ports.lanes import Hosts, LaneRow, Lanes
+from lockgate.services.task.callers import Caller, must_be_human
+
+
+class FleetControl(Struct, frozen=True):
+    hosts: Hosts
+    lanes: Lanes
+    clock: Clock
+
+    def status(self) -> FleetSeen:
+        return seen_by(self.hosts.all(), map(_claimed, self.lanes.rows()), self.clock.now())
+
+    def drain(self, name: str, caller: Caller) -> None:
+        """It goes on with what it has, and gets nothing new."""
+        self._mark(name, HostState.DRAINING, caller, f"host {name} was not drained")
+
+    def undrain(self, name: str, caller: Caller) -> None:
+        self._mark(name, HostState.UP, caller, f"host {name} gets nothing new still")
+
+    def forget(self, name: str, caller: Caller) -> int:
+        """It is lost, now; how many tasks go on elsewhere."""
+        what = f"host {name} was not forgotten"
+        must_be_human(caller, what, Right.ADMIN)
+        tasks = self.hosts.tasks_at(name)
+        if not self.hosts.forget(name):
+            raise _unknown(name, what)
+        for task, project in tasks:
+            self.lanes.ask(HostLost(task, project, name), ANY, self.clock.now())
+        return len(tasks)
+
+    def _mark(self, name: str, state: HostState, caller: Caller, what: str) -> None:
+        must_be_human(caller, what, Right.ADMIN)
+        if not self.hosts.mark(name, state):
+            raise _unknown(name, what)
+
+
+def _unknown(name: str, what: str) -> Refused:
+    return Refused(what, why=f"there is no host {name!r}", fix="lockgate fleet status")
+
+
+def _claimed(row: LaneRow) -> Claimed:
+    names = ("lane", "job", "needs", "epoch", "host", "asked", "until", "why")
+    return Claimed(**{it: getattr(row, it) for it in names})
