@@ -30,6 +30,7 @@ CHOOSERS = (
     "bootstrap/forge.py",
     "bootstrap/gates.py",
     "bootstrap/orchestrator.py",
+    "bootstrap/worker.py",
 )  # the files that wire everything import everything
 
 REGISTRIES = (  # what one of these tables names is found there, however few import it

@@ -89,6 +89,7 @@ def merge_queue(
 
 
 LOG = "orchestrator.log"
+Say = Callable[[str], None]
 install_service, uninstall_service, stopped_service = install, uninstall, stopped
 LEAVES = 2.0  # seconds for a message that is on its way
 COLLECTOR = "OTEL_EXPORTER_OTLP_ENDPOINT"
@@ -273,11 +274,7 @@ def loop_of(it: App, watch: Watch, crew: Crew, report: Callable[[str], None]) ->
 
 
 def crew_of(
-    it: App,
-    engine: Engine,
-    stopping: Event,
-    report: Callable[[str], None],
-    term: Term | None = None,
+    it: App, engine: Engine, stopping: Event, report: Say, term: Term | None = None
 ) -> Crew:
     spans = spans_for(os.environ, report)
     traces = Traces(it.store, spans)

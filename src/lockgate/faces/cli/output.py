@@ -5,6 +5,7 @@ import os
 import signal
 import sys
 import threading
+import time
 import traceback
 from collections.abc import Callable, Generator
 from contextlib import ExitStack, contextmanager
@@ -51,6 +52,12 @@ class Terminal(Struct, frozen=True):
 def terminal() -> Terminal | None:
     ctx = click.get_current_context(silent=True)
     return ctx.find_object(Terminal) if ctx else None
+
+
+def report(text: str) -> None:
+    """A line of a program that runs for long, with its time."""
+    stamp = time.strftime("%Y-%m-%d %H:%M:%S%z")
+    click.echo(f"{stamp} {words.one_line(text)}", err=True)
 
 
 def echo(text: str, *, err: bool = False, to: Terminal | None = None, nl: bool = True) -> None:

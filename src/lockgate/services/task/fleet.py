@@ -20,9 +20,10 @@ class FleetControl(Struct, frozen=True):
     def status(self) -> FleetSeen:
         return seen_by(self.hosts.all(), map(_claimed, self.lanes.rows()), self.clock.now())
 
-    def drain(self, name: str, caller: Caller) -> None:
-        """It goes on with what it has, and gets nothing new."""
+    def drain(self, name: str, caller: Caller, *, move: bool = False) -> int:
+        """It goes on with what it has, or its tasks go on elsewhere; it gets nothing new."""
         self._mark(name, HostState.DRAINING, caller, f"host {name} was not drained")
+        return self._lose(name) if move else 0
 
     def undrain(self, name: str, caller: Caller) -> None:
         self._mark(name, HostState.UP, caller, f"host {name} gets nothing new still")
@@ -31,9 +32,13 @@ class FleetControl(Struct, frozen=True):
         """It is lost, now; how many tasks go on elsewhere."""
         what = f"host {name} was not forgotten"
         must_be_human(caller, what, Right.ADMIN)
-        tasks = self.hosts.tasks_at(name)
         if not self.hosts.forget(name):
             raise _unknown(name, what)
+        return self._lose(name)
+
+    def _lose(self, name: str) -> int:
+        """The leader says these to the engine: nobody else need know one."""
+        tasks = self.hosts.tasks_at(name)
         for task, project in tasks:
             self.lanes.ask(HostLost(task, project, name), ANY, self.clock.now())
         return len(tasks)

@@ -2,7 +2,6 @@
 
 import os
 import signal
-from collections.abc import Callable
 from contextlib import closing
 from functools import partial
 
@@ -13,12 +12,13 @@ from lockgate.bootstrap import App
 from lockgate.bootstrap.assistants import kept_warm, mcp_child
 from lockgate.bootstrap.fleet import check_fleet, host_settings, open_host
 from lockgate.bootstrap.gates import Benches
-from lockgate.core.fleet import FleetSettings, Role
+from lockgate.core.fleet import FleetSeen, FleetSettings, HostSeen, JobSeen, Role
+from lockgate.core.hosts import SILENT_AFTER
 from lockgate.core.model.facts import json_facts
 from lockgate.errors import Refused, Unavailable
-from lockgate.faces.cli.output import app, json_option, show
+from lockgate.faces.cli.output import app, json_option, report, show
 from lockgate.faces.cli.serve import answer
-from lockgate.faces.words import fleet as words
+from lockgate.faces.words.task import one_line, table
 
 HOST = click.argument("host")
 
@@ -47,14 +47,12 @@ def worker(
 
     fleet.toml of the home says where Temporal is and how this host takes part; options come first.
     """
-    from lockgate.faces.cli.operate.up import report
-
     it = app()
     settings = host_settings(it, name, labels, slots, judges, roles)
-    serve_host(it, settings, report)
+    serve_host(it, settings)
 
 
-def serve_host(it: App, settings: FleetSettings, report: Callable[[str], None]) -> None:
+def serve_host(it: App, settings: FleetSettings) -> None:
     served = replace(it, troubles={})
     with (
         closing(Benches(it.home)) as benches,
@@ -75,17 +73,19 @@ def serve_host(it: App, settings: FleetSettings, report: Callable[[str], None]) 
 def status(*, as_json: bool) -> None:
     """Show who leads, the hosts, and the jobs that wait for one and why."""
     seen = app().fleet.status()
-    show(json_facts(seen), words.fleet_text(seen), as_json=as_json)
+    show(json_facts(seen), _fleet_text(seen), as_json=as_json)
 
 
 @click.command()
 @HOST
+@click.option("--move", is_flag=True, help="Its tasks go on elsewhere from what was kept last.")
 @json_option
-def drain(*, host: str, as_json: bool) -> None:
+def drain(*, host: str, move: bool, as_json: bool) -> None:
     """Place nothing new on a host; it goes on with what it has."""
     it = app()
-    it.fleet.drain(host, it.caller)
-    show({"host": host, "state": "draining"}, f"{host} gets nothing new", as_json=as_json)
+    moved = it.fleet.drain(host, it.caller, move=move)
+    text = f"{host} gets nothing new" + (f"; {moved} tasks go on elsewhere" if move else "")
+    show({"host": host, "state": "draining", "tasks": moved}, text, as_json=as_json)
 
 
 @click.command()
@@ -115,8 +115,44 @@ def check(*, as_json: bool) -> None:
     """Check what a fleet needs: database, Temporal, hosts, hubs."""
     found = check_fleet(app())
     facts = [{"what": what, "trouble": why} for what, why in found]
-    show(facts, words.check_text(found), as_json=as_json)
+    show(facts, _check_text(found), as_json=as_json)
     wrong = [what for what, why in found if why and what != "projects"]
     if wrong:
         fix = "see to that, then run it again"
         raise Unavailable("the fleet is not in order", why=", ".join(wrong), fix=fix)
+
+
+def _fleet_text(seen: FleetSeen) -> str:
+    if not seen.hosts:
+        return "no host: start one with lockgate worker"
+    lead = f"{seen.leader} leads (epoch {seen.epoch})" if seen.leader else "nobody leads"
+    head = ("HOST", "STATE", "SEEN", "AGENTS", "GATES", "LABELS", "VERSION")
+    parts = [lead, table([head, *map(_host, seen.hosts)])]
+    if seen.jobs:
+        parts.append(table([("WAITING", "NEEDS", "FOR", "WHY"), *map(_job, seen.jobs)]))
+    return "\n\n".join(parts)
+
+
+def _check_text(found: tuple[tuple[str, str], ...]) -> str:
+    return "\n".join(
+        f"{'!!' if why else 'ok'}  {what}{f': {one_line(why)}' if why else ''}"
+        for what, why in found
+    )
+
+
+def _host(row: HostSeen) -> tuple[str, ...]:
+    it = row.host
+    state = "silent" if row.silent > SILENT_AFTER and it.state != "gone" else it.state.value
+    return (
+        one_line(it.name),
+        state,
+        f"{row.silent:.0f} s ago",
+        f"{row.agents}/{it.slots}",
+        f"{row.gates}/{it.judges}",
+        one_line(" ".join(it.labels)) or "–",
+        one_line(it.version),
+    )
+
+
+def _job(row: JobSeen) -> tuple[str, ...]:
+    return one_line(row.lane), one_line(row.needs), f"{row.since:.0f} s", one_line(row.why) or "–"

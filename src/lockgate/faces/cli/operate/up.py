@@ -28,9 +28,8 @@ from lockgate.bootstrap.team import serving_settings
 from lockgate.core.model.people import Right
 from lockgate.errors import LockgateError, Refused, Unavailable
 from lockgate.faces.cli.operate.web import LOOPBACK, web_server
-from lockgate.faces.cli.output import app, here, json_option, show
+from lockgate.faces.cli.output import app, here, json_option, report, show
 from lockgate.faces.cli.serve import answer
-from lockgate.faces.words import task as words
 from lockgate.services.orchestrator.loop import Loop
 from lockgate.services.task.callers import must_be_human
 
@@ -109,7 +108,7 @@ def _work_in_fleet(it: App) -> None:
     from lockgate.bootstrap.fleet import host_settings
     from lockgate.faces.cli.operate.fleet import serve_host
 
-    serve_host(it, host_settings(it), report)
+    serve_host(it, host_settings(it))
 
 
 class Closing(Protocol):
@@ -202,11 +201,6 @@ def _until_stopped(loop: Loop, idle: float | None) -> None:
     report(f"orchestrator {os.getpid()} is up")
     loop.run(idle)
     report("orchestrator stops; agents keep working")
-
-
-def report(text: str) -> None:
-    stamp = time.strftime("%Y-%m-%d %H:%M:%S%z")
-    click.echo(f"{stamp} {words.one_line(text)}", err=True)
 
 
 def _must_be_alone(it: App) -> None:
