@@ -60,7 +60,6 @@ if TYPE_CHECKING:
     from lockgate.services.setup.init import Initialiser, Wanted
     from lockgate.services.task.assistants import AssistantRights
     from lockgate.services.task.coordinator import Coordinator
-    from lockgate.services.task.fleet import FleetControl
     from lockgate.services.task.members import Members, Notebook
     from lockgate.services.task.people import Approvals, People, Repinning, Shells, TaskRunner
     from lockgate.services.task.plans import Plans
@@ -377,16 +376,6 @@ class App(Struct, frozen=True, kw_only=True):
             configuration=self.configuration,
             repository=self.projects.repository,
         )
-
-    @property
-    def fleet(self) -> "FleetControl":
-        """The hosts that share this database, as people see and steer them."""
-        from lockgate.adapters.store.hosts import SqlHosts
-        from lockgate.adapters.store.lanes import SqlLanes
-        from lockgate.services.task.fleet import FleetControl
-
-        database = self.store.database
-        return FleetControl(SqlHosts(database), SqlLanes(database), self.witness.clock)
 
     @property
     def statistics(self) -> "Statistics":

@@ -10,6 +10,10 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from lockgate import __version__
+from lockgate.adapters.hub import GitExchange
+from lockgate.adapters.hub.trial import GitTrial
+from lockgate.adapters.store.hosts import SqlHosts
+from lockgate.adapters.store.lanes import SqlLanes
 from lockgate.adapters.user_files import fleet_of
 from lockgate.bootstrap.app import App
 from lockgate.bootstrap.rules import database_of
@@ -17,11 +21,23 @@ from lockgate.core.fleet import FleetSettings, Role, problem_in
 from lockgate.core.hosts import SILENT_AFTER
 from lockgate.errors import BadConfig, LockgateError
 from lockgate.ports import Call
+from lockgate.services.setup.hubs import Hubs
+from lockgate.services.task.fleet import FleetControl
 
 if TYPE_CHECKING:
     from lockgate.bootstrap.worker import Worker
 
 NOTHING = "the host was not started"
+
+
+def fleet_control(it: App) -> FleetControl:
+    """The hosts that share this database, as people see and steer them."""
+    database = it.store.database
+    return FleetControl(SqlHosts(database), SqlLanes(database), it.witness.clock)
+
+
+def hubs_of(it: App) -> Hubs:
+    return Hubs(it.store, GitExchange(it.home), GitTrial())
 
 
 def host_settings(
@@ -84,6 +100,7 @@ def _looks(it: App) -> tuple[tuple[str, Callable[[], str]], ...]:
         ("Temporal", lambda: _temporal(it)),
         ("hosts", lambda: _hosts(it)),
         ("jobs", lambda: _jobs(it)),
+        ("hubs", lambda: _hubs(it)),
         ("projects", lambda: _projects(it)),
     )
 
@@ -104,7 +121,7 @@ def _temporal(it: App) -> str:
 
 
 def _hosts(it: App) -> str:
-    seen = it.fleet.status()
+    seen = fleet_control(it).status()
     others = {row.host.version for row in seen.hosts} - {__version__}
     silent = [row.host.name for row in seen.hosts if row.silent > SILENT_AFTER]
     found = (
@@ -122,7 +139,13 @@ def _hosts(it: App) -> str:
 
 
 def _jobs(it: App) -> str:
-    return "; ".join(f"{row.lane}: {row.why}" for row in it.fleet.status().jobs if row.why)
+    return "; ".join(f"{row.lane}: {row.why}" for row in fleet_control(it).status().jobs if row.why)
+
+
+def _hubs(it: App) -> str:
+    checked = hubs_of(it).checked()
+    bad = ((name, one) for name, found in checked.items() for one in found if not one.ok)
+    return "; ".join(f"{name}: {one.what}: {one.why} ({one.fix})" for name, one in bad)
 
 
 def _projects(it: App) -> str:

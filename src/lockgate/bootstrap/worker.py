@@ -2,8 +2,8 @@
 
 import platform
 import time
-from collections.abc import Callable, Generator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Generator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from functools import partial
 from threading import Event, Thread
@@ -16,6 +16,8 @@ from lockgate.adapters.engine import LocalEngine
 from lockgate.adapters.engine.connection import Connection
 from lockgate.adapters.engine.host import Answer, Duties, TemporalHost
 from lockgate.adapters.engine.temporal import TemporalEngine
+from lockgate.adapters.hub import GitExchange
+from lockgate.adapters.hub.trial import GitTrial
 from lockgate.adapters.sandbox.scratch import sweep_rooms
 from lockgate.adapters.sessions.runner.command_socket import Door, Line, Request
 from lockgate.adapters.sessions.runner.proc import boot
@@ -52,6 +54,7 @@ from lockgate.services.agents.spawner import Monitor
 from lockgate.services.orchestrator.crew import Crew
 from lockgate.services.orchestrator.hosts import HostWork
 from lockgate.services.orchestrator.loop import Loop
+from lockgate.services.setup.hubs import Hubs
 
 TICK = 1.0  # seconds between two looks at the rows
 SAYS = 5.0  # seconds between two signs of life for people
@@ -65,7 +68,7 @@ GRACE = 30.0
 def fenced(it: App, row: LaneRow) -> App:
     """The same services, which write nothing any more once the claim of this lane is another's."""
     store = SqlStore(FencedDatabase(it.store.database, row.lane, row.token))
-    store.told = it.store.told
+    store.told, store.placed = it.store.told, it.store.placed
     witness = replace(it.witness, store=store)
     return replace(
         it,
@@ -85,6 +88,9 @@ class Worker:
         self._hosts, self._lanes = SqlHosts(it.store.database), SqlLanes(it.store.database)
         self._stopping, self._free, self._said, self._saw = Event(), 0, 0.0, 0.0
         self._state, self._trouble = HostState.UP, ""
+        self._astray: Mapping[str, str] = {}  # projects whose hubs do not answer
+        self._following = Future[None]()
+        self._following.set_result(None)
         self._connection = Connection(settings.temporal, self.me.name)
         self._pool = ThreadPoolExecutor(THREADS, "job")
         self._host = TemporalHost(
@@ -148,10 +154,19 @@ class Worker:
         if now - self._said >= SAYS:
             self._said = now
             self._say_so()
+            if self._following.done():
+                self._following = self._pool.submit(self._follow)
         if Role.LEAD in self.me.roles and now - self._saw >= SEES:
             self._saw = now
             if not self._engine.put(Lead()):
                 self._engine.put_again(it for it in rows if it.lane == LEAD)
+
+    def _follow(self) -> None:
+        """What starts next starts from where the hubs are now."""
+        trouble = Hubs(self._app.store, GitExchange(self._app.home), GitTrial()).follow()
+        for name in trouble.keys() - self._astray.keys():
+            self._report(f"{name}: {trouble[name]}")
+        self._astray = trouble
 
     def _say_so(self) -> None:
         state = self._hosts.seen(self.me.name, time.time())

@@ -219,12 +219,13 @@ def issue(*, as_json: bool) -> None:
 
 
 FLEETS = "lockgate.faces.cli.operate.fleet"
-FLEET = {it: f"{FLEETS}:{it}" for it in ("status", "drain", "undrain", "forget", "check")}
+FLEET = {it: f"{FLEETS}:{it}" for it in ("status", "drain", "undrain", "forget", "hub", "check")}
 FLEET_SAYS = {
     "status": "Show who leads, the hosts, and the jobs that wait for one and why.",
     "drain": "Place nothing new on a host; it goes on with what it has.",
     "undrain": "Place jobs on a host again.",
     "forget": "Count a host as lost now: its tasks go on elsewhere.",
+    "hub": "Give this project the repository by which hosts exchange commits.",
     "check": "Check what a fleet needs: database, Temporal, hosts, hubs.",
 }
 

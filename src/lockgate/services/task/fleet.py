@@ -54,5 +54,13 @@ def _unknown(name: str, what: str) -> Refused:
 
 
 def _claimed(row: LaneRow) -> Claimed:
-    names = ("lane", "job", "needs", "epoch", "host", "asked", "until", "why")
-    return Claimed(**{it: getattr(row, it) for it in names})
+    return Claimed(
+        lane=row.lane,
+        job=row.job,
+        needs=row.needs,
+        epoch=row.epoch,
+        host=row.host,
+        asked=row.asked,
+        until=row.until,
+        why=row.why,
+    )

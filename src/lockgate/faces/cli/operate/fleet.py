@@ -10,13 +10,19 @@ from msgspec.structs import replace
 
 from lockgate.bootstrap import App
 from lockgate.bootstrap.assistants import kept_warm, mcp_child
-from lockgate.bootstrap.fleet import check_fleet, host_settings, open_host
+from lockgate.bootstrap.fleet import (
+    check_fleet,
+    fleet_control,
+    host_settings,
+    hubs_of,
+    open_host,
+)
 from lockgate.bootstrap.gates import Benches
 from lockgate.core.fleet import FleetSeen, FleetSettings, HostSeen, JobSeen, Role
 from lockgate.core.hosts import SILENT_AFTER
 from lockgate.core.model.facts import json_facts
 from lockgate.errors import Refused, Unavailable
-from lockgate.faces.cli.output import app, json_option, report, show
+from lockgate.faces.cli.output import app, here, json_option, report, show
 from lockgate.faces.cli.serve import answer
 from lockgate.faces.words.task import one_line, table
 
@@ -72,7 +78,7 @@ def serve_host(it: App, settings: FleetSettings) -> None:
 @json_option
 def status(*, as_json: bool) -> None:
     """Show who leads, the hosts, and the jobs that wait for one and why."""
-    seen = app().fleet.status()
+    seen = fleet_control(app()).status()
     show(json_facts(seen), _fleet_text(seen), as_json=as_json)
 
 
@@ -83,7 +89,7 @@ def status(*, as_json: bool) -> None:
 def drain(*, host: str, move: bool, as_json: bool) -> None:
     """Place nothing new on a host; it goes on with what it has."""
     it = app()
-    moved = it.fleet.drain(host, it.caller, move=move)
+    moved = fleet_control(it).drain(host, it.caller, move=move)
     text = f"{host} gets nothing new" + (f"; {moved} tasks go on elsewhere" if move else "")
     show({"host": host, "state": "draining", "tasks": moved}, text, as_json=as_json)
 
@@ -94,7 +100,7 @@ def drain(*, host: str, move: bool, as_json: bool) -> None:
 def undrain(*, host: str, as_json: bool) -> None:
     """Place jobs on a host again."""
     it = app()
-    it.fleet.undrain(host, it.caller)
+    fleet_control(it).undrain(host, it.caller)
     show({"host": host, "state": "up"}, f"{host} gets jobs again", as_json=as_json)
 
 
@@ -104,9 +110,27 @@ def undrain(*, host: str, as_json: bool) -> None:
 def forget(*, host: str, as_json: bool) -> None:
     """Count a host as lost now: its tasks go on elsewhere."""
     it = app()
-    moved = it.fleet.forget(host, it.caller)
+    moved = fleet_control(it).forget(host, it.caller)
     text = f"{host} is forgotten; {moved} tasks go on elsewhere"
     show({"host": host, "tasks": moved}, text, as_json=as_json)
+
+
+@click.command()
+@click.argument("url")
+@json_option
+def hub(*, url: str, as_json: bool) -> None:
+    """Give this project the bare repository by which hosts exchange its commits.
+
+    By ssh, by https, or a path where all hosts are one machine. "none" takes it away again.
+    """
+    it = app()
+    project = it.projects.here(here())
+    if url == "none":
+        hubs_of(it).take_away(project, it.caller)
+    else:
+        hubs_of(it).give(project, url, it.caller)
+    text = f"{project.name} has {'no hub' if url == 'none' else f'the hub {url}'}"
+    show({"project": project.name, "hub": url}, text, as_json=as_json)
 
 
 @click.command()
