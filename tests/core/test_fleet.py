@@ -1,28 +1,56 @@
-"""Where jobs of a fleet wait, and which of them a host asks for."""
+"""How a host is set up, where jobs of a fleet wait, which a host asks for, and what people see."""
 
 import pytest
+from msgspec.structs import replace
 
-from lockgate.core.fleet import Pool, Queue, host_in, needs_at, pool_of, queue_of, queues_of
+from lockgate.core.fleet import (
+    Claimed,
+    FleetSettings,
+    OwnFacts,
+    Pool,
+    Queue,
+    Role,
+    Times,
+    host_in,
+    needs_at,
+    needs_of,
+    pool_of,
+    problem_in,
+    queue_of,
+    queues_of,
+    seen_by,
+)
 from lockgate.core.hosts import Host
 from lockgate.core.jobs import (
+    LEAD,
     Anywhere,
+    Attend,
     CarryOut,
     Evaluate,
     Here,
+    HostLost,
+    Job,
     Lead,
     On,
+    TurnTrain,
+    lane_of,
 )
-from lockgate.core.model.task import ProjectId, TaskId
+from lockgate.core.model.task import ProjectId, SessionId, TaskId
+from tests.given import a_task
 
 P, T = ProjectId("p"), TaskId("t")
+JUDGED = Evaluate(T, P, "t:1:0")
+ATTENDED = Attend(SessionId("s"), T, P)
 
 
 @pytest.mark.parametrize(
     ("job", "pool"),
     [
         (CarryOut(T, P), Pool.HANDS),
-        (Evaluate(T, P, "t:1:0"), Pool.GATES),
+        (ATTENDED, Pool.HANDS),
+        (JUDGED, Pool.GATES),
         (Lead(), Pool.LEAD),
+        (HostLost(T, P, "h1"), Pool.LEAD),
     ],
 )
 def test_long_jobs_have_places_of_their_own(job, pool) -> None:
@@ -42,6 +70,20 @@ def test_a_place_is_a_class_of_hosts(place, needs) -> None:
     assert needs_at(place) == needs
 
 
+def test_without_a_hub_the_host_that_leads_does_what_others_could() -> None:
+    task = replace(a_task(), agent="scripted")
+
+    def needs(job: Job, *, hub: bool) -> str | None:
+        return needs_of(job, task, hub=hub, leader="h1")
+
+    assert needs(CarryOut(T, P), hub=True) == "agent:scripted"
+    assert needs(CarryOut(T, P), hub=False) == "host:h1"
+    assert needs(Lead(), hub=False) == "lead"
+    assert needs(HostLost(T, P, "h2"), hub=False) == "any"
+    assert needs(TurnTrain(P), hub=True) is None
+    assert needs_of(CarryOut(T, P), replace(task, host="h2"), hub=False, leader="h1") == "host:h2"
+
+
 def test_what_is_bound_to_a_host_waits_in_its_own_queue_whatever_it_is() -> None:
     assert host_in("host:h1") == "h1"
     assert host_in("gpu") == ""
@@ -52,10 +94,11 @@ def test_what_is_bound_to_a_host_waits_in_its_own_queue_whatever_it_is() -> None
 def test_a_host_serves_its_own_queue_and_the_classes_that_its_labels_cover() -> None:
     host = Host(name="h1", labels=("gpu",), roles=("hands", "lead"))
 
-    served = queues_of(host, ("gpu", "arm", "any", "host:h2", "lead"))
+    served = queues_of(host, ("gpu", "arm", "any", "host:h2", "host:h1", "lead"))
 
     assert [it.name for it in served] == [
         "lockgate-lead-lead",
+        "lockgate-lead-any",
         "lockgate-own-host:h1",
         "lockgate-hands-any",
         "lockgate-gates-any",
@@ -65,7 +108,64 @@ def test_a_host_serves_its_own_queue_and_the_classes_that_its_labels_cover() -> 
 
 
 def test_a_host_that_only_leads_or_only_answers_does_no_jobs() -> None:
-    assert queues_of(Host(name="h1", roles=("lead",)), ()) == (
-        Queue("lockgate-lead-lead", Pool.LEAD),
-    )
+    leads = queues_of(Host(name="h1", roles=("lead",)), ())
+    assert leads[0] == Queue("lockgate-lead-lead", Pool.LEAD)
+    assert {it.pool for it in leads} == {Pool.LEAD}
     assert queues_of(Host(name="h1", roles=("api",)), ()) == ()
+
+
+@pytest.mark.parametrize(
+    ("own", "times", "why"),
+    [
+        ({}, {}, ""),
+        ({"labels": ("gpu", "agent:mine")}, {}, ""),
+        ({"name": "a b"}, {}, "is no name"),
+        ({"labels": ("gpu+arm",)}, {}, "is no name"),
+        ({"roles": ()}, {}, "roles is empty"),
+        ({"slots": -1}, {}, "less than 0"),
+        ({"judges": -1}, {}, "less than 0"),
+        ({}, {"beat": 0.0}, "beat must be"),
+        ({}, {"sessions_lost_after": 5.0}, "beat must be"),
+    ],
+)
+def test_a_host_that_cannot_be_set_up_so_says_why(own, times, why) -> None:
+    settings = FleetSettings(host=OwnFacts(**{"name": "h1", **own}), fleet=Times(**times))
+
+    found = problem_in(settings)
+
+    assert why in found
+    assert bool(found) is bool(why)
+
+
+def claimed(job: Job, host: str = "", **more) -> Claimed:
+    values = {"needs": "any", "epoch": 1, "asked": 90.0, "until": 0.0, "why": "", **more}
+    return Claimed(lane=lane_of(job), job=job, host=host, **values)
+
+
+def test_people_see_who_leads_what_runs_where_and_why_something_waits() -> None:
+    hosts = [Host(name="h1", roles=tuple(Role), seen=98.0), Host(name="h2", seen=200.0)]
+    rows = [
+        claimed(Lead(), "h1", needs=LEAD, epoch=3),
+        claimed(ATTENDED, "h1"),
+        claimed(JUDGED, "h2"),
+        claimed(CarryOut(T, P), needs="gpu"),
+        claimed(TurnTrain(P), "h2", until=120.0, why="the hub is down"),
+    ]
+
+    seen = seen_by(hosts, rows, 100.0)
+
+    assert (seen.leader, seen.epoch) == ("h1", 3)
+    assert [(it.agents, it.gates, it.leads, it.silent) for it in seen.hosts] == [
+        (1, 0, True, 2.0),
+        (0, 1, False, 0.0),
+    ]
+    assert [(it.lane, it.since, it.why) for it in seen.jobs] == [
+        ("task t", 10.0, "waits: no host has gpu"),
+        ("train of p", 10.0, "the hub is down"),
+    ]
+
+
+def test_where_nobody_leads_that_is_seen() -> None:
+    seen = seen_by((), (), 1.0)
+
+    assert (seen.leader, seen.epoch, seen.hosts, seen.jobs) == ("", 0, (), ())

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from lockgate import __version__
 from lockgate.adapters.hub import GitExchange
 from lockgate.adapters.hub.trial import GitTrial
 from lockgate.adapters.store.hosts import SqlHosts
@@ -122,19 +121,13 @@ def _temporal(it: App) -> str:
 
 def _hosts(it: App) -> str:
     seen = fleet_control(it).status()
-    others = {row.host.version for row in seen.hosts} - {__version__}
+    versions = sorted({row.host.version for row in seen.hosts})
     silent = [row.host.name for row in seen.hosts if row.silent > SILENT_AFTER]
-    found = (
-        [f"this is version {__version__}, and there is {', '.join(sorted(others))}"]
-        if others
-        else []
-    )
-    found += (
-        [f"{', '.join(silent)} was not seen for long (lockgate fleet forget HOST)"]
-        if silent
-        else []
-    )
-    found += [] if seen.leader else ["nobody leads (lockgate worker --role lead)"]
+    found = [f"versions differ: {', '.join(versions)}"] if len(versions) > 1 else []
+    if silent:
+        found.append(f"{', '.join(silent)} was not seen for long (lockgate fleet forget HOST)")
+    if not seen.leader:
+        found.append("nobody leads (lockgate worker --role lead)")
     return "; ".join(found)
 
 
