@@ -19,7 +19,6 @@ from lockgate.bootstrap.rules import database_of
 from lockgate.core.fleet import FleetSettings, Role, problem_in
 from lockgate.core.hosts import SILENT_AFTER
 from lockgate.errors import BadConfig, LockgateError
-from lockgate.ports import Call
 from lockgate.services.setup.hubs import Hubs
 from lockgate.services.task.fleet import FleetControl
 
@@ -68,7 +67,7 @@ def host_settings(
 def open_host(
     it: App,
     settings: FleetSettings,
-    answer: Callable[[Call], None],
+    answer: Callable[..., None],  # a call at the door
     report: Callable[[str], None],
 ) -> "AbstractContextManager[Worker | None]":
     """BadConfig where this program or this home cannot take part in a fleet."""
