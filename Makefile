@@ -34,7 +34,7 @@ unexport MAKEFLAGS MFLAGS MAKELEVEL PYTHON PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test test-agents test-runners suite pythons check lint types layers sizes stale soak simulate crash home-soak docs bench format system github clean
+.PHONY: help demo test test-agents test-runners suite pythons check lint types layers sizes stale soak simulate crash home-soak fleet docs bench format system github clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -112,6 +112,9 @@ crash: $(DEV) system ## the real programs killed at every point, then at PAIRS r
 TASKS ?= 500
 home-soak: $(DEV) system ## TASKS scripted tasks in a home full of faults, checked at the end
 	$(BIN)/python -m tests.soak --tasks $(TASKS) $(ARGS)
+
+fleet: $(DEV) system ## several hosts on a real Temporal, PostgreSQL and hub
+	$(BIN)/pytest -n 0 -m "not agents" tests/fleet tests/adapters/engine $(ARGS)
 
 docs: $(DEV) ## write the generated pages
 	$(BIN)/python scripts/make_docs.py

@@ -1,0 +1,110 @@
+"""Hosts of a fleet as processes with homes of their own, on real PostgreSQL, Temporal and a hub."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from tests.adapters.engine.fleet_yard import temporal_server
+from tests.e2e.orchestra import (
+    COMPLETE,
+    CONFIG,
+    REVIEWER,
+    Orchestra,
+    hands_off,
+    worker,
+    writes,
+)
+from tests.scenarios.world import git
+from tests.store import postgres_cluster
+
+SCRIPT = worker(writes("good"), hands_off("x"), COMPLETE) + REVIEWER
+FILE = """\
+[temporal]
+address = "{address}"
+[host]
+name = "{name}"
+[fleet]
+beat = 4
+sessions_lost_after = 8
+"""
+
+
+class Fleet:
+    """One project; its tasks are created from a home that is no host's."""
+
+    def __init__(self, place: Path, address: str, database: str, tasks: int) -> None:
+        self._place, self._address, self._database = place, address, database
+        scripts = {f"b{it}": SCRIPT for it in range(tasks)}
+        os.environ["LOCKGATE_DATABASE"] = database  # for what the test itself opens
+        self.people = Orchestra(place / "people", CONFIG, scripts)
+        self.people.environ["LOCKGATE_DATABASE"] = database
+        self.hub, self.hosts = place / "hub.git", dict[str, subprocess.Popen]()
+        git(self.people.root, "clone", "--quiet", "--bare", ".", str(self.hub))
+        self.told("fleet", "hub", str(self.hub))
+
+    def start(self, name: str, *more: str) -> None:
+        home = self._place / name
+        home.mkdir(exist_ok=True)
+        (home / "fleet.toml").write_text(FILE.format(address=self._address, name=name))
+        environ = {**self.people.environ, "LOCKGATE_HOME": str(home)}
+        with (self._place / f"{name}.log").open("ab") as log:
+            self.hosts[name] = subprocess.Popen(
+                [sys.executable, "-m", "lockgate", "worker", *more],
+                env=environ,
+                cwd=self._place,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+            )
+
+    def told(self, *argv: str) -> str:
+        done = self.people.lockgate(*argv)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def leader(self) -> str:
+        return json.loads(self.told("fleet", "status", "--json"))["leader"]
+
+    def until(self, true: Callable[[], bool], seconds: float = 120.0) -> float:
+        began = time.monotonic()
+        while not true():
+            assert time.monotonic() - began < seconds, self.story()
+            time.sleep(0.1)
+        return time.monotonic() - began
+
+    def story(self) -> str:
+        logs = [f"{it.name}:\n{it.read_text()[-3000:]}" for it in self._place.glob("*.log")]
+        with suppress(Exception):
+            logs.append(self.told("fleet", "status"))
+        return "\n".join((*logs, self.people.story()))
+
+    def close(self) -> None:
+        for process in self.hosts.values():
+            if process.poll() is None:
+                process.send_signal(signal.SIGTERM)
+        for process in self.hosts.values():
+            try:
+                process.wait(60)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+        self.people.app.close()
+
+
+@contextmanager
+def opened(place: Path, tasks: int) -> Generator[Fleet]:
+    with (
+        postgres_cluster.cluster("fsync=off", "max_connections=200") as url,
+        temporal_server(place) as (address, _),
+    ):
+        fleet = Fleet(place, address, postgres_cluster.with_schema(url, "fleet"), tasks)
+        try:
+            yield fleet
+        finally:
+            fleet.close()

@@ -1,0 +1,67 @@
+"""Two hosts do the tasks of one project, and go on when the one that leads is killed."""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+import yaml
+
+from lockgate.core.model.task import Status
+from tests.adapters.engine.fleet_yard import must_have_temporal
+from tests.fleet.fleet import opened
+from tests.store import postgres_cluster
+
+DOCS = Path(__file__).parents[2] / "docs" / "fleet"
+TAKEN_OVER = 15.0  # seconds, at most
+
+
+@pytest.mark.slow
+@pytest.mark.postgres
+def test_tasks_are_done_by_hosts_and_land_after_the_leader_was_killed(
+    tmp_path, monkeypatch
+) -> None:
+    must_have_temporal()
+    why = postgres_cluster.missing()
+    if why:
+        pytest.skip(why)
+    monkeypatch.setenv("LOCKGATE_DATABASE", "")
+    with opened(tmp_path, 2) as fleet:
+        fleet.start("h1")
+        fleet.start("h2")
+        people = fleet.people
+        ids = [people.create(f"b{it}") for it in range(2)]
+        for id in ids:
+            fleet.told("task", "start", id)
+
+        fleet.until(lambda: all(people.task(id).status is Status.REVIEWING for id in ids))
+        assert {people.task(id).host for id in ids} <= {"h1", "h2"}
+
+        first = fleet.leader()
+        fleet.hosts[first].kill()
+        seconds = fleet.until(lambda: fleet.leader() not in {"", first})
+        assert seconds <= TAKEN_OVER
+
+        for id in ids:
+            fleet.told("queue", "approve", id)
+        fleet.until(lambda: all(people.task(id).status is Status.DONE for id in ids))
+
+
+def test_the_unit_of_the_docs_is_one_that_systemd_takes() -> None:
+    program = shutil.which("systemd-analyze")
+    if program is None:
+        pytest.skip("needs systemd-analyze")
+
+    unit = DOCS / "lockgate-worker.service"
+    done = subprocess.run([program, "verify", unit], capture_output=True, text=True, check=False)
+
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_the_compose_file_of_the_docs_names_its_servers_and_keeps_their_data() -> None:
+    told = yaml.safe_load((DOCS / "compose.yaml").read_text())
+
+    assert set(told["services"]) == {"postgres", "temporal-postgres", "temporal"}
+    assert set(told["volumes"]) == {"lockgate-data", "temporal-data"}
+    for service in told["services"].values():
+        assert all(it.startswith("127.0.0.1:") for it in service.get("ports", ()))
