@@ -1,0 +1,157 @@
+"""`lockgate fleet` and `lockgate worker`: hosts are seen and steered; what cannot be is refused."""
+
+import subprocess
+from collections.abc import Generator
+
+import pytest
+from msgspec.structs import replace
+
+from lockgate.adapters.store.hosts import SqlHosts
+from lockgate.adapters.store.lanes import SqlLanes
+from lockgate.bootstrap import App
+from lockgate.core.hosts import Host
+from lockgate.core.jobs import Attend, HostLost, Lead
+from lockgate.core.model.task import Role, Status
+from lockgate.services.agents.spawner import Monitor
+from lockgate.services.orchestrator.hosts import HostWork
+from tests.faces.shell import Shell
+
+NOW = 4102444800.0  # far off, so that no host is silent
+H1 = Host(name="h1", labels=("gpu",), roles=("hands", "lead"), slots=4, judges=2, seen=NOW)
+
+
+@pytest.fixture
+def app(shell: Shell) -> Generator[App]:
+    """What the test itself looks at."""
+    found = shell.app()
+    yield found
+    found.close()
+
+
+def with_host(it: App, host: Host = H1) -> None:
+    SqlHosts(it.store.database).put(host)
+
+
+def work_of(it: App) -> HostWork:
+    return HostWork(
+        store=it.store,
+        attendance=it.attendance,
+        monitor=Monitor(it.store, it.attendance, it.sessions, it.harnesses, it.configuration),
+        sessions=it.sessions,
+        wait=lambda _: None,
+    )
+
+
+def test_a_fleet_without_hosts_says_how_to_start_one(shell: Shell) -> None:
+    assert "lockgate worker" in shell.did("fleet", "status")
+
+
+def test_hosts_are_listed_drained_used_again_and_forgotten(shell: Shell, app: App) -> None:
+    with_host(app)
+    lanes = SqlLanes(app.store.database)
+    lanes.ask(Lead(), "lead", 1.0)
+    lanes.claim("lead", "h1", "token", 2.0)
+
+    assert "h1 leads (epoch 1)" in shell.did("fleet", "status")
+    assert "gets nothing new" in shell.did("fleet", "drain", "h1")
+    assert "draining" in shell.did("fleet", "status")
+    shell.did("fleet", "undrain", "h1")
+    assert shell.run("fleet", "status", "--json").facts["hosts"][0]["host"]["state"] == "up"
+    assert "0 tasks go on elsewhere" in shell.did("fleet", "forget", "h1")
+    assert "h1 " not in shell.did("fleet", "status")
+
+
+@pytest.mark.parametrize("command", ["drain", "undrain", "forget"])
+def test_a_host_that_is_not_there_is_refused(shell: Shell, command) -> None:
+    answer = shell.run("fleet", command, "h9")
+
+    assert answer.code == 1
+    assert "there is no host 'h9'" in answer.err
+
+
+def test_a_job_that_no_host_can_do_is_shown_with_what_is_missing(shell: Shell, app: App) -> None:
+    with_host(app, replace(H1, labels=()))
+    SqlLanes(app.store.database).ask(Lead(), "arm", NOW)
+
+    assert "waits: no host has arm" in shell.did("fleet", "status")
+
+
+def test_tasks_of_a_forgotten_host_go_on_elsewhere_and_no_counter_moves(
+    shell: Shell, app: App
+) -> None:
+    with_host(app)
+    id = shell.create()
+    shell.bring(id, Status.WORKING)
+    shell.begin(id, Role.WORKER)
+    work = work_of(app)
+    work.place(id, "h1")
+    before = app.store.load(id)
+
+    assert "1 tasks go on elsewhere" in shell.did("fleet", "forget", "h1")
+    [row] = SqlLanes(app.store.database).rows()
+    assert isinstance(row.job, HostLost)
+    work.host_lost(row.job)
+
+    after = app.store.load(id)
+    assert (before.host, after.host) == ("h1", "")
+    assert after.generation == before.generation + 1
+    assert all(it.ended is not None for it in app.store.sessions(id))
+    assert (after.status, after.retries) == (before.status, before.retries)
+
+
+def test_a_session_that_was_ended_elsewhere_is_not_attended_to(shell: Shell, app: App) -> None:
+    id = shell.create()
+    shell.bring(id, Status.WORKING)
+    shell.begin(id, Role.WORKER)
+    work = work_of(app)
+    [session] = app.store.sessions(id)
+    job = Attend(session.id, id, app.store.load(id).project)
+    work.host_lost(HostLost(id, job.project, ""))
+
+    assert work.attend(job, lambda: False) == 0.0
+    assert work.attend(job, lambda: True) == 0.0
+    assert work.lead(lambda: True) == 0.0
+
+
+def test_a_host_on_a_database_in_a_file_is_refused(shell: Shell) -> None:
+    answer = shell.run("worker", "--name", "h1")
+
+    assert answer.code == 2
+    assert "several hosts cannot share a database in a file" in answer.err
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("[host]\nslots = 'many'\n", "fleet.toml was not read"),
+        ("[hots]\n", "fleet.toml was not read"),
+        ("[fleet]\nbeat = 0\n", "beat must be at least 1"),
+    ],
+)
+def test_settings_that_nothing_can_go_by_are_refused(shell: Shell, text, why) -> None:
+    shell.home.mkdir(parents=True, exist_ok=True)
+    (shell.home / "fleet.toml").write_text(text)
+
+    answer = shell.run("up", "--engine", "temporal")
+
+    assert answer.code == 2
+    assert why in answer.err
+
+
+def test_a_project_is_given_a_hub_and_loses_it_again(shell: Shell, app: App, tmp_path) -> None:
+    hub = tmp_path / "hub.git"
+    subprocess.run(["git", "clone", "--quiet", "--bare", shell.repo, hub], check=True)
+
+    assert "has the hub" in shell.did("fleet", "hub", str(hub))
+    [project] = app.store.projects()
+    assert project.url == str(hub)
+    assert "has no hub" in shell.did("fleet", "hub", "none")
+
+
+def test_a_check_names_what_is_missing(shell: Shell) -> None:
+    answer = shell.run("fleet", "check")
+
+    assert answer.code == 1
+    assert "ok  settings" in answer.out
+    assert "!!  database: no fleet can use this home" in answer.out
+    assert "nobody leads" in answer.out
