@@ -11,6 +11,7 @@ from lockgate.core.fleet import (
     Queue,
     Role,
     Times,
+    host_at_work,
     host_in,
     needs_at,
     needs_of,
@@ -20,7 +21,7 @@ from lockgate.core.fleet import (
     queues_of,
     seen_by,
 )
-from lockgate.core.hosts import Host
+from lockgate.core.hosts import Host, HostState
 from lockgate.core.jobs import (
     LEAD,
     Anywhere,
@@ -163,6 +164,15 @@ def test_people_see_who_leads_what_runs_where_and_why_something_waits() -> None:
         ("task t", 10.0, "waits: no host has gpu"),
         ("train of p", 10.0, "the hub is down"),
     ]
+
+
+def test_a_host_that_was_seen_a_moment_ago_is_at_work() -> None:
+    gone = Host(name="h1", state=HostState.GONE, seen=100.0)
+    silent = Host(name="h2", seen=80.0)
+    there = Host(name="h3", seen=95.0)
+
+    assert host_at_work((gone, silent, there), 100.0) == "host h3 of a fleet"
+    assert host_at_work((gone, silent), 100.0) == ""
 
 
 def test_where_nobody_leads_that_is_seen() -> None:

@@ -23,6 +23,7 @@ from lockgate.adapters.service_unit import Service, install, stopped, uninstall
 from lockgate.adapters.sessions.runner.command_socket import Door, Line, Request, ask
 from lockgate.adapters.sessions.sessions import Watch
 from lockgate.adapters.store.fenced import FencedDatabase
+from lockgate.adapters.store.hosts import SqlHosts
 from lockgate.adapters.store.lanes import SqlLanes
 from lockgate.adapters.store.notices import SqlNotices
 from lockgate.adapters.system import (
@@ -42,6 +43,7 @@ from lockgate.bootstrap.forge import pull_requests
 from lockgate.bootstrap.outside import day_of
 from lockgate.bootstrap.rules import POSTGRES
 from lockgate.bootstrap.upkeep import cleaner_of
+from lockgate.core.fleet import host_at_work
 from lockgate.core.jobs import LEAD, LIMITS, Lead, lane_of
 from lockgate.core.lifecycle.needs import Trouble
 from lockgate.core.model.task import ProjectId, TaskId
@@ -443,7 +445,8 @@ def _tracing(it: App, loop: Loop, report: Callable[[str], None]) -> Generator[No
 
 def _claim(it: App) -> None:
     """Two orchestrators on one database would both start agents, and pay for them twice."""
-    other = it.store.claim(_name(it))
+    at_work = host_at_work(SqlHosts(it.store.database).all(), SystemClock().now())
+    other = at_work or it.store.claim(_name(it))
     if other:
         raise Refused(
             "no orchestrator was started",

@@ -127,15 +127,19 @@ class Worker:
         self._connection.close()
         self._pool.shutdown(wait=False, cancel_futures=True)
         with suppress(LockgateError):
-            self._hosts.mark(self.me.name, HostState.GONE)
+            if self._state is HostState.UP:
+                self._hosts.mark(self.me.name, HostState.GONE)
 
     def _enter(self) -> None:
         now = time.time()
-        why = name_taken(self._hosts.find(self.me.name), self.me.boot, now)
+        known = self._hosts.find(self.me.name)
+        why = name_taken(known, self.me.boot, now)
         if why:
             fix = "give this one another: lockgate worker --name NAME, or wait for 15 seconds"
             raise Refused("the host was not started", why=why, fix=fix)
-        self._hosts.put(replace(self.me, seen=now))
+        if known and known.state is HostState.DRAINING:  # a person's word outlives a restart
+            self._state = HostState.DRAINING
+        self._hosts.put(replace(self.me, seen=now, state=self._state))
         self._end_what_is_over()
 
     def _end_what_is_over(self) -> None:

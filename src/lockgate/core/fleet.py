@@ -6,7 +6,7 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-from lockgate.core.hosts import HOST, Host, offers, why_waiting
+from lockgate.core.hosts import HOST, SILENT_AFTER, Host, HostState, offers, why_waiting
 from lockgate.core.jobs import (
     ANY,
     LEAD,
@@ -160,6 +160,12 @@ def queues_of(host: Host, classes: Iterable[str]) -> tuple[Queue, ...]:
     for of_class in sorted({ANY, *free}):
         found += [Queue(queue_of(it, of_class), it) for it in (Pool.HANDS, Pool.GATES)]
     return tuple(found)
+
+
+def host_at_work(hosts: Iterable[Host], now: float) -> str:
+    """One that was seen a moment ago, for people: no orchestrator works beside a fleet."""
+    up = (it for it in hosts if it.state is not HostState.GONE and now - it.seen < SILENT_AFTER)
+    return next((f"host {it.name} of a fleet" for it in up), "")
 
 
 # What people see of it.

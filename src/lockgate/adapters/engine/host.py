@@ -84,18 +84,23 @@ class TemporalHost:
         self._connection.wait(self._stopped(), self._grace + 10)
 
     async def _serve(self, queues: tuple[Queue, ...]) -> None:
-        if FLOWS not in self._workers:
+        if self._lacks(FLOWS):
             self._start(FLOWS, self._deciding())
         for queue in queues:
-            if queue.name not in self._workers:
+            if self._lacks(queue.name):
                 self._start(queue.name, self._doing(queue))
+
+    def _lacks(self, name: str) -> bool:
+        """One that has ended by a fault of the server's is started again."""
+        return name not in self._workers or self._workers[name].done()
 
     def _start(self, name: str, worker: Worker) -> None:
         self._at_work[name] = worker
         self._workers[name] = asyncio.create_task(worker.run())
 
     async def _stopped(self) -> None:
-        await asyncio.gather(*(it.shutdown() for it in self._at_work.values()))
+        alive = [it for name, it in self._at_work.items() if not self._workers[name].done()]
+        await asyncio.gather(*(it.shutdown() for it in alive))
         await asyncio.gather(*self._workers.values(), return_exceptions=True)
 
     def _deciding(self) -> Worker:
