@@ -1,7 +1,6 @@
 """Hosts of a fleet as processes with homes of their own, on real PostgreSQL, Temporal and a hub."""
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -10,6 +9,7 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from lockgate.bootstrap import open_app
 from tests.adapters.engine.fleet_yard import temporal_server
 from tests.e2e.orchestra import (
     COMPLETE,
@@ -41,9 +41,10 @@ class Fleet:
     def __init__(self, place: Path, address: str, database: str, tasks: int) -> None:
         self._place, self._address, self._database = place, address, database
         scripts = {f"b{it}": SCRIPT for it in range(tasks)}
-        os.environ["LOCKGATE_DATABASE"] = database  # for what the test itself opens
         self.people = Orchestra(place / "people", CONFIG, scripts)
+        self.people.app.close()
         self.people.environ["LOCKGATE_DATABASE"] = database
+        self.people.app = open_app(self.people.environ)
         self.hub, self.hosts = place / "hub.git", dict[str, subprocess.Popen]()
         git(self.people.root, "clone", "--quiet", "--bare", ".", str(self.hub))
         self.told("fleet", "hub", str(self.hub))

@@ -19,13 +19,12 @@ TAKEN_OVER = 15.0  # seconds, at most
 @pytest.mark.slow
 @pytest.mark.postgres
 def test_tasks_are_done_by_hosts_and_land_after_the_leader_was_killed(
-    tmp_path, monkeypatch
+    tmp_path,
 ) -> None:
     must_have_temporal()
     why = postgres_cluster.missing()
     if why:
         pytest.skip(why)
-    monkeypatch.setenv("LOCKGATE_DATABASE", "")
     with opened(tmp_path, 2) as fleet:
         fleet.start("h1")
         fleet.start("h2")

@@ -18,8 +18,10 @@ from lockgate.bootstrap.app import App
 from lockgate.bootstrap.rules import database_of
 from lockgate.core.fleet import FleetSettings, Role, problem_in
 from lockgate.core.hosts import SILENT_AFTER
+from lockgate.core.model.people import Right
 from lockgate.errors import BadConfig, LockgateError
 from lockgate.services.setup.hubs import Hubs
+from lockgate.services.task.callers import must_be_human
 from lockgate.services.task.fleet import FleetControl
 
 if TYPE_CHECKING:
@@ -71,6 +73,7 @@ def open_host(
     report: Callable[[str], None],
 ) -> "AbstractContextManager[Worker | None]":
     """BadConfig where this program or this home cannot take part in a fleet."""
+    must_be_human(it.caller, NOTHING, Right.ADMIN)
     _must_be_able(it, NOTHING)
     from lockgate.bootstrap.worker import working
 
@@ -88,6 +91,7 @@ def _must_be_able(it: App, what: str) -> None:
 
 def check_fleet(it: App) -> tuple[tuple[str, str], ...]:
     """What was looked at, and what is wrong with it in words; empty where nothing is."""
+    must_be_human(it.caller, "the fleet was not checked")
     return tuple((what, _trouble(look)) for what, look in _looks(it))
 
 
@@ -119,7 +123,7 @@ def _temporal(it: App) -> str:
 
 
 def _hosts(it: App) -> str:
-    seen = fleet_control(it).status()
+    seen = fleet_control(it).status(it.caller)
     versions = sorted({row.host.version for row in seen.hosts})
     silent = [row.host.name for row in seen.hosts if row.silent > SILENT_AFTER]
     found = [f"versions differ: {', '.join(versions)}"] if len(versions) > 1 else []
@@ -131,7 +135,9 @@ def _hosts(it: App) -> str:
 
 
 def _jobs(it: App) -> str:
-    return "; ".join(f"{row.lane}: {row.why}" for row in fleet_control(it).status().jobs if row.why)
+    return "; ".join(
+        f"{row.lane}: {row.why}" for row in fleet_control(it).status(it.caller).jobs if row.why
+    )
 
 
 def _hubs(it: App) -> str:

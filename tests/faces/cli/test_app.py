@@ -63,6 +63,7 @@ GROUPS = {("task",), ("gate",), ("queue",), ("review",), ("step",)}
 WITHOUT_FACTS = GROUPS | {
     *(("demo",), ("up",), ("open",), ("shell",), ("takeover",), ("task", "attach")),
     ("completion",),
+    ("worker",),
     ("tui",),
     ("web",),
 }

@@ -66,6 +66,12 @@ ABOUT_ALL = (
     ("backup", "copy"),
     ("db", "migrate-to", "postgresql://127.0.0.1/x"),
     ("du",),
+    ("fleet", "check"),
+    ("fleet", "drain", "h1"),
+    ("fleet", "forget", "h1"),
+    ("fleet", "hub", "none"),
+    ("fleet", "status"),
+    ("fleet", "undrain", "h1"),
     ("forge", "check"),
     ("forge", "listen", "--secret-stdin"),
     ("forge", "sync"),
@@ -89,7 +95,17 @@ ABOUT_ALL = (
 )
 # Commands that tell nothing of a task that is there.
 ABOUT_NONE = {
-    *(("auth",), ("demo",), ("doctor",), ("down",), ("init",), ("run",), ("trust",), ("up",)),
+    *(
+        ("auth",),
+        ("demo",),
+        ("doctor",),
+        ("down",),
+        ("init",),
+        ("run",),
+        ("trust",),
+        ("up",),
+        ("worker",),
+    ),
     *(("gate", "check"), ("gate", "explain"), ("gate", "run"), ("queue", "simulate")),
     *(("task", "create"), ("task", "import"), ("completion",)),
     *(("login",), ("logout",), ("mcp",)),

@@ -17,7 +17,8 @@ class FleetControl(Struct, frozen=True):
     lanes: Lanes
     clock: Clock
 
-    def status(self) -> FleetSeen:
+    def status(self, caller: Caller) -> FleetSeen:
+        must_be_human(caller, "the hosts were not shown")
         return seen_by(self.hosts.all(), map(_claimed, self.lanes.rows()), self.clock.now())
 
     def drain(self, name: str, caller: Caller, *, move: bool = False) -> int:

@@ -78,7 +78,8 @@ def serve_host(it: App, settings: FleetSettings) -> None:
 @json_option
 def status(*, as_json: bool) -> None:
     """Show who leads, the hosts, and the jobs that wait for one and why."""
-    seen = fleet_control(app()).status()
+    it = app()
+    seen = fleet_control(it).status(it.caller)
     show(json_facts(seen), _fleet_text(seen), as_json=as_json)
 
 
