@@ -18,11 +18,10 @@ from lockgate.bootstrap.app import App
 from lockgate.bootstrap.rules import database_of
 from lockgate.core.fleet import FleetSettings, Role, problem_in
 from lockgate.core.hosts import SILENT_AFTER
-from lockgate.core.model.people import Right
 from lockgate.errors import BadConfig, LockgateError
 from lockgate.services.setup.hubs import Hubs
 from lockgate.services.task.callers import must_be_human
-from lockgate.services.task.fleet import FleetControl
+from lockgate.services.task.fleet import FleetControl, may_serve
 
 if TYPE_CHECKING:
     from lockgate.bootstrap.worker import Worker
@@ -73,7 +72,7 @@ def open_host(
     report: Callable[[str], None],
 ) -> "AbstractContextManager[Worker | None]":
     """BadConfig where this program or this home cannot take part in a fleet."""
-    must_be_human(it.caller, NOTHING, Right.ADMIN)
+    may_serve(it.caller, NOTHING)
     _must_be_able(it, NOTHING)
     from lockgate.bootstrap.worker import working
 

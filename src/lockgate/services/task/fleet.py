@@ -50,6 +50,11 @@ class FleetControl(Struct, frozen=True):
             raise _unknown(name, what)
 
 
+def may_serve(caller: Caller, what: str) -> None:
+    """A host runs agents and lands changes with the logins of its home."""
+    must_be_human(caller, what, Right.ADMIN)
+
+
 def _unknown(name: str, what: str) -> Refused:
     return Refused(what, why=f"there is no host {name!r}", fix="lockgate fleet status")
 
