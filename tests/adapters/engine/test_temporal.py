@@ -51,7 +51,7 @@ class Host:
             places=more.get("places", {}),
         )
         self.host = TemporalHost(connection, lanes, name, duties, self._pool, TIMES)
-        me = CoreHost(name=name, labels=more.get("labels", ()), roles=("hands",))
+        me = CoreHost(name=name, labels=more.get("labels", ()), roles=("hands", "lead"))
         self.host.serve(queues_of(me, more.get("classes", ())))
 
     def close(self) -> None:
