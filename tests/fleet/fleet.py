@@ -1,6 +1,7 @@
 """Hosts of a fleet as processes with homes of their own, on real PostgreSQL, Temporal and a hub."""
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -38,14 +39,14 @@ sessions_lost_after = 8
 class Fleet:
     """One project; its tasks are created from a home that is no host's."""
 
-    def __init__(self, place: Path, address: str, database: str, tasks: int) -> None:
+    def __init__(self, place: Path, address: str, database: str, scripts: list[str]) -> None:
         self._place, self._address, self._database = place, address, database
-        scripts = {f"b{it}": SCRIPT for it in range(tasks)}
-        self.people = Orchestra(place / "people", CONFIG, scripts)
+        named = {f"b{number}": script for number, script in enumerate(scripts)}
+        self.people = Orchestra(place / "people", CONFIG, named)
         self.people.app.close()
         self.people.environ["LOCKGATE_DATABASE"] = database
         self.people.app = open_app(self.people.environ)
-        self.hub, self.hosts = place / "hub.git", dict[str, subprocess.Popen]()
+        self.hub, self.hosts = place / "hub.git", dict[str, subprocess.Popen[bytes]]()
         git(self.people.root, "clone", "--quiet", "--bare", ".", str(self.hub))
         self.told("fleet", "hub", str(self.hub))
 
@@ -64,13 +65,27 @@ class Fleet:
                 stderr=log,
             )
 
+    def cut_power(self, name: str) -> None:
+        """The worker, its runners and its agents end at once, and none can say a word."""
+        home, own = str(self._place / name).encode(), self.hosts[name]
+        own.kill()
+        own.wait()
+        for entry in Path("/proc").glob("[0-9]*"):
+            with suppress(OSError):
+                if home in (entry / "cmdline").read_bytes() + (entry / "environ").read_bytes():
+                    os.kill(int(entry.name), signal.SIGKILL)
+
+    def agents_at(self, name: str) -> int:
+        seen = json.loads(self.told("fleet", "status", "--json"))["hosts"]
+        return sum(it["agents"] for it in seen if it["host"]["name"] == name)
+
     def told(self, *argv: str) -> str:
         done = self.people.lockgate(*argv)
         assert done.returncode == 0, done.stderr
         return done.stdout
 
     def leader(self) -> str:
-        return json.loads(self.told("fleet", "status", "--json"))["leader"]
+        return str(json.loads(self.told("fleet", "status", "--json"))["leader"])
 
     def until(self, true: Callable[[], bool], seconds: float = 120.0) -> float:
         began = time.monotonic()
@@ -99,12 +114,12 @@ class Fleet:
 
 
 @contextmanager
-def opened(place: Path, tasks: int) -> Generator[Fleet]:
+def opened(place: Path, *scripts: str) -> Generator[Fleet]:
     with (
         postgres_cluster.cluster("fsync=off", "max_connections=200") as url,
         temporal_server(place) as (address, _),
     ):
-        fleet = Fleet(place, address, postgres_cluster.with_schema(url, "fleet"), tasks)
+        fleet = Fleet(place, address, postgres_cluster.with_schema(url, "fleet"), list(scripts))
         try:
             yield fleet
         finally:

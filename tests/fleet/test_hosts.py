@@ -9,11 +9,22 @@ import yaml
 
 from lockgate.core.model.task import Status
 from tests.adapters.engine.fleet_yard import must_have_temporal
-from tests.fleet.fleet import opened
+from tests.e2e.orchestra import COMPLETE, REVIEWER, hands_off, worker, writes
+from tests.fleet.fleet import SCRIPT, opened
 from tests.store import postgres_cluster
 
 DOCS = Path(__file__).parents[2] / "docs" / "fleet"
 TAKEN_OVER = 15.0  # seconds, at most
+
+
+SLOW = worker(writes("good"), "{ sleep = 8 }", hands_off("x"), COMPLETE) + REVIEWER
+
+
+def must_have_servers() -> None:
+    must_have_temporal()
+    why = postgres_cluster.missing()
+    if why:
+        pytest.skip(why)
 
 
 @pytest.mark.slow
@@ -21,11 +32,8 @@ TAKEN_OVER = 15.0  # seconds, at most
 def test_tasks_are_done_by_hosts_and_land_after_the_leader_was_killed(
     tmp_path,
 ) -> None:
-    must_have_temporal()
-    why = postgres_cluster.missing()
-    if why:
-        pytest.skip(why)
-    with opened(tmp_path, 2) as fleet:
+    must_have_servers()
+    with opened(tmp_path, SCRIPT, SCRIPT) as fleet:
         fleet.start("h1")
         fleet.start("h2")
         people = fleet.people
@@ -44,6 +52,28 @@ def test_tasks_are_done_by_hosts_and_land_after_the_leader_was_killed(
         for id in ids:
             fleet.told("queue", "approve", id)
         fleet.until(lambda: all(people.task(id).status is Status.DONE for id in ids))
+
+
+@pytest.mark.slow
+@pytest.mark.postgres
+def test_a_task_whose_host_lost_power_goes_on_at_another_and_no_counter_moves(tmp_path) -> None:
+    must_have_servers()
+    with opened(tmp_path, SLOW) as fleet:
+        fleet.start("h1")
+        people = fleet.people
+        id = people.create("b0")
+        fleet.told("task", "start", id)
+        fleet.until(lambda: people.task(id).host == "h1" and fleet.agents_at("h1") == 1)
+        fleet.start("h2")
+        before = people.task(id)
+
+        fleet.cut_power("h1")
+
+        fleet.until(lambda: people.task(id).host == "h2")
+        fleet.until(lambda: people.task(id).status is Status.REVIEWING)
+        after = people.task(id)
+        assert after.generation > before.generation
+        assert (after.crash_count, after.iteration) == (before.crash_count, before.iteration)
 
 
 def test_the_unit_of_the_docs_is_one_that_systemd_takes() -> None:

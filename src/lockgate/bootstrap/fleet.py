@@ -96,8 +96,8 @@ def check_fleet(it: App) -> tuple[tuple[str, str], ...]:
 
 def _looks(it: App) -> tuple[tuple[str, Callable[[], str]], ...]:
     return (
-        ("settings", lambda: str(host_settings(it) and "")),
-        ("database", lambda: _must_be_able(it, "no fleet can use this home") or ""),
+        ("settings", lambda: _settings(it)),
+        ("database", lambda: _database(it)),
         ("Temporal", lambda: _temporal(it)),
         ("hosts", lambda: _hosts(it)),
         ("jobs", lambda: _jobs(it)),
@@ -111,6 +111,16 @@ def _trouble(look: Callable[[], str]) -> str:
         return look()
     except LockgateError as error:
         return f"{error} ({error.fix})"
+
+
+def _settings(it: App) -> str:
+    host_settings(it)
+    return ""
+
+
+def _database(it: App) -> str:
+    _must_be_able(it, "no fleet can use this home")
+    return ""
 
 
 def _temporal(it: App) -> str:

@@ -30,7 +30,9 @@ def must_have_temporal() -> str:
 
 
 @contextmanager
-def temporal_server(directory: Path, port: int = 0) -> Generator[tuple[str, subprocess.Popen]]:
+def temporal_server(
+    directory: Path, port: int = 0
+) -> Generator[tuple[str, subprocess.Popen[bytes]]]:
     """Its address, and its process; what it knows is in a file, so that it can be killed."""
     port = port or free_port()
     argv = [must_have_temporal(), "server", "start-dev", "--headless", "--ip", "127.0.0.1"]
@@ -49,10 +51,10 @@ def temporal_server(directory: Path, port: int = 0) -> Generator[tuple[str, subp
 def free_port() -> int:
     with socket.socket() as it:
         it.bind(("127.0.0.1", 0))
-        return it.getsockname()[1]
+        return int(it.getsockname()[1])
 
 
-def _until_it_listens(port: int, process: subprocess.Popen) -> None:
+def _until_it_listens(port: int, process: subprocess.Popen[bytes]) -> None:
     until = time.monotonic() + STARTS
     while time.monotonic() < until:
         assert process.poll() is None, "the Temporal server ended at its start"

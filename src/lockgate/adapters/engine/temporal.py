@@ -147,7 +147,7 @@ class NoEngine:
 async def _started(client: Client, name: str, told: Asked) -> bool:
     try:
         await client.start_workflow(
-            (BoundFlow if told.host else LaneFlow).run,  # type: ignore[arg-type]  # one signature
+            (BoundFlow if told.host else LaneFlow).run,
             told,
             id=name,
             task_queue=FLOWS,

@@ -49,9 +49,9 @@ def worker(
     judges: int | None,
     roles: tuple[str, ...],
 ) -> None:
-    """Do the jobs of a fleet on this host, until it is stopped; its agents live on.
+    """Do the jobs of a fleet on this host.
 
-    fleet.toml of the home says where Temporal is and how this host takes part; options come first.
+    Until it is stopped; its agents live on then. fleet.toml of the home says where Temporal is and how this host takes part; options come first.
     """
     it = app()
     settings = host_settings(it, name, labels, slots, judges, roles)
