@@ -51,7 +51,8 @@ def worker(
 ) -> None:
     """Do the jobs of a fleet on this host.
 
-    Until it is stopped; its agents live on then. fleet.toml of the home says where Temporal is and how this host takes part; options come first.
+    When it is stopped, its agents live on. fleet.toml of the home says where Temporal is and how
+    this host takes part; options come first.
     """
     it = app()
     settings = host_settings(it, name, labels, slots, judges, roles)
