@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from lockgate.core.model.task import Status
+from lockgate.core.model.task import Role, Status
 from tests.adapters.engine.fleet_yard import must_have_temporal
 from tests.e2e.orchestra import COMPLETE, REVIEWER, hands_off, worker, writes
 from tests.fleet.fleet import SCRIPT, opened
@@ -74,6 +74,28 @@ def test_a_task_whose_host_lost_power_goes_on_at_another_and_no_counter_moves(tm
         after = people.task(id)
         assert after.generation > before.generation
         assert (after.crash_count, after.iteration) == (before.crash_count, before.iteration)
+
+
+@pytest.mark.slow
+@pytest.mark.postgres
+def test_an_agent_outlives_its_killed_worker_and_the_next_one_takes_it_up(tmp_path) -> None:
+    must_have_servers()
+    with opened(tmp_path, SLOW) as fleet:
+        fleet.start("h1")
+        people = fleet.people
+        id = people.create("b0")
+        fleet.told("task", "start", id)
+        fleet.until(lambda: people.task(id).host == "h1" and fleet.agents_at("h1") == 1)
+        before = people.task(id)
+
+        fleet.hosts["h1"].kill()
+        fleet.hosts["h1"].wait()
+        fleet.start("h1")
+
+        fleet.until(lambda: people.task(id).status is Status.REVIEWING)
+        assert people.task(id).generation == before.generation
+        workers = [it for it in people.app.store.sessions(id) if it.role is Role.WORKER]
+        assert len(workers) == 1
 
 
 def test_the_unit_of_the_docs_is_one_that_systemd_takes() -> None:
