@@ -2,9 +2,9 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from concurrent.futures import Executor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from threading import Event
 
@@ -69,6 +69,7 @@ class TemporalHost:
         self._connection, self._lanes, self._name, self._duties = connection, lanes, name, duties
         self._pool, self._times, self._grace = pool, times, duties.grace
         self._places = {kind: Places(limit) for kind, limit in duties.places.items()}
+        self._places_of = dict[str, Places]()  # by queue
         self._workers = dict[str, asyncio.Task[None]]()
         self._at_work = dict[str, Worker]()
         self.stopping = Event()
@@ -114,7 +115,9 @@ class TemporalHost:
         )
 
     def _doing(self, queue: Queue) -> Worker:
-        places = self._places.get(queue.pool) or FixedSizeSlotSupplier(MANY)
+        limited = self._places.get(queue.pool)
+        if limited:
+            self._places_of[queue.name] = limited
         few = FixedSizeSlotSupplier(1)
         return Worker(
             self._connection.client,
@@ -122,7 +125,7 @@ class TemporalHost:
             activities=[self.do, self.lost],
             tuner=WorkerTuner.create_composite(
                 workflow_supplier=few,
-                activity_supplier=places,
+                activity_supplier=limited or FixedSizeSlotSupplier(MANY),
                 local_activity_supplier=few,
                 nexus_supplier=few,
             ),
@@ -132,7 +135,14 @@ class TemporalHost:
 
     @activity.defn(name=DO)
     async def do(self, lane: str) -> None:
-        await self._in_thread(lambda off: self._carry_out(lane, off, self._duties.do))
+        places = self._places_of.get(activity.info().task_queue)
+        if places is None:
+            await self._in_thread(lambda off: self._carry_out(lane, off, self._duties.do))
+            return
+        with places.one() as free:
+            if not free:
+                raise _not_answered(lane, "no place is free here", "Full")
+            await self._in_thread(lambda off: self._carry_out(lane, off, self._duties.do))
 
     @activity.defn(name=LOST)
     async def lost(self, lane: str, host: str) -> None:
@@ -196,11 +206,24 @@ def _not_answered(lane: str, why: str, name: str) -> ApplicationError:
 
 
 class Places(CustomSlotSupplier):
-    """The places of one pool of jobs, shared by all queues of it."""
+    """The places of one pool of jobs, shared by all queues of it.
+
+    Each queue may ask for one more job while the last it got has not begun yet: `one` counts.
+    """
 
     def __init__(self, limit: Callable[[], int]) -> None:
         self._limit = limit
-        self._used = 0
+        self._used = self._running = 0
+
+    @contextmanager
+    def one(self) -> Generator[bool]:
+        """Whether there is a place for this job, which it then has."""
+        free = self._running < self._limit()
+        self._running += free
+        try:
+            yield free
+        finally:
+            self._running -= free
 
     async def reserve_slot(self, ctx: SlotReserveContext) -> SlotPermit:
         while self._used >= self._limit():  # noqa: ASYNC110 - the limit too may change
