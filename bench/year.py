@@ -47,12 +47,12 @@ mode = "auto"
 SCRIPT = """\
 [[worker]]
 steps = [
-  { shell = "n=$(date +%s%N); mkdir -p src; echo $n > src/$((n / 1000 % FILES)).txt" },
+  { shell = "n=${LOCKGATE_SESSION#*-}; date +%s%N > src/$((${n%%-*} % FILES)).txt" },
   { section = "Handoff", text = "DONE: a file" },
   { signal = "complete" },
 ]
 """
-FILES = 5_000  # that changes edit: two at once hardly ever the same, which would not land
+FILES = 200  # that changes edit, each that of its number: two at once never the same
 AT_ONCE = "[keep]\n" + "".join(
     f"{it} = 0\n"
     for it in ("sessions", "tasks", "branches", "snapshots", "leftovers", "unreachable")
