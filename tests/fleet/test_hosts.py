@@ -27,7 +27,7 @@ def must_have_servers() -> None:
         pytest.skip(why)
 
 
-@pytest.mark.slow
+@pytest.mark.measured
 @pytest.mark.postgres
 def test_tasks_are_done_by_hosts_and_land_after_the_leader_was_killed(
     tmp_path,
@@ -38,8 +38,6 @@ def test_tasks_are_done_by_hosts_and_land_after_the_leader_was_killed(
         fleet.start("h2")
         people = fleet.people
         ids = [people.create(f"b{it}") for it in range(2)]
-        for id in ids:
-            fleet.told("task", "start", id)
 
         fleet.until(lambda: all(people.task(id).status is Status.REVIEWING for id in ids))
         assert {people.task(id).host for id in ids} <= {"h1", "h2"}
@@ -62,7 +60,6 @@ def test_a_task_whose_host_lost_power_goes_on_at_another_and_no_counter_moves(tm
         fleet.start("h1")
         people = fleet.people
         id = people.create("b0")
-        fleet.told("task", "start", id)
         fleet.until(lambda: people.task(id).host == "h1" and fleet.agents_at("h1") == 1)
         fleet.start("h2")
         before = people.task(id)
@@ -84,7 +81,6 @@ def test_an_agent_outlives_its_killed_worker_and_the_next_one_takes_it_up(tmp_pa
         fleet.start("h1")
         people = fleet.people
         id = people.create("b0")
-        fleet.told("task", "start", id)
         fleet.until(lambda: people.task(id).host == "h1" and fleet.agents_at("h1") == 1)
         before = people.task(id)
 
