@@ -10,7 +10,7 @@ from lockgate.core.fleet import (
     Pool,
     Queue,
     Role,
-    Times,
+    Shared,
     host_at_work,
     host_in,
     needs_at,
@@ -130,7 +130,7 @@ def test_a_host_that_only_leads_or_only_answers_does_no_jobs() -> None:
     ],
 )
 def test_a_host_that_cannot_be_set_up_so_says_why(own, times, why) -> None:
-    settings = FleetSettings(host=OwnFacts(**{"name": "h1", **own}), fleet=Times(**times))
+    settings = FleetSettings(host=OwnFacts(**{"name": "h1", **own}), fleet=Shared(**times))
 
     found = problem_in(settings)
 

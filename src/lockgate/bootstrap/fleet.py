@@ -16,6 +16,7 @@ from lockgate.adapters.store.lanes import SqlLanes
 from lockgate.adapters.user_files import fleet_of
 from lockgate.bootstrap.app import App
 from lockgate.bootstrap.rules import database_of
+from lockgate.core.config.settings import MergeFence
 from lockgate.core.fleet import FleetSettings, Role, problem_in
 from lockgate.core.hosts import SILENT_AFTER
 from lockgate.errors import BadConfig, LockgateError
@@ -36,7 +37,9 @@ def fleet_control(it: App) -> FleetControl:
 
 
 def hubs_of(it: App) -> Hubs:
-    return Hubs(it.store, GitExchange(it.home), GitTrial())
+    """A host that waits after each change of leader needs no atomic push."""
+    fenced = fleet_of(it.home).fleet.fence is MergeFence.REF
+    return Hubs(it.store, GitExchange(it.home), GitTrial(), fenced)
 
 
 def host_settings(

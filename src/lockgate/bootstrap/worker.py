@@ -83,6 +83,7 @@ class Worker:
     """One host, until it is stopped."""
 
     def __init__(self, it: App, settings: FleetSettings, report: Callable[[str], None]) -> None:
+        it = replace(it, hub_fence=settings.fleet.fence)
         self._app, self._settings, self._report = it, settings, report
         self.me = host_of(it, settings)
         self._hosts, self._lanes = SqlHosts(it.store.database), SqlLanes(it.store.database)

@@ -6,6 +6,7 @@ from enum import StrEnum
 
 from msgspec import Struct
 
+from lockgate.core.config.settings import MergeFence
 from lockgate.core.hosts import HOST, SILENT_AFTER, Host, HostState, offers, why_waiting
 from lockgate.core.jobs import (
     ANY,
@@ -59,17 +60,18 @@ class OwnFacts(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     api: str = ""
 
 
-class Times(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """In seconds."""
+class Shared(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The same on all hosts; times in seconds."""
 
     beat: float = 10.0  # without a sign of life a job is tried elsewhere
     sessions_lost_after: float = 60.0  # a host that takes none of its own jobs is lost
+    fence: MergeFence = MergeFence.REF  # what keeps an earlier leader's push out of a hub
 
 
 class FleetSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     temporal: Cluster = Cluster()
     host: OwnFacts = OwnFacts()
-    fleet: Times = Times()
+    fleet: Shared = Shared()
 
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")

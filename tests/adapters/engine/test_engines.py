@@ -13,7 +13,7 @@ from lockgate.adapters.engine import LocalEngine
 from lockgate.adapters.engine.connection import Connection
 from lockgate.adapters.engine.host import Answer, Duties, TemporalHost
 from lockgate.adapters.engine.temporal import TemporalEngine
-from lockgate.core.fleet import Cluster, Times, queues_of
+from lockgate.core.fleet import Cluster, Shared, queues_of
 from lockgate.core.hosts import Host
 from lockgate.core.jobs import Evaluate, Job, lane_of
 from lockgate.core.model.task import ProjectId, TaskId
@@ -88,7 +88,7 @@ def temporal(yard: Yard, address: str) -> Generator[Engine]:
         places={},
         grace=5.0,
     )
-    connection, times = Connection(Cluster(address=address)), Times(beat=4.0)
+    connection, times = Connection(Cluster(address=address)), Shared(beat=4.0)
     with ThreadPoolExecutor(10) as pool:
         host = TemporalHost(connection, lanes, "h1", duties, pool, times)
         host.serve(queues_of(Host(name="h1", roles=("hands",)), ()))

@@ -11,7 +11,7 @@ import pytest
 from lockgate.adapters.engine.connection import Connection
 from lockgate.adapters.engine.host import Answer, Duties, Places, TemporalHost
 from lockgate.adapters.engine.temporal import UNCLAIMED, TemporalEngine
-from lockgate.core.fleet import Cluster, Pool, Times, queues_of
+from lockgate.core.fleet import Cluster, Pool, Shared, queues_of
 from lockgate.core.hosts import Host as CoreHost
 from lockgate.core.jobs import Evaluate, lane_of
 from lockgate.core.model.task import ProjectId, TaskId
@@ -19,7 +19,7 @@ from lockgate.errors import BadConfig, Fenced, Unavailable
 from lockgate.ports.lanes import LaneRow
 from tests.adapters.engine.fleet_yard import KeptLanes, free_port, temporal_server
 
-TIMES = Times(beat=3.0, sessions_lost_after=1.0)
+TIMES = Shared(beat=3.0, sessions_lost_after=1.0)
 PATIENCE = 60.0
 
 

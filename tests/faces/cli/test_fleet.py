@@ -159,3 +159,18 @@ def test_a_check_names_what_is_missing(shell: Shell) -> None:
     assert "ok  settings" in answer.out
     assert "!!  database: no fleet can use this home" in answer.out
     assert "nobody leads" in answer.out
+
+
+def test_a_hub_without_atomic_push_is_taken_only_where_the_hosts_wait(
+    shell: Shell, tmp_path
+) -> None:
+    hub = tmp_path / "hub.git"
+    subprocess.run(["git", "clone", "-q", "--bare", shell.repo, hub], check=True)
+    subprocess.run(["git", "-C", hub, "config", "receive.advertiseAtomic", "false"], check=True)
+
+    refused = shell.run("fleet", "hub", str(hub))
+    (shell.home / "fleet.toml").write_text('[fleet]\nfence = "wait"\n', encoding="utf-8")
+
+    assert refused.code == 1
+    assert 'without atomic pushes set fence = "wait"' in refused.err
+    assert "has the hub" in shell.did("fleet", "hub", str(hub))

@@ -25,7 +25,7 @@ from temporalio.worker import (
 
 from lockgate.adapters.engine.connection import Connection
 from lockgate.adapters.engine.flows import DO, FLOWS, LOST, BoundFlow, LaneFlow
-from lockgate.core.fleet import Pool, Queue, Times
+from lockgate.core.fleet import Pool, Queue, Shared
 from lockgate.errors import Fenced, LockgateError
 from lockgate.ports.engine import CalledOff
 from lockgate.ports.lanes import LaneRow, Lanes
@@ -64,7 +64,7 @@ class TemporalHost:
         name: str,
         duties: Duties,
         pool: Executor,
-        times: Times = Times(),  # noqa: B008 - frozen
+        times: Shared = Shared(),  # noqa: B008 - frozen
     ) -> None:
         self._connection, self._lanes, self._name, self._duties = connection, lanes, name, duties
         self._pool, self._times, self._grace = pool, times, duties.grace

@@ -12,7 +12,7 @@ from temporalio.exceptions import WorkflowAlreadyStartedError
 
 from lockgate.adapters.engine.connection import PATIENCE, Connection
 from lockgate.adapters.engine.flows import FLOWS, Asked, BoundFlow, LaneFlow
-from lockgate.core.fleet import Pool, Times, host_in, pool_of, queue_of
+from lockgate.core.fleet import Pool, Shared, host_in, pool_of, queue_of
 from lockgate.core.jobs import ANY, Job, lane_of
 from lockgate.errors import Unavailable
 from lockgate.ports.engine import Engine, Lane, State
@@ -32,7 +32,7 @@ class TemporalEngine:
         lanes: Lanes,
         needs: Callable[[Job], str | None],
         *,
-        times: Times = Times(),  # noqa: B008 - frozen
+        times: Shared = Shared(),  # noqa: B008 - frozen
         report: Callable[[str], None] = lambda _: None,
         now: Callable[[], float] = time.time,
     ) -> None:

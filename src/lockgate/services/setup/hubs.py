@@ -21,15 +21,16 @@ class Hubs(Struct, frozen=True):
     store: Store
     exchange: Exchange
     trial: HubTrial
+    fenced: bool = True  # landings rely on the ref beside a branch
 
-    def give(self, project: Project, url: str, caller: Caller, *, fenced: bool = True) -> None:
+    def give(self, project: Project, url: str, caller: Caller) -> None:
         """From now on every host has the project from there; Refused where the hub will not do."""
         what = f"{project.name} was not given the hub {url}"
         must_be_human(caller, what, Right.ADMIN)
         reach = reach_of(url)
         if isinstance(reach, Unfit):
             raise Refused(what, why=reach.why, fix=reach.fix)
-        for it in judged(url, self.trial.tried(url), fenced=fenced):
+        for it in judged(url, self.trial.tried(url), fenced=self.fenced):
             if not it.ok:
                 raise Refused(what, why=f"{it.what}: {it.why}", fix=it.fix)
         self.store.give_hub(self.store.add_project(project).id, url)
@@ -39,10 +40,10 @@ class Hubs(Struct, frozen=True):
         must_be_human(caller, f"the hub of {project.name} was not taken away", Right.ADMIN)
         self.store.give_hub(project.id, "")
 
-    def checked(self, *, fenced: bool = True) -> Mapping[str, tuple[Finding, ...]]:
+    def checked(self) -> Mapping[str, tuple[Finding, ...]]:
         """What `fleet check` says of each, by the project's name."""
         return {
-            it.name: judged(it.url, self.trial.tried(it.url), fenced=fenced)
+            it.name: judged(it.url, self.trial.tried(it.url), fenced=self.fenced)
             for it in self.store.projects()
             if it.url
         }
