@@ -271,9 +271,9 @@ def test_a_failure_ends_in_a_wait_or_in_exhaustion_and_only_attempts_decide(
 
 
 def test_a_gate_calls_plain_code_and_only_the_protocol_and_some_faces_are_asynchronous() -> None:
-    """The board in the terminal, the web and MCP stand on libraries that are."""
+    """The board in the terminal, the web, MCP and Temporal stand on libraries that are."""
     package = Path(lockgate.__file__).parent
-    faces = [package / "faces" / it for it in ("tui", "web", "mcp")]
+    faces = [package / it for it in ("faces/tui", "faces/web", "faces/mcp", "adapters/engine")]
     found = {
         path.relative_to(package).as_posix()
         for path in package.rglob("*.py")

@@ -34,7 +34,10 @@ HERE = frozenset(
 SEATED = frozenset({("takeover",), ("shell",), ("open",), ("tui",), ("task", "attach")})
 # About the server's machine: by ssh too, and only in words, for who may do that there.
 THERE = frozenset(
-    {"auth", "backup", "db", "du", "forge", "notify", "people", "prune", "restore", "trust"}
+    {
+        *("auth", "backup", "db", "du", "fleet", "forge", "notify", "people", "prune", "restore"),
+        *("trust", "worker"),
+    }
 )
 FILES = ("--file", "--context", "--plan")  # options that name a file
 LONGEST_CONFIG = 1 << 20
