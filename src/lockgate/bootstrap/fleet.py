@@ -16,7 +16,6 @@ from lockgate.adapters.store.lanes import SqlLanes
 from lockgate.adapters.user_files import fleet_of
 from lockgate.bootstrap.app import App
 from lockgate.bootstrap.rules import database_of
-from lockgate.core.config.settings import MergeFence
 from lockgate.core.fleet import FleetSettings, Role, problem_in
 from lockgate.core.hosts import SILENT_AFTER
 from lockgate.errors import BadConfig, LockgateError
@@ -38,8 +37,7 @@ def fleet_control(it: App) -> FleetControl:
 
 def hubs_of(it: App) -> Hubs:
     """A host that waits after each change of leader needs no atomic push."""
-    fenced = fleet_of(it.home).fleet.fence is MergeFence.REF
-    return Hubs(it.store, GitExchange(it.home), GitTrial(), fenced)
+    return Hubs(it.store, GitExchange(it.home), GitTrial(), fleet_of(it.home).fleet.fenced)
 
 
 def host_settings(

@@ -67,6 +67,11 @@ class Shared(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     sessions_lost_after: float = 60.0  # a host that takes none of its own jobs is lost
     fence: MergeFence = MergeFence.REF  # what keeps an earlier leader's push out of a hub
 
+    @property
+    def fenced(self) -> bool:
+        """Whether landings rely on atomic pushes of the hub."""
+        return self.fence is MergeFence.REF
+
 
 class FleetSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     temporal: Cluster = Cluster()
