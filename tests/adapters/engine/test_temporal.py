@@ -242,7 +242,7 @@ def test_a_server_that_is_not_there_and_a_key_that_cannot_be_read_are_told() -> 
 
 
 def test_nothing_is_taken_but_by_asking_for_it() -> None:
-    assert Places(lambda: 9).try_reserve_slot(None) is None  # type: ignore[arg-type]
+    assert Places(lambda: 9).try_reserve_slot(None) is None  # type: ignore[arg-type]  # it is not looked at
 
 
 def test_a_place_is_one_job_s_however_many_were_brought() -> None:

@@ -30,13 +30,6 @@ CREATE TABLE hosts (
     seen double precision NOT NULL
 );
 
-CREATE TABLE checkpoints (
-    task text COLLATE "C" NOT NULL,
-    n bigint NOT NULL,
-    facts text NOT NULL,
-    PRIMARY KEY (task, n)
-);
-
 ALTER TABLE projects ADD COLUMN url text NOT NULL DEFAULT '';
 ALTER TABLE tasks ADD COLUMN host text NOT NULL DEFAULT '';
 ALTER TABLE sessions ADD COLUMN host text NOT NULL DEFAULT '';

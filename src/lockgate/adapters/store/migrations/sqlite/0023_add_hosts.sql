@@ -30,13 +30,6 @@ CREATE TABLE hosts (
     seen REAL NOT NULL
 );
 
-CREATE TABLE checkpoints (
-    task TEXT NOT NULL,
-    n INTEGER NOT NULL,
-    facts TEXT NOT NULL,
-    PRIMARY KEY (task, n)
-);
-
 ALTER TABLE projects ADD COLUMN url TEXT NOT NULL DEFAULT '';
 ALTER TABLE tasks ADD COLUMN host TEXT NOT NULL DEFAULT '';
 ALTER TABLE sessions ADD COLUMN host TEXT NOT NULL DEFAULT '';
