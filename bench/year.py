@@ -3,7 +3,8 @@
 The real orchestrator and scripted agents in sandboxes. `--landings N --home DIR` lets so many more
 land in a home that stays, so that a long run can be made of short ones; without them a small number
 lands. The last landings are taken in turn with those of a new home, on the same machine and with a
-clone of the same repository: how long a landing takes depends on its files, too.
+clone of the same repository: how long a landing takes depends on its files, too. Just before them as
+many land in the one as in the other: what an orchestrator cleans up after them takes time as well.
 """
 
 import argparse
@@ -27,6 +28,7 @@ from lockgate.services.task.tasks import NewTask
 
 LANDINGS = 40
 ROUNDS = 15
+BEFORE = 5  # that land in each of the two homes before the landings that are compared
 PATIENCE = 380.0  # seconds
 LONGEST = 240.0  # for the landings that are compared
 ALLOWED = 20_000  # bytes of a landed task
@@ -166,14 +168,16 @@ def bench(where: Path) -> list[Measure]:
 
 def measured(home: Home, new: Path, count: int) -> list[Measure]:
     """Let so many land; then one here and one in a new home, in turn."""
-    say(f"\n{home.landed + count} landings in one home")
+    say(f"\n{home.landed + count} landings and a few more in one home")
     empty = Home(new, home.root)
     least = empty.size
     with home.up():
         home.land(max(count, 1))
-        with empty.up():
-            empty.land(1)
-            pairs = _in_turn(home, empty)
+    home.clean()
+    with home.up(), empty.up():
+        home.land(BEFORE)
+        empty.land(BEFORE)
+        pairs = _in_turn(home, empty)
     full, landed = home.size, home.landed
     each = (home.clean() - least) / landed
     say(f"  {full / 1e6:.1f} MB before cleaning, {home.size / 1e6:.1f} MB after it")
@@ -211,7 +215,7 @@ def main() -> None:
     parser.add_argument("--landings", type=int, default=LANDINGS, help="that are made now")
     parser.add_argument("--grow", action="store_true", help="and measure nothing else")
     asked = parser.parse_args()
-    with place(BUILD) as where:
+    with place(asked.home.parent if asked.home else BUILD) as where:
         home = Home(asked.home or where / "old")
         if asked.grow:
             with home.up():
