@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from lockgate.core.differential.test_files import files_of_tests
+from lockgate.core.model.limits import STRENGTH_SECONDS
 from tests.e2e.cheats.stage import PYTEST, Case, Theatre, words_of
 
 LARGEST = 400_000  # characters of a file
@@ -42,7 +43,7 @@ def main() -> int:
     given = reader.parse_args()
     until = time.monotonic() + given.seconds
     with tempfile.TemporaryDirectory() as place:
-        theatre = Theatre(Path(place))
+        theatre = Theatre(Path(place), strength=STRENGTH_SECONDS)
         for directory in given.directories:
             made = _history(directory, given.commits) if given.commits else _edits(directory)
             for line in _judged(theatre, directory, made, until):
