@@ -1,6 +1,7 @@
 """What a change did to its tests, and what planted faults say about it."""
 
 import pytest
+from msgspec.structs import replace
 
 from lockgate.core.differential.faults import Fault, Span
 from lockgate.core.differential.strength import (
@@ -383,6 +384,20 @@ def test_a_test_that_noticed_faults_and_notices_none_now_is_told_though_others_n
     }
     assert gone.missed == (), "a test that is not there any more is asked about elsewhere"
     assert same.missed == ()
+
+
+def test_a_test_that_now_notices_only_what_raises_is_blind() -> None:
+    loud = replace(a_fault(3), new="raise RuntimeError")
+    faults = (*(a_fault(it) for it in range(3)), loud)
+    red = {f"_{it}": "failed" for it in range(4)}
+    every = {f"_{it} by {test}": "passed" for it in range(4) for test in ("a", "b")}
+    here = {"test a": "passed", "test b": "passed"}
+    seen = base_seen(faults, "n", read(**red, **every, **here))
+    quiet = {name: it for name, it in every.items() if "by a" in name or name == "_3 by b"}
+
+    missed = strength_of(seen, "n", read(**red, **quiet, **here)).missed
+
+    assert [it.fault for it in missed] == list(faults[:3])
 
 
 # What follows.

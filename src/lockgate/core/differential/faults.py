@@ -43,6 +43,7 @@ _COMPUTED: Mapping[type[ast.operator], tuple[type[ast.operator], ...]] = {
     ast.RShift: (ast.LShift,),
 }
 _RETURNED = ("None", "0", "1", "-1", "''", "[]", "True")
+_RAISING = "raise RuntimeError"
 _LOOKING_AROUND = frozenset({"locals", "vars", "eval", "exec", "dir"})
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -73,6 +74,11 @@ class Fault(Struct, frozen=True, kw_only=True):
         """By which it is known again in the same text."""
         at = (self.span.line, self.span.column, self.span.end_line, self.span.end_column)
         return f"{self.path} {at} {self.new}"
+
+    @property
+    def raises(self) -> bool:
+        """Any test that comes by notices it, whatever it asserts."""
+        return self.new == _RAISING
 
     @property
     def words(self) -> str:
@@ -203,7 +209,7 @@ def _statement(node: ast.stmt) -> Iterator[str]:
         case ast.Return(value=ast.expr() as value):
             was = ast.unparse(value)
             yield from (f"return {it}" for it in _RETURNED if it != was)
-            yield "raise RuntimeError"
+            yield _RAISING
         case ast.Raise() | ast.AugAssign():
             yield "pass"
         case ast.Expr(value=ast.Call() | ast.Await()):

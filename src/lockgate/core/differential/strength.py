@@ -237,11 +237,15 @@ def _noticing(
 def _blinded(
     base: BaseSeen, ours: Mapping[str, TestResult], told: frozenset[Fault]
 ) -> Iterator[Noticed]:
-    """Faults of tests that noticed some and notice none of them now, though others still do."""
-    now = {test for _, test in _noticing(base.faults, ours)}
+    """Faults of tests that noticed some and notice none of them now, though others still do.
+
+    One that raises is noticed by a test that asserts nothing, too, and says nothing of it.
+    """
+    now = {test for fault, test in _noticing(base.faults, ours) if not fault.raises}
     known = {it.removeprefix(_TEST) for it in ours if it.startswith(_TEST)}
     for test in dict.fromkeys(it for _, it in base.each):
-        faults = [f for f, it in base.each if it == test and f in told and not f.neutral]
+        its = (f for f, it in base.each if it == test and f in told)
+        faults = [it for it in its if not it.neutral and not it.raises]
         if len(faults) >= SOME and test in known - now:
             why = f"{test} | it noticed {len(faults)} faults, and notices none of them now"
             yield from (Noticed(it, why) for it in faults[:EXAMPLES])
