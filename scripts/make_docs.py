@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from lockgate.adapters.config.schema import json_schema
+from lockgate.adapters.config.load import json_schema
 from lockgate.core.lifecycle.map import RULES, Rule
 from lockgate.core.model.task import Status
 from lockgate.faces.cli.app import root

@@ -1,6 +1,7 @@
 """config.toml: what loads, what is wrong with it by key, value and line, and what it may cost."""
 
 import json
+import math
 import os
 import shutil
 import subprocess
@@ -8,14 +9,20 @@ import sys
 import time
 import tomllib
 from contextlib import suppress
+from datetime import date
+from functools import reduce
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import ValidationError
 from msgspec.structs import replace
 
+from lockgate.adapters.config.complaints import complaints
 from lockgate.adapters.config.layout import TooCostly, lines_of, nearest_line
 from lockgate.adapters.config.load import config_hash, json_schema, load_config
+from lockgate.adapters.config.schema import config_from, spelled_out
 from lockgate.core.config.settings import (
     AgentSettings,
     BudgetSettings,
@@ -30,6 +37,7 @@ from lockgate.core.config.settings import (
     ServiceKind,
     Settings,
 )
+from lockgate.core.config.trust import KEYS as KEYS_OF_TRUST
 from lockgate.core.model.gates import (
     CommandGate,
     DifferentialGate,
@@ -567,9 +575,37 @@ def test_any_text_loads_or_is_refused_and_nothing_else(text) -> None:
         loaded(text)
 
 
-def test_importing_the_package_does_not_import_pydantic_or_cel() -> None:
+TRICKY: list[object] = [
+    True, 0, 1, -1, 10**30, 10**400, 0.5, 1.0, math.nan, math.inf, date(2020, 1, 1), "", "a", "a\n",
+    "A <a@b>\n", "env:A", "env:A\n", "o/r\n", "22:00-07:00\n", "4h", "4h\n", "07:00\n",
+    "x" * 10_001, "none", "auto", "tdd", [], [1], ["a"], ["a\n"], [""], ["env:A\n"], ["h:1"],
+    ["h:1\n"], [0.5], [math.nan], ["a"] * 1_001, ["style"], {}, {"a": "b"}, {"a\n": "b"},
+    {"a": {}}, [{}], [{"name": "a\n"}],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("table", sorted({it.partition(".")[0] for it in KEYS_OF_TRUST}))
+def test_a_value_is_allowed_exactly_where_nothing_is_said_of_it(table) -> None:
+    """One library reads files that are right, another says what is wrong: they must agree."""
+    for key in (it.split(".")[1:] for it in KEYS_OF_TRUST if it.split(".")[0] == table):
+        for value in TRICKY:
+            inner: Any = reduce(lambda below, name: {name: below}, reversed(key), value)
+            for written in (inner, {"a": inner}, [{"name": "a", **inner}]):
+                spelled = spelled_out({table: written})
+                assert _allowed(spelled) is not bool(complaints(spelled)), written
+
+
+def _allowed(spelled: dict[str, Any]) -> bool:
+    with suppress(ValidationError):
+        config_from(spelled)
+        return True
+    return False
+
+
+def test_reading_a_file_that_is_right_does_not_import_pydantic_or_cel() -> None:
     program = (
         "import sys, lockgate.adapters.config.load, lockgate.adapters.config.when\n"
+        "lockgate.adapters.config.load.load_config(None, origin='a test')\n"
         "print([it for it in ('pydantic', 'cel', 'rich') if it in sys.modules])"
     )
 

@@ -5,8 +5,11 @@ from collections.abc import Iterator
 from typing import Any, get_args
 
 import pytest
+from msgspec import Struct
+from msgspec.structs import fields
 from pydantic import BaseModel
 
+from lockgate.adapters.config.complaints import model_of
 from lockgate.adapters.config.load import load_config
 from lockgate.adapters.config.schema import Config
 from lockgate.core.config.trust import KEYS, Mark, Surroundings, requests
@@ -117,11 +120,11 @@ fallback = "codex"
 HOME = Surroundings(home="/home/ann")
 
 
-def keys(model: type[BaseModel], before: str = "") -> Iterator[str]:
+def keys(table: type[Struct], before: str = "") -> Iterator[str]:
     """Each key of the schema, of tables in lists and by name too."""
-    for name, field in model.model_fields.items():
-        key = f"{before}{field.alias or name}"
-        tables = [it for it in _within(field.annotation) if issubclass(it, BaseModel)]
+    for field in fields(table):
+        key = f"{before}{field.encode_name}"
+        tables = [it for it in _within(field.type) if issubclass(it, Struct)]
         if tables:
             yield from keys(tables[0], f"{key}.")
         else:
@@ -155,7 +158,7 @@ def test_a_key_that_goes_beyond_the_sandboxed_default_asks(key):
 
 def test_no_other_key_asks_whatever_it_says():
     assert requests(load_config(HARMLESS, origin="a test"), HOME) == ()
-    written = Config.model_validate(_plain(HARMLESS))
+    written = model_of(Config).model_validate(_plain(HARMLESS))
     unset = {key for key in _unset(written) if KEYS[key] is Mark.HARMLESS}
     assert unset == set(), "the text above has each of them"
 

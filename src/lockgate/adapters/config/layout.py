@@ -1,7 +1,7 @@
 """The line of each key in a TOML text, by a linear scan that also refuses what costs too much."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from msgspec import Struct, field
@@ -13,6 +13,7 @@ MAX_KEY_PARTS = 8
 MAX_NESTING = 8
 
 Path = tuple[str | int, ...]
+Complaint = tuple[Path, Callable[[], str]]  # worded only where it is shown: suggestions cost time
 
 
 class TooCostly(Struct, frozen=True):

@@ -4,17 +4,24 @@ import hashlib
 import json
 import sys
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from functools import lru_cache, partial
 from importlib.metadata import entry_points
 from pathlib import Path as File
 from typing import Any, cast
 
-from msgspec import Struct
+from msgspec import Struct, ValidationError
 from msgspec.structs import replace
 
-from lockgate.adapters.config.layout import Path, TooCostly, lines_of, nearest_line
+from lockgate.adapters.config.layout import Complaint, Path, TooCostly, lines_of, nearest_line
+from lockgate.adapters.config.schema import (
+    Config,
+    config_from,
+    settings_from,
+    spelled_out,
+    written_problems,
+)
 from lockgate.core.config.checks import Problem, problems
 from lockgate.core.config.settings import Settings
 from lockgate.errors import BadConfig
@@ -23,8 +30,6 @@ MOST_SHOWN = 20
 THIRD_PARTIES = "lockgate.harnesses"
 FIX = "correct it and commit; `lockgate init --schema` prints every key and what is allowed"
 
-Complaint = tuple[Path, Callable[[], str]]  # worded only where it is shown: suggestions cost time
-
 
 def load_config(text: str | None, *, origin: str) -> Settings:
     """The settings; BadConfig names every problem at once, in the order of the file.
@@ -32,11 +37,6 @@ def load_config(text: str | None, *, origin: str) -> Settings:
     No text is the formula code-review without commands: its gates are there and none of them can
     pass, so nothing lands. `checks.problems` says what is missing.
     """
-    from lockgate.adapters.config.schema import (  # noqa: PLC0415 - pydantic is heavy
-        Config,
-        settings_from,
-    )
-
     if text is None:
         return _with_installed(settings_from(Config()))
     lines = lines_of(text)
@@ -77,9 +77,9 @@ def _as_it_is(folder: str) -> tuple[str, int]:
 
 
 def json_schema() -> dict[str, Any]:
-    from lockgate.adapters.config import schema  # noqa: PLC0415 - pydantic is heavy
+    from lockgate.adapters.config import complaints  # noqa: PLC0415 - pydantic is heavy
 
-    return schema.json_schema()
+    return complaints.json_schema()
 
 
 def _parsed(text: str, origin: str) -> dict[str, Any]:
@@ -91,20 +91,13 @@ def _parsed(text: str, origin: str) -> dict[str, Any]:
 
 def _judged(raw: dict[str, Any]) -> tuple[Settings | None, list[Complaint]]:
     """The settings where every value is allowed, and all that is wrong."""
-    from pydantic import ValidationError  # noqa: PLC0415 - pydantic is heavy
-
-    from lockgate.adapters.config.complaints import place, wording  # noqa: PLC0415 - pydantic is heavy
-    from lockgate.adapters.config.schema import (  # noqa: PLC0415 - pydantic is heavy
-        Config,
-        settings_from,
-        written_problems,
-    )
-
+    spelled = spelled_out(raw)
     try:
-        config = Config.model_validate(raw)
+        config = config_from(spelled)
     except ValidationError as error:
-        errors = error.errors(include_url=False)
-        return None, [(place(it), partial(wording, it, Config)) for it in errors]
+        from lockgate.adapters.config.complaints import complaints  # noqa: PLC0415 - pydantic is heavy
+
+        return None, complaints(spelled) or [((), partial(str, error))]
     settings = _with_installed(settings_from(config))
     found = (*written_problems(config), *problems(settings), *_when_problems(settings))
     return settings, [(_indexed(it.where, raw), partial(str, it.says)) for it in found]

@@ -1,16 +1,17 @@
-"""The shape of `.lockgate/config.toml`: every key, its type and its range, for pydantic.
+"""The shape of `.lockgate/config.toml`: every key, its type and its range.
 
 From that shape settings are made: the formula's gates under the user's, with all defaults.
+msgspec reads a file of that shape; what is wrong with any other file, `complaints` says.
 """
 
 import tomllib
 from collections.abc import Iterator
 from functools import cache
 from importlib.resources import files
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, cast
 
-from msgspec.structs import replace
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from msgspec import Meta, Struct, convert, field
+from msgspec.structs import asdict, replace
 
 from lockgate.core.config.checks import COMMAND_KEYS, Problem, repeated_gates, unknown_skips
 from lockgate.core.config.settings import (
@@ -63,13 +64,15 @@ from lockgate.core.model.limits import Limits, RetryConfig, Strategy
 from lockgate.core.model.task import AgentPhase, GateKind
 from lockgate.core.notices.hours import CLOCK, LENGTH, SPAN
 
-NAME = r"^[A-Za-z0-9][A-Za-z0-9_-]{0,39}$"
-VARIABLE = r"^[A-Za-z_][A-Za-z0-9_]{0,99}$"
-IDENTITY = r"^$|^[^<>\n]*[^<>\s] <[^<>\s]+>$"  # Name <address>
-FROM_VARIABLE = r"^env:[A-Za-z_][A-Za-z0-9_]{0,99}$"  # an address itself would be in git
-OWNER_AND_NAME = r"^$|^[A-Za-z0-9][A-Za-z0-9-]{0,38}/[A-Za-z0-9._-]{1,100}$"
-LOGIN = r"^[A-Za-z0-9][A-Za-z0-9-]{0,38}(\[bot\])?$"
-HOST_AND_PORT = r"^[A-Za-z0-9.\-]{1,253}:[1-9][0-9]{0,4}$"
+# A pattern ends with \Z: Python's $ also matches before a last line feed.
+NAME = r"^[A-Za-z0-9][A-Za-z0-9_-]{0,39}\Z"
+VARIABLE = r"^[A-Za-z_][A-Za-z0-9_]{0,99}\Z"
+IDENTITY = r"^\Z|^[^<>\n]*[^<>\s] <[^<>\s]+>\Z"  # Name <address>
+FROM_VARIABLE = r"^env:[A-Za-z_][A-Za-z0-9_]{0,99}\Z"  # an address itself would be in git
+OWNER_AND_NAME = r"^\Z|^[A-Za-z0-9][A-Za-z0-9-]{0,38}/[A-Za-z0-9._-]{1,100}\Z"
+LOGIN = r"^[A-Za-z0-9][A-Za-z0-9-]{0,38}(\[bot\])?\Z"
+HOST_AND_PORT = r"^[A-Za-z0-9.\-]{1,253}:[1-9][0-9]{0,4}\Z"
+APPROVER = r"^[A-Za-z0-9][A-Za-z0-9._@-]{0,63}\Z"
 
 MANY = 1_000_000
 DAY_SECONDS = 86_400
@@ -77,221 +80,203 @@ GATE_FORMULAS = ("plain", "solo", "code-review", "security-audit", "quick-review
 STEP_FORMULAS = ("tdd",)
 
 
-def _dashed(value: object) -> object:
-    return value.replace("_", "-") if isinstance(value, str) else value
+def _or_nothing(pattern: str) -> Meta:
+    """Of a text that may be empty; `pattern` is one that other modules match with."""
+    return Meta(pattern=r"^\Z|" + pattern.replace("$", r"\Z"))
 
 
-def _underscored(value: object) -> object:
-    return value.replace("-", "_") if isinstance(value, str) else value
+Name = Annotated[str, Meta(pattern=NAME)]
+Text = Annotated[str, Meta(max_length=10_000)]
+Command = Annotated[str, Meta(min_length=1, max_length=10_000)]
+Strings = Annotated[tuple[Command, ...], Meta(max_length=1_000)]
+Pattern = Annotated[str, Meta(min_length=1, max_length=1_000)]
+Patterns = Annotated[tuple[Pattern, ...], Meta(min_length=1, max_length=200)]
+Count = Annotated[int, Meta(ge=1, le=MANY)]
+Amount = Annotated[int, Meta(ge=0, le=1_000 * MANY)]
+Money = Annotated[float, Meta(ge=0, le=MANY, extra={"allow_inf_nan": False})]
+Formula = Literal["plain", "solo", "code-review", "security-audit", "quick-review", "none"]
+Dimensions = tuple[Dimension, ...]
+Ports = tuple[Annotated[str, Meta(pattern=HOST_AND_PORT)], ...]
+Variable = Annotated[str, Meta(pattern=VARIABLE)]
+Kinds = tuple[NeedKind, ...]
+Approver = Annotated[str, Meta(pattern=APPROVER)]
+Share = Annotated[float, Meta(gt=0, le=1)]
 
 
-def _spelled_out(value: object) -> object:
-    """`steps = "tdd"` stands for the formula's list."""
-    return formula_steps(value) if value == "tdd" and isinstance(value, str) else value
+class Table(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A table of the file: it has these keys and no others."""
 
 
-Name = Annotated[str, Field(pattern=NAME)]
-Text = Annotated[str, Field(max_length=10_000)]
-Command = Annotated[str, Field(min_length=1, max_length=10_000)]
-Strings = Annotated[tuple[Command, ...], Field(strict=False, max_length=1_000)]
-Pattern = Annotated[str, Field(min_length=1, max_length=1_000)]
-Patterns = Annotated[tuple[Pattern, ...], Field(strict=False, min_length=1, max_length=200)]
-Count = Annotated[int, Field(ge=1, le=MANY)]
-Amount = Annotated[int, Field(ge=0, le=1_000 * MANY)]
-Money = Annotated[float, Field(ge=0, le=MANY, allow_inf_nan=False)]
-Loose = Field(strict=False)  # the word for a member of an enum; everything else is strict
-Formula = Annotated[
-    Literal["plain", "solo", "code-review", "security-audit", "quick-review", "none"],
-    BeforeValidator(_dashed),
-]
-Kind = Annotated[GateKind, Loose, BeforeValidator(_underscored)]
-Dimensions = Annotated[tuple[Annotated[Dimension, Loose], ...], Loose]
-Ports = Annotated[tuple[Annotated[str, Field(pattern=HOST_AND_PORT)], ...], Loose]
-Variable = Annotated[str, Field(pattern=VARIABLE)]
-Variables = Annotated[tuple[Variable, ...], Loose]
-Kinds = Annotated[tuple[Annotated[NeedKind, Loose], ...], Loose]
-Approver = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._@-]{0,63}$")]
-Share = Annotated[float, Field(gt=0, le=1)]
-
-
-class Table(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, defer_build=True)
-
-
-class Project(Table):
+class Project(Table, frozen=True):
     base: Command = "main"
     agent: Name = "claude"
-    slots: Annotated[int, Field(ge=1, le=1_000)] = 3
-    respawn: Annotated[Respawn, Loose] = Respawn.AUTO
-    resume: Annotated[Respawn, Loose] = Respawn.AUTO
+    slots: Annotated[int, Meta(ge=1, le=1_000)] = 3
+    respawn: Respawn = Respawn.AUTO
+    resume: Respawn = Respawn.AUTO
 
 
-class Commands(Table):
+class Commands(Table, frozen=True):
     test: Text = ""
     typecheck: Text = ""
 
 
-class Env(Table):
+class Env(Table, frozen=True):
     setup: Text = ""
     inputs: Strings = ()
-    copy_: Strings = Field(default=(), alias="copy")
-    pass_: Strings = Field(default=(), alias="pass")
+    copy_: Strings = field(default=(), name="copy")
+    pass_: Strings = field(default=(), name="pass")
 
 
-class Tests(Table):
+class Tests(Table, frozen=True):
     paths: Strings = ()
 
 
-class Differential(Table):
-    strength_seconds: Annotated[int, Field(ge=0, le=DAY_SECONDS)] = limits.STRENGTH_SECONDS
+class Differential(Table, frozen=True):
+    strength_seconds: Annotated[int, Meta(ge=0, le=DAY_SECONDS)] = limits.STRENGTH_SECONDS
 
 
-class GateEntry(Table):
+class GateEntry(Table, frozen=True):
     name: Name
-    type: Kind | None = None
+    type: GateKind | None = None
     command: Text | None = None
     serial: bool | None = None
     fail_fast: bool | None = None
-    attempts: Annotated[int, Field(ge=1, le=100)] | None = None
-    timeout: Annotated[int, Field(ge=1, le=7 * DAY_SECONDS)] | None = None
-    report: Annotated[Report, Loose] | None = None
+    attempts: Annotated[int, Meta(ge=1, le=100)] | None = None
+    timeout: Annotated[int, Meta(ge=1, le=7 * DAY_SECONDS)] | None = None
+    report: Report | None = None
     exclusive: Text | None = None
-    on: Annotated[tuple[Annotated[Where, Loose], ...], Loose] | None = None
+    on: tuple[Where, ...] | None = None
     when: Text | None = None
     paths: Patterns | None = None
     dimensions: Dimensions | None = None
     advisory: Dimensions | None = None
     reviewer: Name | None = None
     prompt: Command | None = None
-    approvers: Annotated[tuple[Approver, ...], Field(strict=False, max_length=100)] | None = None
+    approvers: Annotated[tuple[Approver, ...], Meta(max_length=100)] | None = None
 
 
-class Gates(Table):
+class Gates(Table, frozen=True):
     formula: Formula = "code-review"
-    skip: Annotated[tuple[Name, ...], Field(strict=False, max_length=200)] = ()
-    list_: list[GateEntry] = Field(default=[], alias="list", max_length=200)
+    skip: Annotated[tuple[Name, ...], Meta(max_length=200)] = ()
+    list_: Annotated[list[GateEntry], Meta(max_length=200)] = field(default=[], name="list")
 
 
-class StepEntry(Table):
+class StepEntry(Table, frozen=True):
     name: Name
-    phase: Annotated[AgentPhase, Loose]
+    phase: AgentPhase
     command: Text | None = None
-    expect: Annotated[Expect, Loose] = Expect.PASS
+    expect: Expect = Expect.PASS
     after: Strings = ()
 
 
-class ServiceEntry(Table):
+class ServiceEntry(Table, frozen=True):
     name: Name | None = None
-    service: Annotated[ServiceKind, Loose] | None = None
+    service: ServiceKind | None = None
     command: Command | None = None
     ready: Text = ""
-    port: Annotated[int, Field(ge=0, le=65535)] = 0
-    env: Annotated[dict[Variable, Text], Field(max_length=100)] = {}
+    port: Annotated[int, Meta(ge=0, le=65535)] = 0
+    env: Annotated[dict[Variable, Text], Meta(max_length=100)] = {}
     prepare: Text = ""
     inputs: Strings = ()
 
 
-class Retry(Table):
-    strategy: Annotated[Strategy, Loose] = Strategy.AUTO
+class Retry(Table, frozen=True):
+    strategy: Strategy = Strategy.AUTO
     fresh_after_failures: Count = limits.FRESH_AFTER_FAILURES
     max_iterations: Count = limits.MAX_ITERATIONS
 
 
-class LimitsTable(Table):
+class LimitsTable(Table, frozen=True):
     step_failures: Count = limits.MAX_CONSECUTIVE_FAILURES
-    call_attempts: Annotated[int, Field(ge=1, le=100)] = limits.MAX_ATTEMPTS
-    call_base_delay_ms: Annotated[int, Field(ge=0, le=DAY_SECONDS * 1_000)] = limits.BASE_DELAY_MS
-    call_backoff: Annotated[float, Field(ge=1, le=100)] = limits.BACKOFF_MULTIPLIER
+    call_attempts: Annotated[int, Meta(ge=1, le=100)] = limits.MAX_ATTEMPTS
+    call_base_delay_ms: Annotated[int, Meta(ge=0, le=DAY_SECONDS * 1_000)] = limits.BASE_DELAY_MS
+    call_backoff: Annotated[float, Meta(ge=1, le=100)] = limits.BACKOFF_MULTIPLIER
     crashes: Count = limits.MAX_CRASHES
     review_rounds: Count = limits.MAX_REVIEW_ROUNDS
     escalation_threshold: Count = limits.ESCALATION_THRESHOLD
 
 
-class Sandbox(Table):
-    level: Annotated[SandboxLevel, Loose] = SandboxLevel.AUTO
+class Sandbox(Table, frozen=True):
+    level: SandboxLevel = SandboxLevel.AUTO
     network: bool = False
     allow: Ports = ()
     read: Strings = ()
-    memory_mb: Annotated[int, Field(ge=16, le=100 * MANY)] = 4096
-    scratch_mb: Annotated[int, Field(ge=1, le=100 * MANY)] = 8192
-    session_disk_mb: Annotated[int, Field(ge=1, le=100 * MANY)] = 20480
-    pids: Annotated[int, Field(ge=16, le=4 * MANY)] = 4096
+    memory_mb: Annotated[int, Meta(ge=16, le=100 * MANY)] = 4096
+    scratch_mb: Annotated[int, Meta(ge=1, le=100 * MANY)] = 8192
+    session_disk_mb: Annotated[int, Meta(ge=1, le=100 * MANY)] = 20480
+    pids: Annotated[int, Meta(ge=16, le=4 * MANY)] = 4096
 
 
-class Protect(Table):
+class Protect(Table, frozen=True):
     paths: Strings = ()
 
 
-class Merge(Table):
-    mode: Annotated[MergeMode, Loose] = MergeMode.MANUAL
-    target: Annotated[MergeTarget, Loose] = MergeTarget.LOCAL
-    strategy: Annotated[MergeStrategy, Loose] = MergeStrategy.MERGE
-    fence: Annotated[MergeFence, Loose] = MergeFence.WAIT
-    window: Annotated[int, Field(ge=1, le=100)] = 4
-    batch: Annotated[int, Field(ge=1, le=100)] = 1
+class Merge(Table, frozen=True):
+    mode: MergeMode = MergeMode.MANUAL
+    target: MergeTarget = MergeTarget.LOCAL
+    strategy: MergeStrategy = MergeStrategy.MERGE
+    fence: MergeFence = MergeFence.WAIT
+    window: Annotated[int, Meta(ge=1, le=100)] = 4
+    batch: Annotated[int, Meta(ge=1, le=100)] = 1
 
 
-class Intake(Table):
-    label: Annotated[str, Field(max_length=50)] = ""
-    max_open: Annotated[int, Field(ge=1, le=1_000)] = 5
+class Intake(Table, frozen=True):
+    label: Annotated[str, Meta(max_length=50)] = ""
+    max_open: Annotated[int, Meta(ge=1, le=1_000)] = 5
 
 
-class Forge(Table):
-    kind: Annotated[ForgeKind, Loose] = ForgeKind.GITHUB
-    repo: Annotated[str, Field(pattern=OWNER_AND_NAME)] = ""
-    draft: Annotated[DraftMode, Loose] = DraftMode.NEVER
-    auto_merge: Annotated[AutoMerge, Loose] = AutoMerge.LOCKGATE
-    comments: Annotated[CommentMode, Loose] = CommentMode.ACT
-    bots: Annotated[tuple[Annotated[str, Field(pattern=LOGIN)], ...], Loose] = ()
-    settle: Annotated[int, Field(ge=0, le=DAY_SECONDS)] = 120
-    ci_wait: Annotated[int, Field(ge=60, le=30 * DAY_SECONDS)] = 3600
-    rounds: Annotated[int, Field(ge=1, le=1_000)] = 8
+class Forge(Table, frozen=True):
+    kind: ForgeKind = ForgeKind.GITHUB
+    repo: Annotated[str, Meta(pattern=OWNER_AND_NAME)] = ""
+    draft: DraftMode = DraftMode.NEVER
+    auto_merge: AutoMerge = AutoMerge.LOCKGATE
+    comments: CommentMode = CommentMode.ACT
+    bots: tuple[Annotated[str, Meta(pattern=LOGIN)], ...] = ()
+    settle: Annotated[int, Meta(ge=0, le=DAY_SECONDS)] = 120
+    ci_wait: Annotated[int, Meta(ge=60, le=30 * DAY_SECONDS)] = 3600
+    rounds: Annotated[int, Meta(ge=1, le=1_000)] = 8
     sign: bool = False
     intake: Intake = Intake()
 
 
-class Commit(Table):
-    author: Annotated[Author, Loose] = Author.USER
-    identity: Annotated[str, Field(pattern=IDENTITY)] = ""
+class Commit(Table, frozen=True):
+    author: Author = Author.USER
+    identity: Annotated[str, Meta(pattern=IDENTITY)] = ""
 
 
-class Budget(Table):
+class Budget(Table, frozen=True):
     task_usd: Money = 5.0
     task_tokens: Amount = 0
     task_minutes: Amount = 120
     day_usd: Money = 0.0
 
 
-class Notify(Table):
-    urls: Annotated[tuple[Annotated[str, Field(pattern=FROM_VARIABLE)], ...], Loose] = ()
+class Notify(Table, frozen=True):
+    urls: tuple[Annotated[str, Meta(pattern=FROM_VARIABLE)], ...] = ()
     kinds: Kinds = tuple(map(NeedKind, TOLD))
     urgent: Kinds = (NeedKind.RED_TIP,)
-    quiet: Annotated[str, Field(pattern=f"^$|{SPAN.pattern}")] = ""
-    digest: Annotated[str, Field(pattern=f"^$|{CLOCK.pattern}")] = ""
-    remind: Annotated[str, Field(pattern=f"^$|{LENGTH.pattern}")] = "4h"
-    budget: Annotated[tuple[Share, ...], Field(strict=False, max_length=10)] = (0.5, 0.8, 1.0)
+    quiet: Annotated[str, _or_nothing(SPAN.pattern)] = ""
+    digest: Annotated[str, _or_nothing(CLOCK.pattern)] = ""
+    remind: Annotated[str, _or_nothing(LENGTH.pattern)] = "4h"
+    budget: Annotated[tuple[Share, ...], Meta(max_length=10)] = (0.5, 0.8, 1.0)
 
 
-class Agent(Table):
-    command: Annotated[Strings, Field(min_length=1)] = ()
+class Agent(Table, frozen=True):
+    command: Annotated[Strings, Meta(min_length=1)] = ()
     resume: Strings = ()
-    env: Variables = ()
-    fallback: Annotated[str, Field(pattern=f"^$|{NAME}")] = ""
+    env: tuple[Variable, ...] = ()
+    fallback: Annotated[str, _or_nothing(NAME)] = ""
 
 
-class Config(Table):
+class Config(Table, frozen=True):
     project: Project = Project()
     commands: Commands = Commands()
     env: Env = Env()
     tests: Tests = Tests()
     differential: Differential = Differential()
     gates: Gates = Gates()
-    steps: Annotated[
-        list[StepEntry],
-        Field(max_length=200),
-        BeforeValidator(_spelled_out, json_schema_input_type=list[StepEntry] | Literal["tdd"]),
-    ] = []
-    services: Annotated[list[ServiceEntry], Field(max_length=200)] = []
+    steps: Annotated[list[StepEntry], Meta(max_length=200)] = []
+    services: Annotated[list[ServiceEntry], Meta(max_length=200)] = []
     retry: Retry = Retry()
     limits: LimitsTable = LimitsTable()
     sandbox: Sandbox = Sandbox()
@@ -301,16 +286,7 @@ class Config(Table):
     commit: Commit = Commit()
     budget: Budget = Budget()
     notify: Notify = Notify()
-    agents: Annotated[dict[Name, Agent], Field(max_length=200)] = {}
-
-
-def json_schema() -> dict[str, Any]:
-    """What `lockgate init --schema` prints."""
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        **Config.model_json_schema(),
-        "title": "Lockgate .lockgate/config.toml",
-    }
+    agents: Annotated[dict[Name, Agent], Meta(max_length=200)] = {}
 
 
 # The formulas that ship with Lockgate, read from their data files.
@@ -334,6 +310,40 @@ def formula_steps(name: str) -> list[dict[str, Any]]:
     return entries
 
 
+# From the file's text to its shape.
+
+
+def config_from(spelled: dict[str, Any]) -> Config:
+    """Of what `spelled_out` gives; msgspec's error names only the first thing that is wrong."""
+    return convert(spelled, Config)
+
+
+def spelled_out(raw: dict[str, Any]) -> dict[str, Any]:
+    """What may be written in two ways, in one: a formula, a gate's type, the steps of a formula."""
+    spelled = dict(raw)
+    if raw.get("steps") == "tdd":
+        spelled["steps"] = formula_steps("tdd")
+    if isinstance(gates := raw.get("gates"), dict):
+        spelled["gates"] = _spelled_gates(cast("dict[str, Any]", gates))
+    return spelled
+
+
+def _spelled_gates(written: dict[str, Any]) -> dict[str, Any]:
+    spelled = _with("formula", written, "_", "-")
+    if isinstance(listed := written.get("list"), list):
+        spelled["list"] = [
+            _with("type", cast("dict[str, Any]", it), "-", "_") if isinstance(it, dict) else it
+            for it in cast("list[object]", listed)
+        ]
+    return spelled
+
+
+def _with(key: str, table: dict[str, Any], mark: str, by: str) -> dict[str, Any]:
+    """One mark of a text replaced; what is no text is left to be complained of."""
+    value = table.get(key)
+    return {**table, key: value.replace(mark, by)} if isinstance(value, str) else dict(table)
+
+
 # From the file's shape to settings: the formula's gates under the user's, with all defaults.
 
 
@@ -342,34 +352,34 @@ def settings_from(config: Config) -> Settings:
     return Settings(
         formula=config.gates.formula,
         gates=tuple(_gates(config)),
-        project=ProjectSettings(**dict(config.project)),
-        commands=CommandLines(**dict(config.commands)),
+        project=ProjectSettings(**asdict(config.project)),
+        commands=CommandLines(**asdict(config.commands)),
         env=EnvSettings(config.env.setup, config.env.inputs, config.env.copy_, config.env.pass_),
         test_paths=config.tests.paths,
-        differential=DifferentialSettings(**dict(config.differential)),
+        differential=DifferentialSettings(**asdict(config.differential)),
         steps=tuple(_step(it, config.commands.test) for it in config.steps),
         services=tuple(map(_service, config.services)),
-        retry=RetryConfig(**dict(config.retry)),
-        limits=Limits(**dict(config.limits)),
-        sandbox=SandboxSettings(**dict(config.sandbox)),
+        retry=RetryConfig(**asdict(config.retry)),
+        limits=Limits(**asdict(config.limits)),
+        sandbox=SandboxSettings(**asdict(config.sandbox)),
         protect=config.protect.paths,
-        merge=MergeSettings(**dict(config.merge)),
+        merge=MergeSettings(**asdict(config.merge)),
         forge=_forge(config.forge),
-        commit=CommitSettings(**dict(config.commit)),
-        budget=BudgetSettings(**dict(config.budget)),
+        commit=CommitSettings(**asdict(config.commit)),
+        budget=BudgetSettings(**asdict(config.budget)),
         notify=_notify(config.notify),
-        agents=tuple(AgentSettings(name=name, **dict(it)) for name, it in config.agents.items()),
+        agents=tuple(AgentSettings(name=name, **asdict(it)) for name, it in config.agents.items()),
     )
 
 
 def _forge(written: Forge) -> ForgeSettings:
-    settings = ForgeSettings(**dict(written))
-    return replace(settings, intake=IntakeSettings(**dict(written.intake)))
+    settings = ForgeSettings(**asdict(written))
+    return replace(settings, intake=IntakeSettings(**asdict(written.intake)))
 
 
 def _notify(written: Notify) -> NotifySettings:
     """Kinds as plain words: the settings know no enum of the lifecycle."""
-    settings = NotifySettings(**dict(written))
+    settings = NotifySettings(**asdict(written))
     kinds, urgent = map(str, written.kinds), map(str, written.urgent)
     return replace(settings, kinds=tuple(kinds), urgent=tuple(urgent))
 
@@ -398,7 +408,7 @@ def _service(it: ServiceEntry) -> Service:
 
 
 def _written(config: Config) -> tuple[WrittenGate, ...]:
-    formula = [GateEntry.model_validate(it) for it in formula_gates(config.gates.formula)]
+    formula = convert(formula_gates(config.gates.formula), list[GateEntry])
     listed = config.gates.list_
     merged = merge_gates([_entry(it) for it in formula], [_entry(it) for it in listed])
     return skipping(merged, config.gates.skip)
@@ -435,7 +445,7 @@ def _misplaced(gate: WrittenGate) -> Iterator[Problem]:
 
 
 def _entry(entry: GateEntry) -> WrittenGate:
-    return WrittenGate(**dict(entry))
+    return WrittenGate(**asdict(entry))
 
 
 def _step(entry: StepEntry, test: str) -> Step:
