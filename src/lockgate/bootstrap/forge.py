@@ -4,8 +4,8 @@ import os
 import time
 from collections.abc import Callable
 from functools import partial
-from http.server import ThreadingHTTPServer
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
@@ -26,6 +26,9 @@ from lockgate.services.train.pull_control import PullControl
 from lockgate.services.train.pulls import PullRequests
 from lockgate.services.train.queue import MergeQueue
 from lockgate.services.train.view import TrainView
+
+if TYPE_CHECKING:  # an orchestrator starts without it; it takes a tenth of that time
+    from http.server import ThreadingHTTPServer
 
 PATIENCE = 5.0  # seconds for the orchestrator to answer
 LOGIN = "github"  # what `lockgate auth` calls it
@@ -128,7 +131,7 @@ def _sleep(seconds: float) -> None:
     time.sleep(min(seconds, float(os.environ.get(LOOK) or seconds)))
 
 
-def listening(app: Parts, project: Project, port: int, secret: str) -> ThreadingHTTPServer:
+def listening(app: Parts, project: Project, port: int, secret: str) -> "ThreadingHTTPServer":
     """Deliveries ask the orchestrator for a look, as `lockgate forge sync` does."""
     from lockgate.adapters.forge.webhooks import Deliveries, listener
     from lockgate.adapters.sessions.runner.command_socket import Request, ask
