@@ -3,6 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
+from lockgate.core.config.settings import Settings
 from lockgate.core.fleet import (
     Claimed,
     FleetSettings,
@@ -11,8 +12,10 @@ from lockgate.core.fleet import (
     Queue,
     Role,
     Shared,
+    asked_of_host,
     host_at_work,
     host_in,
+    is_able,
     needs_at,
     needs_of,
     pool_of,
@@ -33,15 +36,32 @@ from lockgate.core.jobs import (
     Job,
     Lead,
     On,
+    TestTree,
     TurnTrain,
     lane_of,
 )
+from lockgate.core.model.gates import CommandGate, HumanGate, Placement, Where
 from lockgate.core.model.task import ProjectId, SessionId, TaskId
+from lockgate.core.train.model import Built, Commit, Tree
 from tests.given import a_task
 
 P, T = ProjectId("p"), TaskId("t")
 JUDGED = Evaluate(T, P, "t:1:0")
 ATTENDED = Attend(SessionId("s"), T, P)
+TESTED = TestTree(P, "main", Commit("c"), Built(Commit("d"), Tree("e")))
+H1 = Host(name="h1")
+HUMANS = Placement(serial=True, on=(Where.CHANGE,))
+
+
+def gate(name: str, on: Where, *needs: str) -> CommandGate:
+    return CommandGate(name=name, place=Placement(serial=True, on=(on,)), command="x", needs=needs)
+
+
+LABELLED = Settings(
+    formula="none",
+    needs=("arm",),
+    gates=(gate("a", Where.CHANGE, "gpu"), gate("b", Where.TRAIN, "fpga"), HumanGate("c", HUMANS)),
+)
 
 
 @pytest.mark.parametrize(
@@ -75,14 +95,34 @@ def test_without_a_hub_the_host_that_leads_does_what_others_could() -> None:
     task = replace(a_task(), agent="scripted")
 
     def needs(job: Job, *, hub: bool) -> str | None:
-        return needs_of(job, task, hub=hub, leader="h1")
+        return needs_of(job, task, (), hub=hub, leader=H1)
 
     assert needs(CarryOut(T, P), hub=True) == "agent:scripted"
     assert needs(CarryOut(T, P), hub=False) == "host:h1"
     assert needs(Lead(), hub=False) == "lead"
     assert needs(HostLost(T, P, "h2"), hub=False) == "any"
     assert needs(TurnTrain(P), hub=True) is None
-    assert needs_of(CarryOut(T, P), replace(task, host="h2"), hub=False, leader="h1") == "host:h2"
+    assert needs_of(CarryOut(T, P), replace(task, host="h2"), (), hub=False, leader=H1) == "host:h2"
+
+
+def test_a_job_waits_for_the_labels_that_its_project_and_its_gates_need() -> None:
+    task = replace(a_task(), agent="scripted", candidate="c")
+
+    def needs(job: Job, *, hub: bool, leader: Host = H1) -> str | None:
+        return needs_of(job, task, asked_of_host(job, LABELLED), hub=hub, leader=leader)
+
+    assert needs(CarryOut(T, P), hub=True) == "agent:scripted+arm"
+    assert needs(JUDGED, hub=True) == "arm+gpu"
+    assert needs(TESTED, hub=True) == "arm+fpga"
+    assert needs(Lead(), hub=True) == "lead"
+    assert needs(JUDGED, hub=False) == "arm+gpu+host:h1"  # nobody else has the commits
+    assert needs(JUDGED, hub=False, leader=replace(H1, labels=("arm", "gpu"))) == "host:h1"
+
+
+def test_a_host_is_able_to_do_what_its_labels_cover() -> None:
+    assert is_able(replace(H1, labels=("gpu",)), ("gpu",))
+    assert not is_able(H1, ("gpu",))
+    assert is_able(H1, ())
 
 
 def test_what_is_bound_to_a_host_waits_in_its_own_queue_whatever_it_is() -> None:
@@ -122,6 +162,7 @@ def test_a_host_that_only_leads_or_only_answers_does_no_jobs() -> None:
         ({"labels": ("gpu", "agent:mine")}, {}, ""),
         ({"name": "a b"}, {}, "is no name"),
         ({"labels": ("gpu+arm",)}, {}, "is no name"),
+        ({"labels": ("lead",)}, {}, "is a word of Lockgate's own"),
         ({"roles": ()}, {}, "roles is empty"),
         ({"slots": -1}, {}, "less than 0"),
         ({"judges": -1}, {}, "less than 0"),

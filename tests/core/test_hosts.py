@@ -26,6 +26,9 @@ def test_a_host_offers_its_labels_its_roles_its_agents_and_itself() -> None:
         ("arm", "waits: h2 may get nothing new"),
         ("arm+gpu", "waits: no host has arm and gpu"),
         ("fpga", "waits: no host has fpga"),
+        ("gpu+host:h1", ""),  # the only one that has the commits
+        ("fpga+host:h1", "waits: no host has fpga and the name h1"),
+        ("host:h1+linux", "waits: no host has the name h1 and linux"),
     ],
 )
 def test_what_nobody_can_do_says_why_it_waits(of_class: str, why: str) -> None:

@@ -39,10 +39,12 @@ sessions_lost_after = 8
 class Fleet:
     """One project; its tasks are created from a home that is no host's."""
 
-    def __init__(self, place: Path, address: str, database: str, scripts: list[str]) -> None:
+    def __init__(
+        self, place: Path, address: str, database: str, scripts: list[str], config: str
+    ) -> None:
         self._place, self._address, self._database = place, address, database
         named = {f"b{number}": script for number, script in enumerate(scripts)}
-        self.people = Orchestra(place / "people", CONFIG, named)
+        self.people = Orchestra(place / "people", config, named)
         self.people.app.close()
         self.people.environ["LOCKGATE_DATABASE"] = database
         self.people.app = open_app(self.people.environ)
@@ -114,12 +116,13 @@ class Fleet:
 
 
 @contextmanager
-def opened(place: Path, *scripts: str) -> Generator[Fleet]:
+def opened(place: Path, *scripts: str, config: str = CONFIG) -> Generator[Fleet]:
     with (
         postgres_cluster.cluster("fsync=off", "max_connections=200") as url,
         temporal_server(place) as (address, _),
     ):
-        fleet = Fleet(place, address, postgres_cluster.with_schema(url, "fleet"), list(scripts))
+        schema = postgres_cluster.with_schema(url, "fleet")
+        fleet = Fleet(place, address, schema, list(scripts), config)
         try:
             yield fleet
         finally:

@@ -9,7 +9,7 @@ import yaml
 
 from lockgate.core.model.task import Role, Status
 from tests.adapters.engine.fleet_yard import must_have_temporal
-from tests.e2e.orchestra import COMPLETE, REVIEWER, hands_off, worker, writes
+from tests.e2e.orchestra import COMPLETE, CONFIG, REVIEWER, hands_off, worker, writes
 from tests.fleet.fleet import SCRIPT, opened
 from tests.store import postgres_cluster
 
@@ -92,6 +92,26 @@ def test_an_agent_outlives_its_killed_worker_and_the_next_one_takes_it_up(tmp_pa
         assert people.task(id).generation == before.generation
         workers = [it for it in people.app.store.sessions(id) if it.role is Role.WORKER]
         assert len(workers) == 1
+
+
+@pytest.mark.slow
+@pytest.mark.postgres
+def test_a_gate_that_needs_a_label_waits_for_a_host_that_has_it(tmp_path) -> None:
+    must_have_servers()
+    config = CONFIG.replace("attempts = 1\n", 'attempts = 1\nneeds = ["gpu"]\n')
+    with opened(tmp_path, SCRIPT, config=config) as fleet:
+        fleet.start("h1")
+        people = fleet.people
+        id = people.create("b0")
+
+        fleet.until(lambda: "waits: no host has gpu" in fleet.told("fleet", "status"))
+        fleet.until(lambda: "no host has gpu" in people.task(id).troubled)
+        assert "no host has gpu" in fleet.told("status")
+        assert people.task(id).host == "h1"
+
+        fleet.start("h2", "--label", "gpu", "--slots", "0")
+        fleet.until(lambda: people.task(id).status is Status.REVIEWING)
+        assert people.task(id).troubled == ""
 
 
 def test_the_unit_of_the_docs_is_one_that_systemd_takes() -> None:

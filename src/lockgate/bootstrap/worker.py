@@ -29,8 +29,16 @@ from lockgate.adapters.store.sql_store import SqlStore
 from lockgate.adapters.system import SystemChance, allow_many_files, holding, sweep, wait
 from lockgate.bootstrap.app import App
 from lockgate.bootstrap.orchestrator import call_of, crew_of, loop_of, notices_of, telling
-from lockgate.core.config.settings import HARNESSES
-from lockgate.core.fleet import FleetSettings, Pool, Role, needs_of, queues_of
+from lockgate.core.config.settings import HARNESSES, Settings
+from lockgate.core.fleet import (
+    FleetSettings,
+    Pool,
+    Role,
+    asked_of_host,
+    is_able,
+    needs_of,
+    queues_of,
+)
 from lockgate.core.hosts import Host, HostState, name_taken
 from lockgate.core.jobs import (
     LEAD,
@@ -53,16 +61,17 @@ from lockgate.ports.lanes import LaneRow
 from lockgate.services.agents.spawner import Monitor
 from lockgate.services.orchestrator.crew import Crew
 from lockgate.services.orchestrator.hosts import HostWork
+from lockgate.services.orchestrator.leader import Planner
 from lockgate.services.orchestrator.loop import Loop
 from lockgate.services.setup.hubs import Hubs
 
 TICK = 1.0  # seconds between two looks at the rows
 SAYS = 5.0  # seconds between two signs of life for people
 SEES = 3.0  # seconds between two looks whether somebody leads
-AGAIN = 5.0  # seconds between two times that waiting jobs are said to Temporal again
 AT_ONCE = 0.001
 THREADS = 256
 GRACE = 30.0
+NONE = Settings(formula="none", gates=())
 
 
 def fenced(it: App, row: LaneRow) -> App:
@@ -230,6 +239,7 @@ class Worker:
             ),
             sessions=mine.sessions,
             wait=wait,
+            lacks=lambda job: not is_able(self.me, self._labels(mine, job)),
         )
 
     def _engine_on(self, mine: App) -> TemporalEngine:
@@ -246,9 +256,16 @@ class Worker:
         return needs_of(
             job,
             mine.store.find(task) if task else None,
+            self._labels(mine, job),
             hub=bool(project and mine.store.project(project).url),
-            leader=self.me.name,
+            leader=self.me,
         )
+
+    def _labels(self, mine: App, job: Job) -> tuple[str, ...]:
+        """None where the rules cannot be read: who does the job says why."""
+        with suppress(LockgateError):
+            return asked_of_host(job, rules_for(mine, job))
+        return ()
 
     def _lead(self, mine: App, called_off: CalledOff) -> None:
         """Until the claim is another's, or the host stops."""
@@ -261,7 +278,13 @@ class Worker:
             near.begin(crew.do, watch.wake)
             loop = loop_of(mine, watch, crew, self._report)
             loop.attends = False
-            loop.turned = Planner(mine, loop, engine).turned
+            loop.turned = Planner(
+                store=mine.store,
+                crew=crew,
+                engine=engine,
+                hosts=self._hosts,
+                clock=mine.witness.clock,
+            ).turned
             engine.put_again(SqlLanes(mine.store.database).rows())
             watching = Thread(target=_stop_when, args=(called_off, loop), daemon=True)
             watching.start()
@@ -275,35 +298,15 @@ class Worker:
         self._report(f"host {self.me.name} leads no more")
 
 
-class Planner:
-    """What a leader plans besides: who attends to sessions, and what is put again."""
-
-    def __init__(self, mine: App, loop: Loop, engine: TemporalEngine) -> None:
-        self._store, self._loop, self._engine = mine.store, loop, engine
-        self._tests = dict[str, TestTree]()
-        self._said = 0.0
-
-    def turned(self) -> None:
-        lanes = {it.name: it.job for it in self._engine.lanes()}
-        self._attend(lanes)
-        self._notice_tests(lanes)
-        if time.monotonic() - self._said >= AGAIN:
-            self._said = time.monotonic()
-            self._engine.put_again(self._engine.unclaimed())
-
-    def _attend(self, lanes: dict[str, Job]) -> None:
-        for id in self._store.ids_alive():
-            session = self._store.session(id)
-            task = self._store.find(session.task) if session else None
-            if task and task.host and f"session {id}" not in lanes:
-                self._engine.put(Attend(id, task.id, task.project))
-
-    def _notice_tests(self, lanes: dict[str, Job]) -> None:
-        """A test that has ended on another host is a reason to plan its train."""
-        now = {name: job for name, job in lanes.items() if isinstance(job, TestTree)}
-        for name in self._tests.keys() - now.keys():
-            self._loop.crew.trains.nudge(self._tests[name].project)
-        self._tests = now
+def rules_for(it: App, job: Job) -> Settings:
+    """By which a job is done; none where it belongs to no project."""
+    if not project_of(job):
+        return NONE
+    project, id = it.store.project(project_of(job)), task_of(job)
+    if isinstance(job, TestTree):
+        return it.configuration.settings_at(project, job.tip)
+    task = it.store.find(id) if id else None
+    return it.configuration.settings_for(task, project) if task else NONE
 
 
 def host_of(it: App, settings: FleetSettings) -> Host:

@@ -6,8 +6,8 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-from lockgate.core.config.settings import MergeFence
-from lockgate.core.hosts import HOST, SILENT_AFTER, Host, HostState, offers, why_waiting
+from lockgate.core.config.settings import OWN_LABELS, MergeFence, Settings
+from lockgate.core.hosts import HOST, SILENT_AFTER, Host, HostState, host_in, offers, why_waiting
 from lockgate.core.jobs import (
     ANY,
     LEAD,
@@ -29,6 +29,7 @@ from lockgate.core.jobs import (
     covers,
     place_of,
 )
+from lockgate.core.model.gates import CommandGate, DifferentialGate, Where
 from lockgate.core.model.task import Task
 
 # What `fleet.toml` of a host says.
@@ -89,6 +90,9 @@ def problem_in(settings: FleetSettings) -> str:
     wrong = [it for it in (own.name, *labels) if not _NAME.fullmatch(it)]
     if wrong:
         return f"{wrong[0]!r} is no name: letters, digits and . _ - are, at most 63 of them"
+    words = [it for it in own.labels if it in OWN_LABELS]
+    if words:
+        return f"{words[0]!r} is a word of Lockgate's own, and no label of a host"
     if not own.roles:
         return f"roles is empty: a host has at least one of {', '.join(Role)}"
     if own.slots < 0 or own.judges < 0:
@@ -131,17 +135,43 @@ def needs_at(place: Place) -> str | None:
             return None
 
 
-def needs_of(job: Job, task: Task | None, *, hub: bool, leader: str) -> str | None:
-    """As `needs_at`. Without a hub no other host has the commits: the leader's does it all."""
-    place = place_of(job, task)
+def asked_of_host(job: Job, settings: Settings) -> tuple[str, ...]:
+    """The labels that its project asks for, and of gates those that the job runs."""
+    match job:
+        case CarryOut():
+            return settings.needs
+        case Evaluate():
+            return (*settings.needs, *_of_gates(settings, Where.CHANGE))
+        case TestTree():
+            return (*settings.needs, *_of_gates(settings, Where.TRAIN))
+        case TurnTrain() | SyncForge() | Tidy() | Attend() | HostLost() | Lead():
+            return ()
+
+
+def needs_of(
+    job: Job, task: Task | None, labels: Iterable[str], *, hub: bool, leader: Host
+) -> str | None:
+    """As `needs_at`. Without a hub no other host has the commits: the leader's does it all.
+
+    Where that one lacks a label the job waits for it, and is done nowhere else.
+    """
+    asked = tuple(labels)
+    place = place_of(job, task, asked)
     if isinstance(place, Anywhere) and not hub and not isinstance(job, HostLost | Lead):
-        place = On(leader)
+        own = On(leader.name)
+        place = own if is_able(leader, asked) else Anywhere((*asked, f"{HOST}{leader.name}"))
     return needs_at(place)
 
 
-def host_in(needs: str) -> str:
-    """The only host that may do what has these needs; empty where others may too."""
-    return needs.removeprefix(HOST) if needs.startswith(HOST) else ""
+def is_able(host: Host, labels: Iterable[str]) -> bool:
+    """Whether it has all of these labels."""
+    return covers(offers(host), class_of(labels))
+
+
+def _of_gates(settings: Settings, on: Where) -> tuple[str, ...]:
+    """Those with a condition too: whether a change meets it is known when it is judged."""
+    gates = (it for it in settings.gates if isinstance(it, CommandGate | DifferentialGate))
+    return tuple(need for it in gates if on in it.place.on for need in it.needs)
 
 
 def queue_of(pool: Pool, needs: str) -> str:

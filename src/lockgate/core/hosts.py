@@ -38,15 +38,21 @@ def offers(host: Host) -> frozenset[str]:
     return frozenset((*host.labels, *host.roles, *agents, f"{HOST}{host.name}"))
 
 
+def host_in(of_class: str) -> str:
+    """The only host that may do the jobs of a class; empty where others may too."""
+    alone = of_class.startswith(HOST) and "+" not in of_class
+    return of_class.removeprefix(HOST) if alone else ""
+
+
 def why_waiting(of_class: str, hosts: Iterable[Host]) -> str:
     """Why nobody can do a job of this class now, for people; empty where somebody can."""
     having = [it for it in hosts if covers(offers(it), of_class)]
     there = [it for it in having if it.state is not HostState.GONE]
-    bound = of_class.startswith(HOST)  # what is there already goes on while its host is drained
+    bound = host_in(of_class)  # what is there already goes on while its host is drained
     if any(bound or it.state is HostState.UP for it in there):
         return ""
     if bound:
-        return f"waits: host {of_class.removeprefix(HOST)} is gone"
+        return f"waits: host {bound} is gone"
     if there:
         return f"waits: {' and '.join(it.name for it in there)} may get nothing new"
     return (
@@ -68,4 +74,5 @@ def name_taken(known: Host | None, boot: str, now: float) -> str:
 
 
 def _words(of_class: str) -> str:
-    return " and ".join(of_class.split("+"))
+    named = (it.replace(HOST, "the name ", 1) for it in of_class.split("+"))
+    return " and ".join(named)

@@ -86,6 +86,7 @@ fail_fast = false
 attempts = 3
 timeout = 600
 report = "junit"
+needs = ["gpu"]
 exclusive = ""
 on = ["change", "train"]
 paths = ["api/**"]
@@ -114,6 +115,9 @@ after = []
 name = "db"
 command = "postgres -D $SCRATCH/pg -p 5432"
 ready = "pg_isready -p 5432"
+
+[fleet]
+needs = ["linux-arm"]
 
 [retry]
 strategy = "auto"
@@ -249,6 +253,7 @@ def test_what_is_not_written_is_the_default_of_the_interface_page() -> None:
         services=(),
         sandbox=replace(written.sandbox, allow=()),
         protect=(),
+        needs=(),
         agents=(),
     )
 
@@ -636,12 +641,29 @@ def test_a_comment_or_another_order_does_not_change_the_hash() -> None:
         {"merge": MergeSettings(window=5)},
         {"limits": Limits(crashes=3)},
         {"gates": ()},
+        {"needs": ("gpu",)},
     ],
 )
 def test_any_change_of_meaning_changes_the_hash(changed) -> None:
     settings = loaded(EVERY_KEY)
 
     assert config_hash(replace(settings, **changed)) != config_hash(settings)
+
+
+def test_labels_are_in_the_hash_only_where_they_are_written() -> None:
+    text = NO_GATES + "[[gates.list]]\nname='a'\ntype='command'\ncommand='x'\n"
+
+    assert config_hash(loaded(text + "needs = []")) == config_hash(loaded(text))
+    assert config_hash(loaded(text + "needs = ['gpu']")) != config_hash(loaded(text))
+    assert loaded(text + "needs = ['gpu']\n[fleet]\nneeds = ['arm']").needs == ("arm",)
+
+
+@pytest.mark.parametrize("label", ["lead", "any", "a b", "gpu+arm", ""])
+def test_what_no_host_can_have_for_a_label_is_refused(label) -> None:
+    with pytest.raises(BadConfig, match="line"):
+        loaded(f"[fleet]\nneeds = [{label!r}]")
+    with pytest.raises(BadConfig, match="line"):
+        loaded(f"[[gates.list]]\nname='a'\ntype='command'\ncommand='x'\nneeds=[{label!r}]")
 
 
 def test_two_kinds_of_gate_with_the_same_fields_differ_in_the_hash() -> None:

@@ -54,6 +54,7 @@ forge.rounds = 9
 forge.sign = true
 forge.intake.max_open = 9
 commit = {author = "agent"}
+fleet = {needs = ["linux-arm"]}
 budget = {task_usd = 0.0, task_tokens = 9, task_minutes = 0, day_usd = 9.0}
 [notify]
 kinds = []
@@ -83,6 +84,7 @@ attempts = 9
 timeout = 9
 report = "tap"
 exclusive = "x"
+needs = ["gpu"]
 on = ["train"]
 paths = ["x/**"]
 when = "task.priority == 1"

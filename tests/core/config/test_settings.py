@@ -22,6 +22,7 @@ from lockgate.core.config.settings import (
     Step,
     in_turn,
     known_agents,
+    labels_in,
     pin,
     programs_in,
     protected_paths,
@@ -315,6 +316,19 @@ def test_a_path_to_read_is_absolute_or_begins_at_home() -> None:
     assert problems(reads) == (
         Problem(("sandbox", "read"), "the path 'keys' is relative; begin it with / or ~/"),
     )
+
+
+def test_a_word_of_lockgates_own_is_no_label() -> None:
+    gate = CommandGate(
+        name="g", place=Placement(serial=True, on=(Where.TRAIN,)), command="x", needs=("gpu", "any")
+    )
+    needs = replace(PLAIN, needs=("lead",), gates=(gate,))
+
+    assert [it.where for it in problems(needs)] == [
+        ("gates", "list", "g", "needs"),
+        ("fleet", "needs"),
+    ]
+    assert labels_in(needs) == ("lead", "gpu", "any")
 
 
 def test_the_words_of_an_agents_commands_that_may_be_files_of_the_repository() -> None:

@@ -59,6 +59,7 @@ SAMPLES: dict[str, Any] = {
     "attempts": 1,
     "timeout": 5,
     "report": Report.TAP,
+    "needs": ("gpu",),
     "exclusive": "db",
     "on": (Where.TRAIN,),
     "when": "task.priority == 1",

@@ -104,6 +104,20 @@ def test_a_service_whose_program_is_missing_is_needed_and_said_how_to_install():
     assert "apt install postgresql" in missing.fix
 
 
+def test_labels_are_said_to_be_asked_of_a_fleets_hosts_alone():
+    check = Checkup(
+        version=lambda _: "2.40",
+        trouble=lambda: None,
+        sockets_closed_by=lambda: "a test",
+        absent=lambda _: "",
+    )
+
+    found = check.machine(Settings(formula="none", gates=(), needs=("gpu",)))
+
+    [labels] = [it for it in found if it.name == "labels"]
+    assert (labels.found, labels.costs) == ("gpu: asked of the hosts of a fleet alone", "")
+
+
 NEEDED = {"git": "nothing works without it", "bwrap": "no agent and no gate runs"}
 
 

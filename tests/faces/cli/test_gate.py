@@ -582,7 +582,9 @@ def test_a_configuration_with_a_mistake_fails_every_look_at_it_with_two(shell: S
 @pytest.mark.parametrize("kind", ["command", "differential", "parallel", "multipass", "human"])
 def test_every_kind_of_gate_is_explained(shell: Shell, kind: str) -> None:
     gates = {
-        "command": command("it", "pytest", "fail_fast = true", 'exclusive = "db"'),
+        "command": command(
+            "it", "pytest", "fail_fast = true", 'exclusive = "db"', 'needs = ["gpu"]'
+        ),
         "differential": command("it", "pytest", "attempts = 1").replace(
             '"command"', '"differential"'
         ),

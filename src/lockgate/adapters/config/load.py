@@ -29,6 +29,7 @@ from lockgate.errors import BadConfig
 MOST_SHOWN = 20
 THIRD_PARTIES = "lockgate.harnesses"
 FIX = "correct it and commit; `lockgate init --schema` prints every key and what is allowed"
+LATER = ("needs",)  # keys that count only where they are written: earlier hashes stay
 
 
 def load_config(text: str | None, *, origin: str) -> Settings:
@@ -146,7 +147,8 @@ def _bad(origin: str, shown: list[str], total: int = 1) -> BadConfig:
 def _plain(value: object) -> object:
     """Structs keep their name, so that two kinds of gate with the same fields differ."""
     if isinstance(value, Struct):
-        named = {it: _plain(getattr(value, it)) for it in value.__struct_fields__}
+        written = (it for it in value.__struct_fields__ if it not in LATER or getattr(value, it))
+        named = {it: _plain(getattr(value, it)) for it in written}
         return {"": type(value).__name__, **named}
     if isinstance(value, tuple):
         return [_plain(it) for it in cast("tuple[object, ...]", value)]  # of any length

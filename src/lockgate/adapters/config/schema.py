@@ -73,6 +73,7 @@ OWNER_AND_NAME = r"^\Z|^[A-Za-z0-9][A-Za-z0-9-]{0,38}/[A-Za-z0-9._-]{1,100}\Z"
 LOGIN = r"^[A-Za-z0-9][A-Za-z0-9-]{0,38}(\[bot\])?\Z"
 HOST_AND_PORT = r"^[A-Za-z0-9.\-]{1,253}:[1-9][0-9]{0,4}\Z"
 APPROVER = r"^[A-Za-z0-9][A-Za-z0-9._@-]{0,63}\Z"
+LABEL = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}\Z"
 
 MANY = 1_000_000
 DAY_SECONDS = 86_400
@@ -100,6 +101,7 @@ Ports = tuple[Annotated[str, Meta(pattern=HOST_AND_PORT)], ...]
 Variable = Annotated[str, Meta(pattern=VARIABLE)]
 Kinds = tuple[NeedKind, ...]
 Approver = Annotated[str, Meta(pattern=APPROVER)]
+Labels = Annotated[tuple[Annotated[str, Meta(pattern=LABEL)], ...], Meta(max_length=20)]
 Share = Annotated[float, Meta(gt=0, le=1)]
 
 
@@ -144,6 +146,7 @@ class GateEntry(Table, frozen=True):
     attempts: Annotated[int, Meta(ge=1, le=100)] | None = None
     timeout: Annotated[int, Meta(ge=1, le=7 * DAY_SECONDS)] | None = None
     report: Report | None = None
+    needs: Labels | None = None
     exclusive: Text | None = None
     on: tuple[Where, ...] | None = None
     when: Text | None = None
@@ -268,6 +271,10 @@ class Agent(Table, frozen=True):
     fallback: Annotated[str, _or_nothing(NAME)] = ""
 
 
+class Fleet(Table, frozen=True):
+    needs: Labels = ()
+
+
 class Config(Table, frozen=True):
     project: Project = Project()
     commands: Commands = Commands()
@@ -286,6 +293,7 @@ class Config(Table, frozen=True):
     commit: Commit = Commit()
     budget: Budget = Budget()
     notify: Notify = Notify()
+    fleet: Fleet = Fleet()
     agents: Annotated[dict[Name, Agent], Meta(max_length=200)] = {}
 
 
@@ -368,6 +376,7 @@ def settings_from(config: Config) -> Settings:
         commit=CommitSettings(**asdict(config.commit)),
         budget=BudgetSettings(**asdict(config.budget)),
         notify=_notify(config.notify),
+        needs=config.fleet.needs,
         agents=tuple(AgentSettings(name=name, **asdict(it)) for name, it in config.agents.items()),
     )
 

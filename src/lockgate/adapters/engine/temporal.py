@@ -93,6 +93,14 @@ class TemporalEngine:
         """Those that nobody has claimed in time."""
         return self._lanes.unclaimed(self._now() - UNCLAIMED)
 
+    def place_again(self, rows: Iterable[LaneRow]) -> tuple[LaneRow, ...]:
+        """Put those elsewhere that need something else by now; the others, which stay."""
+        moved = [it for it in rows if self._needs(it.job) not in {it.needs, None}]
+        for row in moved:
+            self.call_off(row.lane)
+            self.put(row.job)
+        return tuple(it for it in rows if it not in moved)
+
     def put_again(self, rows: Iterable[LaneRow]) -> int:
         """Say these to Temporal again; how many it did not know."""
         due = [it for it in rows if it.until <= 0]

@@ -7,6 +7,7 @@ from msgspec import Struct
 
 from lockgate.core.config.settings import (
     HARNESSES,
+    OWN_LABELS,
     AgentSettings,
     MergeMode,
     Service,
@@ -50,6 +51,7 @@ def problems(settings: Settings) -> tuple[Problem, ...]:
         *_of_services(settings.services),
         *_of_read(settings.sandbox.read),
         *_of_forge_logins(settings),
+        *_of_labels(("fleet", "needs"), settings.needs),
     )
 
 
@@ -72,6 +74,7 @@ def _of_gate(gate: Gate, settings: Settings) -> Iterator[Problem]:
     yield from _of_any_gate(gate, where)
     match gate:
         case CommandGate() | DifferentialGate():
+            yield from _of_labels((*where, "needs"), gate.needs)
             if not gate.command.strip():
                 yield Problem((*where, "command"), _no_command(gate))
         case ParallelReviewGate():
@@ -174,6 +177,12 @@ def _of_agent(agent: AgentSettings, settings: Settings) -> Iterator[Problem]:
     elif agent.fallback and agent.fallback not in known_agents(settings):
         says = _unknown_agent(agent.fallback, settings)
         yield Problem(("agents", agent.name, "fallback"), says)
+
+
+def _of_labels(where: tuple[str, ...], labels: Iterable[str]) -> Iterator[Problem]:
+    for label in labels:
+        if label in OWN_LABELS:
+            yield Problem(where, f"{label!r} is a word of Lockgate's own, and no label of a host")
 
 
 def _of_read(paths: tuple[str, ...]) -> Iterator[Problem]:

@@ -31,6 +31,7 @@ HARNESSES = ("claude", "claude-live", "codex", "gemini", "opencode", "aider", "s
 # A change here adds a human gate, whatever `[protect]` says; see `steering` for CI files.
 ALWAYS_PROTECTED = (".lockgate/**",)
 USUAL = ("main", "master")
+OWN_LABELS = ("any", "hands", "lead", "api")  # of hosts; what they mean is not a person's to say
 HEADS = "refs/heads/"
 
 
@@ -280,8 +281,15 @@ class Settings(Struct, frozen=True, kw_only=True):
     commit: CommitSettings = field(default_factory=CommitSettings)
     budget: BudgetSettings = field(default_factory=BudgetSettings)
     notify: NotifySettings = field(default_factory=NotifySettings)
+    needs: tuple[str, ...] = ()  # labels of the hosts that may work on it, where there are several
     agents: tuple[AgentSettings, ...] = ()
     installed: tuple[str, ...] = ()  # agents that other packages bring; no part of the file
+
+
+def labels_in(settings: Settings) -> tuple[str, ...]:
+    """All that the project and its gates need of hosts; each once."""
+    gates = (it for it in settings.gates if isinstance(it, CommandGate | DifferentialGate))
+    return tuple(dict.fromkeys((*settings.needs, *(need for it in gates for need in it.needs))))
 
 
 def protected_paths(settings: Settings) -> tuple[str, ...]:

@@ -45,7 +45,7 @@ KEYS: Mapping[str, Mark] = {
     **{f"gates.list.{it}": H for it in ("name", "type", "command", "serial", "fail_fast")},
     **{f"gates.list.{it}": H for it in ("attempts", "timeout", "report", "exclusive", "on")},
     **{f"gates.list.{it}": H for it in ("when", "paths", "dimensions", "advisory")},
-    **{f"gates.list.{it}": H for it in ("reviewer", "prompt", "approvers")},
+    **{f"gates.list.{it}": H for it in ("reviewer", "prompt", "approvers", "needs")},
     **{f"steps.{it}": H for it in ("name", "phase", "command", "expect", "after")},
     **{f"services.{it}": H for it in ("name", "service", "command", "ready", "port")},
     **{f"services.{it}": H for it in ("prepare", "inputs")},
@@ -71,6 +71,7 @@ KEYS: Mapping[str, Mark] = {
     **{f"notify.{it}": H for it in ("kinds", "urgent", "quiet", "digest", "remind", "budget")},
     **{f"agents.{it}": A for it in ("command", "resume", "env")},
     "agents.fallback": H,
+    "fleet.needs": H,
 }
 
 

@@ -80,6 +80,7 @@ class CommandGate(Struct, frozen=True, kw_only=True):
     attempts: int = ATTEMPTS
     timeout: int = TIMEOUT_SECONDS
     report: Report | None = None
+    needs: tuple[str, ...] = ()  # labels of the hosts that may run it, where there are several
 
 
 class DifferentialGate(Struct, frozen=True, kw_only=True):
@@ -91,6 +92,7 @@ class DifferentialGate(Struct, frozen=True, kw_only=True):
     attempts: int = ATTEMPTS
     timeout: int = TIMEOUT_SECONDS
     report: Report | None = None
+    needs: tuple[str, ...] = ()  # labels of the hosts that may run it, where there are several
 
 
 class ParallelReviewGate(Struct, frozen=True, kw_only=True):
@@ -140,6 +142,7 @@ class WrittenGate(Struct, frozen=True, kw_only=True):
     attempts: int | None = None
     timeout: int | None = None
     report: Report | None = None
+    needs: tuple[str, ...] | None = None
     exclusive: str | None = None
     on: tuple[Where, ...] | None = None
     when: str | None = None
@@ -151,7 +154,7 @@ class WrittenGate(Struct, frozen=True, kw_only=True):
     approvers: tuple[str, ...] | None = None
 
 
-_RUNS_COMMAND = frozenset({"command", "attempts", "timeout", "report"})
+_RUNS_COMMAND = frozenset({"command", "attempts", "timeout", "report", "needs"})
 
 # The keys that only some kinds know; all others belong to every kind.
 OWN_KEYS = {
@@ -209,6 +212,7 @@ def configured(gate: WrittenGate, kind: GateKind, command: str) -> Gate:
                 attempts=gate.attempts or ATTEMPTS,
                 timeout=gate.timeout or TIMEOUT_SECONDS,
                 report=gate.report,
+                needs=gate.needs or (),
             )
         case GateKind.PARALLEL_REVIEW:
             return ParallelReviewGate(
@@ -307,6 +311,7 @@ def _over(gate: WrittenGate, written: dict[str, WrittenGate]) -> WrittenGate:
         attempts=gate.attempts if user.attempts is None else user.attempts,
         timeout=gate.timeout if user.timeout is None else user.timeout,
         report=gate.report if user.report is None else user.report,
+        needs=gate.needs if user.needs is None else user.needs,
         exclusive=gate.exclusive if user.exclusive is None else user.exclusive,
         on=gate.on if user.on is None else user.on,
         when=gate.when if user.when is None else user.when,

@@ -252,6 +252,9 @@ def _running(gate: CommandGate | DifferentialGate, settings: Settings) -> Iterat
     yield "attempts", tries if gate.attempts > 1 else once
     yield "time-out", f"{gate.timeout} s, then it is killed, and has failed"
     yield "report", str(gate.report or "by looking: files in $OUT, else what it prints")
+    if gate.needs:
+        told = one_line(", ".join(gate.needs))
+        yield "needs", f"of several hosts one with {told}; one host alone runs it in any case"
     if box.level is SandboxLevel.NONE:
         yield "sandbox", "none: it runs as you do"
     else:

@@ -58,6 +58,9 @@ class FleetLane(Protocol):
     def attend(self, job: Attend, called_off: CalledOff) -> float: ...
     def host_lost(self, job: HostLost) -> float: ...
     def lead(self, called_off: CalledOff) -> float: ...
+    def only_takes(self, job: Evaluate) -> bool:
+        """Whether the change is taken here, and its gates run on another host."""
+        ...
 
 
 class NoFleet(Struct, frozen=True):
@@ -71,6 +74,9 @@ class NoFleet(Struct, frozen=True):
 
     def lead(self, called_off: CalledOff) -> float:  # noqa: ARG002 - the port's
         return 0.0
+
+    def only_takes(self, job: Evaluate) -> bool:  # noqa: ARG002 - the port's
+        return False
 
 
 class Crew(Struct, kw_only=True):
@@ -173,10 +179,19 @@ class Crew(Struct, kw_only=True):
 
         with suppress(TurnDeclined):  # somebody else ended the evaluation meanwhile
             if not cancelled():
+                if self._was_taken(job):
+                    return AT_ONCE
                 self.judge.evaluate(job.task, cancelled)
         if not self.stopping.is_set():
             self.store.effects_done([job.key])
         return 0.0
+
+    def _was_taken(self, job: Evaluate) -> bool:
+        """For another host, which has what the gates need: there is a commit that it can fetch."""
+        if not self.fleet.only_takes(job):
+            return False
+        task = self.judge.with_change(self.store.load(job.task))
+        return task is None or bool(task.candidate)
 
     def _test(self, job: TestTree, called_off: CalledOff) -> float:
         """A tree that keeps failing to be tested for its surroundings is shown to a human."""
@@ -225,5 +240,6 @@ def _told(error: LockgateError) -> str:
     return f"{error} ({error.fix})"
 
 
+AT_ONCE = 0.001
 NEXT_STEP = 5.0  # seconds until more is cleaned
 EFFECTS = 100  # of one task, at most, that are still to do

@@ -8,7 +8,7 @@ from contextlib import suppress
 
 from msgspec import Struct
 
-from lockgate.core.jobs import Attend, HostLost
+from lockgate.core.jobs import Attend, Evaluate, HostLost, Job
 from lockgate.core.lifecycle.records import placed
 from lockgate.core.model.agents import End, Ending, Exit
 from lockgate.core.model.task import TaskId
@@ -32,6 +32,7 @@ class HostWork(Struct, frozen=True, kw_only=True):
     monitor: Monitor
     sessions: Sessions
     wait: Callable[[float], None]  # so many milliseconds
+    lacks: Callable[[Job], bool] = lambda _: False  # a label that the job needs
 
     def attend(self, job: Attend, called_off: CalledOff) -> float:
         """Until the session is over and that is recorded; what ended elsewhere ends here too."""
@@ -50,6 +51,10 @@ class HostWork(Struct, frozen=True, kw_only=True):
     def lead(self, called_off: CalledOff) -> float:  # noqa: ARG002 - the crew's
         """Nothing: who leads has a loop, which puts a crew of its own to work."""
         return 0.0
+
+    def only_takes(self, job: Evaluate) -> bool:
+        """Its gates need what this host has not: the clone is here, and another one judges."""
+        return self.lacks(job)
 
     def _is_over(self, job: Attend) -> bool:
         """Elsewhere, while this host did not answer: then its agent here works for nobody."""

@@ -17,6 +17,7 @@ from lockgate.core.config.settings import (
     ServiceKind,
     Settings,
     known_agents,
+    labels_in,
 )
 from lockgate.core.model import commits
 from lockgate.core.model.agents import Ending, Exit, Job, names_a_file
@@ -94,6 +95,9 @@ class Checkup(Struct, frozen=True):
         for service in settings.services:
             if service.kind:
                 yield self._service(service.name, service.kind)
+        labels = ", ".join(labels_in(settings))
+        if labels:
+            yield Part(name="labels", found=f"{labels}: asked of the hosts of a fleet alone")
 
     def agents(self, logins: Logins, settings: Settings) -> Iterator[Part]:
         for agent in known_agents(settings):

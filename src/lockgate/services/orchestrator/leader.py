@@ -1,0 +1,77 @@
+"""What the leader of hosts plans besides: who attends to sessions, and what is put again."""
+
+from collections.abc import Iterable
+from typing import Protocol
+
+from msgspec import Struct, field
+
+from lockgate.core.hosts import why_waiting
+from lockgate.core.jobs import Attend, Job, TestTree, task_of
+from lockgate.ports import Clock, Store
+from lockgate.ports.engine import Lane
+from lockgate.ports.lanes import Hosts, LaneRow
+from lockgate.services.orchestrator.crew import Crew
+
+AGAIN = 5.0  # seconds between two times that waiting jobs are said to the engine again
+
+
+class FleetEngine(Protocol):
+    """The engine, as far as what waits for a host is concerned."""
+
+    def put(self, job: Job) -> bool: ...
+    def lanes(self) -> tuple[Lane, ...]: ...
+    def unclaimed(self) -> tuple[LaneRow, ...]: ...
+    def place_again(self, rows: Iterable[LaneRow]) -> tuple[LaneRow, ...]:
+        """Put those elsewhere that need something else by now; the others, which stay."""
+        ...
+
+    def put_again(self, rows: Iterable[LaneRow]) -> int: ...
+
+
+class Planner(Struct, kw_only=True):
+    """After each turn of the leader's loop."""
+
+    store: Store
+    crew: Crew
+    engine: FleetEngine
+    hosts: Hosts
+    clock: Clock
+    _tests: dict[str, TestTree] = field(default_factory=dict[str, TestTree])
+    _wait: set[str] = field(default_factory=set[str])  # the lanes that no host can do, as told
+    _said: float = -AGAIN
+
+    def turned(self) -> None:
+        lanes = {it.name: it.job for it in self.engine.lanes()}
+        self._attend(lanes)
+        self._notice_tests(lanes)
+        now = self.clock.elapsed()
+        if now - self._said >= AGAIN:
+            self._said = now
+            waiting = self.engine.place_again(self.engine.unclaimed())
+            self.engine.put_again(waiting)
+            self._tell(waiting)
+
+    def _attend(self, lanes: dict[str, Job]) -> None:
+        for id in self.store.ids_alive():
+            session = self.store.session(id)
+            task = self.store.find(session.task) if session else None
+            if task and task.host and f"session {id}" not in lanes:
+                self.engine.put(Attend(id, task.id, task.project))
+
+    def _notice_tests(self, lanes: dict[str, Job]) -> None:
+        """A test that has ended on another host is a reason to plan its train."""
+        now = {name: job for name, job in lanes.items() if isinstance(job, TestTree)}
+        for name in self._tests.keys() - now.keys():
+            self.crew.trains.nudge(self._tests[name].project)
+        self._tests = now
+
+    def _tell(self, waiting: tuple[LaneRow, ...]) -> None:
+        """As what fails: a job that no host can do needs a human, if it stays so."""
+        hosts = self.hosts.all()
+        told = {self.crew.title(it.job): (why_waiting(it.needs, hosts), it) for it in waiting}
+        told = {lane: (why, it) for lane, (why, it) in told.items() if why}
+        for lane, (why, it) in told.items():
+            self.crew.trouble(lane, why, task_of(it.job))
+        for lane in self._wait - told.keys():
+            self.crew.troubles.pop(lane, None)
+        self._wait = set(told)

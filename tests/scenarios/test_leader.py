@@ -1,0 +1,161 @@
+"""What the leader of several hosts does with jobs that wait, and a host with gates not for it."""
+
+from collections.abc import Iterable, Iterator
+
+import pytest
+from msgspec import Struct, field
+
+from lockgate.adapters.store.hosts import SqlHosts
+from lockgate.core.hosts import Host
+from lockgate.core.jobs import Attend, Evaluate, Job, TestTree, lane_of
+from lockgate.core.lifecycle.decision import EvaluateGates
+from lockgate.core.lifecycle.records import placed
+from lockgate.core.model.limits import SAME_FAILURES
+from lockgate.core.model.task import Status, TaskId
+from lockgate.core.train.model import Built, Commit, Tree
+from lockgate.ports.engine import Lane, State
+from lockgate.ports.lanes import LaneRow
+from lockgate.services.orchestrator.crew import NoFleet
+from lockgate.services.orchestrator.leader import AGAIN, Planner
+from tests.given import HANDOFF
+from tests.scenarios.stage import Stage
+from tests.scenarios.test_loop import TESTS_FIRST
+
+
+class Waiting(Struct):
+    """An engine whose jobs nobody claims."""
+
+    rows: list[LaneRow] = field(default_factory=list)
+    jobs: list[Job] = field(default_factory=list)
+    again: list[str] = field(default_factory=list)
+
+    def put(self, job: Job) -> bool:
+        self.jobs.append(job)
+        return True
+
+    def lanes(self) -> tuple[Lane, ...]:
+        return tuple(
+            Lane(name=lane_of(it), job=it, state=State.WAITING, since=0.0) for it in self.jobs
+        )
+
+    def unclaimed(self) -> tuple[LaneRow, ...]:
+        return tuple(self.rows)
+
+    def place_again(self, rows: Iterable[LaneRow]) -> tuple[LaneRow, ...]:
+        return tuple(rows)
+
+    def put_again(self, rows: Iterable[LaneRow]) -> int:
+        self.again += [it.lane for it in rows]
+        return 0
+
+
+class Lacks(NoFleet, frozen=True):
+    """A host that has no label."""
+
+    def only_takes(self, job: Evaluate) -> bool:
+        return True
+
+
+def waits(job: Job, needs: str) -> LaneRow:
+    return LaneRow(
+        lane=lane_of(job),
+        job=job,
+        needs=needs,
+        epoch=0,
+        token="",
+        host="",
+        asked=1.0,
+        since=0.0,
+        until=0.0,
+        why="",
+    )
+
+
+@pytest.fixture
+def stage(tmp_path) -> Iterator[Stage]:
+    made = Stage(tmp_path, TESTS_FIRST)
+    yield made
+    made.app.store.close()
+
+
+def judged(stage: Stage) -> tuple[TaskId, Evaluate]:
+    """A task whose agent has ended with its work, and the job of judging it."""
+    id = stage.world.create()
+    stage.turn()
+    (stage.workspaces.place(id) / "TASK.md").write_text(HANDOFF)
+    [session] = stage.alive(id)
+    stage.dies(session)
+    stage.loop.look_after([session])
+    project = stage.world.task(id).project
+    [effect] = [
+        it for it in stage.app.store.pending_effects(id, 10) if isinstance(it.effect, EvaluateGates)
+    ]
+    return id, Evaluate(id, project, effect.key)
+
+
+def test_a_job_that_no_host_can_do_is_shown_to_people_until_one_can(stage) -> None:
+    store, crew, engine = stage.app.store, stage.loop.crew, Waiting()
+    hosts = SqlHosts(store.database)
+    hosts.put(Host(name="h1", seen=1.0))
+    planner = Planner(store=store, crew=crew, engine=engine, hosts=hosts, clock=stage.time)
+    id, job = judged(stage)
+    engine.rows.append(waits(job, "gpu"))
+
+    for _ in range(SAME_FAILURES):
+        planner.turned()
+        stage.time.at += AGAIN
+    planner.turned()
+
+    assert "waits: no host has gpu" in stage.world.task(id).troubled
+    assert set(engine.again) == {f"judge {id}"}
+
+    hosts.put(Host(name="h2", labels=("gpu",), seen=1.0))
+    stage.time.at += AGAIN
+    planner.turned()
+    assert crew.troubles == {}
+    assert crew.do(job, lambda: False) == 0.0
+    assert stage.world.task(id).troubled == ""
+
+
+def test_a_change_is_taken_where_its_clone_is_and_judged_where_the_labels_are(stage) -> None:
+    crew = stage.loop.crew
+    id, job = judged(stage)
+    crew.fleet = Lacks()
+
+    assert crew.do(job, lambda: False) > 0
+    assert stage.world.task(id).candidate
+    assert stage.world.task(id).status is Status.AGENT_REVIEW
+    assert stage.app.store.gate_results(id, 0, 10) == ()
+
+    crew.fleet = NoFleet()
+    assert crew.do(job, lambda: False) == 0.0
+    assert "tests" in stage.world.task(id).passed
+
+
+def test_sessions_are_attended_to_and_a_test_that_ended_turns_its_train(stage) -> None:
+    store, engine = stage.app.store, Waiting()
+    id = stage.world.create()
+    stage.turn()
+    [session] = stage.alive(id)
+    project = stage.world.task(id).project
+    test = TestTree(project, "main", Commit("c"), Built(Commit("d"), Tree("e")))
+    planner = Planner(
+        store=store,
+        crew=stage.loop.crew,
+        engine=engine,
+        hosts=SqlHosts(store.database),
+        clock=stage.time,
+    )
+    engine.jobs.append(test)
+    planner.turned()
+    assert engine.jobs == [test]  # the task has no host yet
+
+    trains = stage.loop.crew.trains
+    trains.turn(store.project(project), stage.loop.engine)
+    assert trains.due() == ()
+    engine.jobs.remove(test)
+    stage.app.coordinator.turn(id, lambda seen: placed(seen.task, "h1", seen.now))
+    planner.turned()
+
+    assert engine.jobs == [Attend(session, id, project)]
+    assert [it.id for it in trains.due()] == [project]
