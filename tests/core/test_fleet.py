@@ -14,17 +14,17 @@ from lockgate.core.fleet import (
     Shared,
     asked_of_host,
     host_at_work,
-    host_in,
     is_able,
     needs_at,
     needs_of,
+    next_snapshot,
     pool_of,
     problem_in,
     queue_of,
     queues_of,
     seen_by,
 )
-from lockgate.core.hosts import Host, HostState
+from lockgate.core.hosts import Host, HostState, host_in
 from lockgate.core.jobs import (
     LEAD,
     Anywhere,
@@ -167,6 +167,7 @@ def test_a_host_that_only_leads_or_only_answers_does_no_jobs() -> None:
         ({"slots": -1}, {}, "less than 0"),
         ({"judges": -1}, {}, "less than 0"),
         ({}, {"beat": 0.0}, "beat must be"),
+        ({}, {"snapshot_every": -1.0}, "snapshot_every cannot"),
         ({}, {"sessions_lost_after": 5.0}, "beat must be"),
     ],
 )
@@ -205,6 +206,11 @@ def test_people_see_who_leads_what_runs_where_and_why_something_waits() -> None:
         ("task t", 10.0, "waits: no host has gpu"),
         ("train of p", 10.0, "the hub is down"),
     ]
+
+
+def test_keeping_what_an_agent_does_takes_a_twentieth_of_the_time_at_most() -> None:
+    assert next_snapshot(took=1.0, every=60.0) == 60.0
+    assert next_snapshot(took=10.0, every=60.0) == 190.0
 
 
 def test_a_host_that_was_seen_a_moment_ago_is_at_work() -> None:

@@ -33,6 +33,7 @@ name = "{name}"
 [fleet]
 beat = 4
 sessions_lost_after = 8
+snapshot_every = 1
 """
 
 
@@ -76,6 +77,12 @@ class Fleet:
             with suppress(OSError):
                 if home in (entry / "cmdline").read_bytes() + (entry / "environ").read_bytes():
                     os.kill(int(entry.name), signal.SIGKILL)
+
+    def refs(self, below: str) -> list[str]:
+        """Of the hub."""
+        asked = ("git", "-C", self.hub, "for-each-ref", "--format=%(refname)")
+        told = subprocess.run((*asked, f"refs/lockgate/{below}"), capture_output=True, check=True)
+        return told.stdout.decode().split()
 
     def agents_at(self, name: str) -> int:
         seen = json.loads(self.told("fleet", "status", "--json"))["hosts"]

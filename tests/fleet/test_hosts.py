@@ -63,6 +63,7 @@ def test_a_task_whose_host_lost_power_goes_on_at_another_and_no_counter_moves(tm
         fleet.until(lambda: people.task(id).host == "h1" and fleet.agents_at("h1") == 1)
         fleet.start("h2")
         before = people.task(id)
+        fleet.until(lambda: bool(fleet.refs(f"changes/{id}")))  # what it has done until now
 
         fleet.cut_power("h1")
 

@@ -178,6 +178,7 @@ class FakeWorkspaces:
     files: dict[Path, Mapping[str, str]] = field(default_factory=dict)
     broken: str = ""
     not_taken: str = ""
+    taken: list[TaskId] = field(default_factory=list)
     in_the_way: str = ""
     not_prepared: str = ""
     unfit: Unfit | None = None
@@ -210,6 +211,7 @@ class FakeWorkspaces:
     def take(self, project: Project, task: Task) -> Change | Unfit:
         if self.not_taken:
             raise Unavailable("the work was not taken", why=self.not_taken, fix="wait")
+        self.taken.append(task.id)
         return self.unfit or self.work
 
     def adopt(self, project: Project, task: Task) -> Change | None:

@@ -7,7 +7,7 @@ from msgspec import Struct, field
 
 from lockgate.adapters.store.hosts import SqlHosts
 from lockgate.core.hosts import Host
-from lockgate.core.jobs import Attend, Evaluate, Job, TestTree, lane_of
+from lockgate.core.jobs import Attend, Evaluate, HostLost, Job, TestTree, lane_of
 from lockgate.core.lifecycle.decision import EvaluateGates
 from lockgate.core.lifecycle.records import placed
 from lockgate.core.model.limits import SAME_FAILURES
@@ -15,7 +15,9 @@ from lockgate.core.model.task import Status, TaskId
 from lockgate.core.train.model import Built, Commit, Tree
 from lockgate.ports.engine import Lane, State
 from lockgate.ports.lanes import LaneRow
+from lockgate.services.agents.spawner import GOODBYE
 from lockgate.services.orchestrator.crew import NoFleet
+from lockgate.services.orchestrator.hosts import HostWork
 from lockgate.services.orchestrator.leader import AGAIN, Planner
 from tests.given import HANDOFF
 from tests.scenarios.stage import Stage
@@ -159,3 +161,60 @@ def test_sessions_are_attended_to_and_a_test_that_ended_turns_its_train(stage) -
 
     assert engine.jobs == [Attend(session, id, project)]
     assert [it.id for it in trains.due()] == [project]
+
+
+def attending(stage: Stage, waited: list[float], **more) -> HostWork:
+    def wait(milliseconds: float) -> None:
+        waited.append(milliseconds)
+        stage.time.at += milliseconds / 1000
+
+    return HostWork(
+        store=stage.app.store,
+        attendance=stage.app.attendance,
+        monitor=stage.loop.monitor,
+        sessions=stage.sessions,
+        workspaces=stage.workspaces,
+        clock=stage.time,
+        wait=wait,
+        **more,
+    )
+
+
+def with_hub(stage: Stage) -> None:
+    stage.app.store.give_hub(stage.world.project().id, "hub")
+
+
+def test_what_a_worker_has_done_is_kept_while_it_works(stage) -> None:
+    id = stage.world.create()
+    stage.turn()
+    with_hub(stage)
+    [session] = stage.alive(id)
+    waited = list[float]()
+    work = attending(stage, waited, snapshot_every=10.0)
+    job = Attend(session, id, stage.world.task(id).project)
+
+    work.attend(job, lambda: len(waited) >= 100)  # 25 seconds
+
+    assert stage.workspaces.taken == [id, id]
+
+
+def test_a_sessions_host_is_written_and_only_its_own_loss_ends_it(stage) -> None:
+    id = stage.world.create()
+    stage.turn()
+    work = attending(stage, [])
+    work.place(id, "h2")
+    [first] = stage.alive(id)
+    project = stage.world.task(id).project
+    work.host_lost(HostLost(id, project, "h2"))  # it began before there were hosts
+    work.place(id, "h3")
+    stage.turn(GOODBYE)
+
+    [second] = stage.alive(id)
+    assert stage.app.store.session(second).host == "h3"
+    work.host_lost(HostLost(id, project, "h2"))  # told again, and late
+
+    assert stage.alive(id) == [second]
+    assert stage.world.task(id).host == "h3"
+
+    work.end_what_is_over([first, second])
+    assert set(stage.sessions.ended) == {first}

@@ -65,6 +65,7 @@ from lockgate.services.orchestrator.leader import Planner
 from lockgate.services.orchestrator.loop import Loop
 from lockgate.services.setup.hubs import Hubs
 
+ENDS = 30.0  # seconds between two looks for agents whose sessions are over
 TICK = 1.0  # seconds between two looks at the rows
 SAYS = 5.0  # seconds between two signs of life for people
 SEES = 3.0  # seconds between two looks whether somebody leads
@@ -92,12 +93,12 @@ class Worker:
     """One host, until it is stopped."""
 
     def __init__(self, it: App, settings: FleetSettings, report: Callable[[str], None]) -> None:
-        it = replace(it, hub_fence=settings.fleet.fence)
-        self._app, self._settings, self._report = it, settings, report
         self.me = host_of(it, settings)
+        it = _as_host(it, self.me.name, settings)
+        self._app, self._settings, self._report = it, settings, report
         self._hosts, self._lanes = SqlHosts(it.store.database), SqlLanes(it.store.database)
         self._stopping, self._free, self._said, self._saw = Event(), 0, 0.0, 0.0
-        self._state, self._trouble = HostState.UP, ""
+        self._state, self._trouble, self._ended = HostState.UP, "", 0.0
         self._astray: Mapping[str, str] = {}  # projects whose hubs do not answer
         self._following = Future[None]()
         self._following.set_result(None)
@@ -120,6 +121,8 @@ class Worker:
         while not self._stopping.is_set():
             try:
                 self._turn()
+                if self._trouble or time.monotonic() - self._ended >= ENDS:
+                    self._end_what_is_over()
                 self._trouble = ""
             except LockgateError as error:
                 if not self._trouble:
@@ -153,12 +156,9 @@ class Worker:
         self._end_what_is_over()
 
     def _end_what_is_over(self) -> None:
-        """Agents whose sessions others have ended, while this host was not there."""
-        for place in (self._app.home / "sessions").glob("*/run.json"):
-            id = SessionId(place.parent.name)
-            session = self._app.store.session(id)
-            if session and session.ended is not None and self._app.sessions.exit_of(id) is None:
-                self._app.sessions.end(id, 0.0)
+        self._ended = time.monotonic()
+        runs = (self._app.home / "sessions").glob("*/run.json")
+        self._work(self._app).end_what_is_over(SessionId(it.parent.name) for it in runs)
 
     def _turn(self) -> None:
         rows, now = self._lanes.rows(), time.monotonic()
@@ -238,7 +238,10 @@ class Worker:
                 mine.store, mine.attendance, mine.sessions, mine.harnesses, mine.configuration
             ),
             sessions=mine.sessions,
+            workspaces=mine.workspaces,
+            clock=mine.witness.clock,
             wait=wait,
+            snapshot_every=self._settings.fleet.snapshot_every,
             lacks=lambda job: not is_able(self.me, self._labels(mine, job)),
         )
 
@@ -296,6 +299,12 @@ class Worker:
                 near.stop()
         watch.close()
         self._report(f"host {self.me.name} leads no more")
+
+
+def _as_host(it: App, name: str, settings: FleetSettings) -> App:
+    witness = replace(it.witness, host=name)
+    views = replace(it.views, witness=witness)
+    return replace(it, hub_fence=settings.fleet.fence, witness=witness, views=views)
 
 
 def rules_for(it: App, job: Job) -> Settings:

@@ -66,6 +66,7 @@ class Shared(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     beat: float = 10.0  # without a sign of life a job is tried elsewhere
     sessions_lost_after: float = 60.0  # a host that takes none of its own jobs is lost
+    snapshot_every: float = 60.0  # what an agent has done is kept; 0 is never
     fence: MergeFence = MergeFence.REF  # what keeps an earlier leader's push out of a hub
 
     @property
@@ -78,6 +79,14 @@ class FleetSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     temporal: Cluster = Cluster()
     host: OwnFacts = OwnFacts()
     fleet: Shared = Shared()
+
+
+SNAPSHOTS = 0.05  # of an agent's time, at most, goes into keeping what it has done
+
+
+def next_snapshot(took: float, every: float) -> float:
+    """In how many seconds to keep it again, where the last time took so long."""
+    return max(every, took / SNAPSHOTS - took)
 
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
@@ -99,6 +108,8 @@ def problem_in(settings: FleetSettings) -> str:
         return "slots and judges cannot be less than 0"
     if not 1 <= times.beat <= times.sessions_lost_after:
         return "beat must be at least 1 and no longer than sessions_lost_after"
+    if times.snapshot_every < 0:
+        return "snapshot_every cannot be less than 0"
     return ""
 
 

@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from lockgate.core.lifecycle.decision import (
     Decision,
@@ -14,8 +15,8 @@ from lockgate.core.lifecycle.decision import (
 )
 from lockgate.core.lifecycle.map import ARROWS
 from lockgate.core.lifecycle.moves import Move, move
+from lockgate.core.lifecycle.sessions import last_native, session_started
 from lockgate.core.lifecycle.sessions import session_ended as _session_ended
-from lockgate.core.lifecycle.sessions import session_started
 from lockgate.core.model.agents import End, Usage
 from lockgate.core.model.events import (
     AgentCrashed,
@@ -360,3 +361,14 @@ def test_a_session_begins_within_the_slots_unless_a_human_sits_in_it(interactive
 
     assert isinstance(begun, Decision)
     assert begun.slots == needed
+
+
+@pytest.mark.parametrize(
+    ("agent", "host", "native"),
+    [("claude", "h1", "n1"), ("codex", "h1", ""), ("claude", "h2", ""), ("claude", "", "")],
+)
+def test_a_worker_is_resumed_on_the_host_that_has_its_conversation(agent, host, native) -> None:
+    before = replace(a_session(), agent="claude", native="n1", host="h1")
+
+    assert last_native([before], agent, host) == native
+    assert last_native([], agent, host) == ""

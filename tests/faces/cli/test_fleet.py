@@ -38,6 +38,8 @@ def work_of(it: App) -> HostWork:
         attendance=it.attendance,
         monitor=Monitor(it.store, it.attendance, it.sessions, it.harnesses, it.configuration),
         sessions=it.sessions,
+        workspaces=it.workspaces,
+        clock=it.witness.clock,
         wait=lambda _: None,
     )
 

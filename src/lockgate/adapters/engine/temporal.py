@@ -12,7 +12,8 @@ from temporalio.exceptions import WorkflowAlreadyStartedError
 
 from lockgate.adapters.engine.connection import PATIENCE, Connection
 from lockgate.adapters.engine.flows import FLOWS, Asked, BoundFlow, LaneFlow
-from lockgate.core.fleet import Pool, Shared, host_in, pool_of, queue_of
+from lockgate.core.fleet import Pool, Shared, pool_of, queue_of
+from lockgate.core.hosts import host_in
 from lockgate.core.jobs import ANY, Job, lane_of
 from lockgate.errors import Unavailable
 from lockgate.ports.engine import Engine, Lane, State

@@ -1,5 +1,7 @@
 """The turns of a session: it begins, it ends, a human asks for another or sits down itself."""
 
+from collections.abc import Iterable
+
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -97,6 +99,7 @@ def session_started(
         seat=spawn.seat,
         asked=spawn.asks,
         login=place.login,
+        host=task.host,
     )
     if worker and task.status is S.WORKING:
         task = replace(task, phase=Working(session.id, task.iteration))
@@ -121,6 +124,16 @@ def _chosen_by_a_human(task: Task, spawn: SpawnAgent) -> str:
     """Whom the new worker stands in for; empty where it is the one that a human chose."""
     chosen = task.instead_of or task.agent
     return "" if (spawn.agent or task.agent) == chosen else chosen
+
+
+def last_native(sessions: Iterable[Session], agent: str, host: str) -> str:
+    """By which the last worker is resumed; empty where its conversation is not here.
+
+    Nor where another agent has worked since: this one's conversation does not know of that.
+    """
+    workers = [it for it in sessions if it.role is Role.WORKER and it.native]
+    known = workers and (workers[-1].agent, workers[-1].host) == (agent, host)
+    return workers[-1].native if known else ""
 
 
 def kept_waiting(seen: Evidence, spawn: SpawnAgent, until: float) -> Decision | Declined:

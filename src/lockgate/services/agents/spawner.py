@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from lockgate.core.config.settings import SandboxLevel, Service, Settings, in_turn, programs_in
 from lockgate.core.lifecycle.decision import SpawnAgent
-from lockgate.core.lifecycle.sessions import Place
+from lockgate.core.lifecycle.sessions import Place, last_native
 from lockgate.core.lifecycle.transition import session_id
 from lockgate.core.model.agents import DOOR, End, Ending, Exit, Job, Launch, Report, Usage
 from lockgate.core.model.spans import UNTRACED, Context
@@ -243,7 +243,7 @@ class Spawner(Struct, frozen=True, kw_only=True):
         agent = _agent(task, spawn)
         if not self.harnesses.can_resume(agent, settings):
             return ""
-        return _last_native(self.store.sessions(task.id), agent)
+        return last_native(self.store.sessions(task.id), agent, task.host)
 
     def _job(self, task: Task, spawn: SpawnAgent, native: str, settings: Settings) -> Job:
         agent = _agent(task, spawn)
@@ -338,12 +338,6 @@ def _services(spawn: SpawnAgent, settings: Settings) -> tuple[Service, ...]:
 
 def _agent(task: Task, spawn: SpawnAgent) -> str:
     return spawn.agent or task.agent
-
-
-def _last_native(sessions: Iterable[Session], agent: str) -> str:
-    """None where another agent has worked since: this one's conversation does not know of that."""
-    workers = [it for it in sessions if it.role is Role.WORKER and it.native]
-    return workers[-1].native if workers and workers[-1].agent == agent else ""
 
 
 def _sandboxed(settings: Settings) -> bool:

@@ -3,17 +3,18 @@
 It attends to the sessions that run there, and goes on with the tasks of a host that is lost.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 
 from msgspec import Struct
 
+from lockgate.core.fleet import next_snapshot
 from lockgate.core.jobs import Attend, Evaluate, HostLost, Job
 from lockgate.core.lifecycle.records import placed
 from lockgate.core.model.agents import End, Ending, Exit
-from lockgate.core.model.task import TaskId
-from lockgate.errors import TurnDeclined
-from lockgate.ports import Sessions, Store
+from lockgate.core.model.task import Role, SessionId, TaskId
+from lockgate.errors import LockgateError, TurnDeclined
+from lockgate.ports import Clock, Sessions, Store, Workspaces
 from lockgate.ports.engine import CalledOff
 from lockgate.services.agents.spawner import Monitor
 from lockgate.services.task.sessions import Attendance
@@ -31,22 +32,49 @@ class HostWork(Struct, frozen=True, kw_only=True):
     attendance: Attendance
     monitor: Monitor
     sessions: Sessions
+    workspaces: Workspaces
+    clock: Clock
     wait: Callable[[float], None]  # so many milliseconds
+    snapshot_every: float = 0.0  # seconds; 0 is never
     lacks: Callable[[Job], bool] = lambda _: False  # a label that the job needs
 
     def attend(self, job: Attend, called_off: CalledOff) -> float:
         """Until the session is over and that is recorded; what ended elsewhere ends here too."""
         if self._is_over(job):
             return 0.0
-        looks = 0
+        looks, due = 0, self.clock.elapsed() + self.snapshot_every
         while not called_off() and self.sessions.exit_of(job.session) is None:
             self.wait(LOOKS)
             looks += 1
+            if self.snapshot_every and self.clock.elapsed() >= due:
+                due = self._keep(job)
             if looks % OFTEN == 0 and self._is_over(job):
                 return 0.0
         if called_off():
             return 0.0
         return 0.0 if self.monitor.finish(job.session) else SOON
+
+    def _keep(self, job: Attend) -> float:
+        """Push what a worker has done, so that it outlives this host; when to do so again.
+
+        Where that fails nothing is lost yet: it is tried again, and told when it is handed in.
+        """
+        began, session = self.clock.elapsed(), self.store.session(job.session)
+        with suppress(LockgateError):
+            project, task = self.store.project(job.project), self.store.load(job.task)
+            works = session and session.role is Role.WORKER and session.ended is None
+            if works and project.url and task.generation == session.generation:
+                self.workspaces.take(project, task)
+        now = self.clock.elapsed()
+        return now + next_snapshot(now - began, self.snapshot_every)
+
+    def end_what_is_over(self, ids: Iterable[SessionId]) -> None:
+        """Agents here whose sessions others have ended, while this host did not answer."""
+        for id in ids:
+            if self.sessions.exit_of(id) is None:
+                session = self.store.session(id)
+                if session and session.ended is not None:
+                    self.sessions.end(id, 0.0)
 
     def lead(self, called_off: CalledOff) -> float:  # noqa: ARG002 - the crew's
         """Nothing: who leads has a loop, which puts a crew of its own to work."""
@@ -77,7 +105,7 @@ class HostWork(Struct, frozen=True, kw_only=True):
             self.place(job.task, "")
         exit = Exit(ending=Ending.INTERRUPTED, why=f"host {job.host} is lost")
         for session in self.store.sessions(job.task):
-            if session.ended is None:
+            if session.ended is None and session.host in {"", job.host}:
                 with suppress(TurnDeclined):  # somebody else has recorded it
                     self.attendance.session_ended(session.id, End(exit))
         return 0.0

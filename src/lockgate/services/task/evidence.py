@@ -67,6 +67,7 @@ class Witness(Struct, frozen=True, kw_only=True):
     logins: Logins
     clock: Clock
     secrets: Secrets
+    host: str = ""  # this one's name, where jobs of several are done
 
     def look(self, id: TaskId, caller: Caller) -> Look:
         task = self.store.load(id)
@@ -152,7 +153,7 @@ class Witness(Struct, frozen=True, kw_only=True):
         """
         ours = canonical.body if isinstance(canonical, Readable) else None
         text, merged = canonical, ours
-        if session and session.directory is not None:
+        if session and session.directory is not None and not self._elsewhere(session):
             text = self.files.read_at(Path(session.directory))
             if isinstance(text, Readable):
                 merged = merge_sections(ours or "", hide(text.body), SECTIONS[session.role])
@@ -160,6 +161,10 @@ class Witness(Struct, frozen=True, kw_only=True):
             return _read(text), ours, False
         merged = without_old(merged, task.spent)
         return parse_task_artifacts(merged), merged, merged != ours
+
+    def _elsewhere(self, session: Session) -> bool:
+        """Its files are on another host; only who does jobs for several can meet such a session."""
+        return bool(self.host and session.host) and session.host != self.host
 
     def _tampered(self, task: Task, canonical: TaskText) -> str | None:
         """The frontmatter somebody edited; not one that a turn has yet to write."""
