@@ -5,8 +5,8 @@ from msgspec.structs import replace
 
 from lockgate.core.config.settings import Settings
 from lockgate.core.fleet import (
-    Claimed,
     FleetSettings,
+    LaneRow,
     OwnFacts,
     Pool,
     Queue,
@@ -23,6 +23,7 @@ from lockgate.core.fleet import (
     queue_of,
     queues_of,
     seen_by,
+    trouble_among,
 )
 from lockgate.core.hosts import Host, HostState, host_in
 from lockgate.core.jobs import (
@@ -180,9 +181,9 @@ def test_a_host_that_cannot_be_set_up_so_says_why(own, times, why) -> None:
     assert bool(found) is bool(why)
 
 
-def claimed(job: Job, host: str = "", **more) -> Claimed:
+def claimed(job: Job, host: str = "", **more) -> LaneRow:
     values = {"needs": "any", "epoch": 1, "asked": 90.0, "until": 0.0, "why": "", **more}
-    return Claimed(lane=lane_of(job), job=job, host=host, **values)
+    return LaneRow(lane=lane_of(job), job=job, host=host, token="", since=0.0, **values)
 
 
 def test_people_see_who_leads_what_runs_where_and_why_something_waits() -> None:
@@ -220,6 +221,19 @@ def test_a_host_that_was_seen_a_moment_ago_is_at_work() -> None:
 
     assert host_at_work((gone, silent, there), 100.0) == "host h3 of a fleet"
     assert host_at_work((gone, silent), 100.0) == ""
+
+
+def test_what_is_wrong_with_hosts_is_said() -> None:
+    leads = (claimed(Lead(), "h1", needs=LEAD),)
+    fine = (Host(name="h1", version="1", seen=99.0), Host(name="h2", version="1", seen=99.0))
+    odd = (Host(name="h1", version="2", seen=99.0), Host(name="h2", version="1", seen=9.0))
+
+    assert trouble_among(seen_by(fine, leads, 100.0)) == ()
+    assert trouble_among(seen_by(odd, (), 100.0)) == (
+        "versions differ: 1, 2",
+        "h2 was not seen for long (lockgate fleet forget HOST)",
+        "nobody leads (lockgate worker --role lead)",
+    )
 
 
 def test_where_nobody_leads_that_is_seen() -> None:

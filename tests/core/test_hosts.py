@@ -2,7 +2,7 @@
 
 import pytest
 
-from lockgate.core.hosts import Host, HostState, name_taken, offers, why_waiting
+from lockgate.core.hosts import Host, HostState, name_taken, offers, state_at_start, why_waiting
 
 ONE = Host(name="h1", labels=("gpu",), agents=("claude",), roles=("hands", "lead"), boot="b1")
 DRAINED = Host(name="h2", labels=("arm",), state=HostState.DRAINING)
@@ -38,6 +38,12 @@ def test_what_nobody_can_do_says_why_it_waits(of_class: str, why: str) -> None:
 def test_without_any_host_everything_waits() -> None:
     assert why_waiting("any", ()) == "waits: no host is there"
     assert why_waiting("any", (DRAINED,)) == "waits: h2 may get nothing new"
+
+
+def test_who_was_drained_is_drained_still_when_it_starts_again() -> None:
+    assert state_at_start(DRAINED) is HostState.DRAINING
+    assert state_at_start(GONE) is HostState.UP
+    assert state_at_start(None) is HostState.UP
 
 
 @pytest.mark.parametrize(

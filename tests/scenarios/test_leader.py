@@ -6,6 +6,7 @@ import pytest
 from msgspec import Struct, field
 
 from lockgate.adapters.store.hosts import SqlHosts
+from lockgate.core.fleet import LaneRow
 from lockgate.core.hosts import Host
 from lockgate.core.jobs import Attend, Evaluate, HostLost, Job, TestTree, lane_of
 from lockgate.core.lifecycle.decision import EvaluateGates
@@ -14,7 +15,6 @@ from lockgate.core.model.limits import SAME_FAILURES
 from lockgate.core.model.task import Status, TaskId
 from lockgate.core.train.model import Built, Commit, Tree
 from lockgate.ports.engine import Lane, State
-from lockgate.ports.lanes import LaneRow
 from lockgate.services.agents.spawner import GOODBYE
 from lockgate.services.orchestrator.crew import NoFleet
 from lockgate.services.orchestrator.hosts import HostWork

@@ -16,8 +16,7 @@ from lockgate.adapters.store.lanes import SqlLanes
 from lockgate.adapters.user_files import fleet_of
 from lockgate.bootstrap.app import App
 from lockgate.bootstrap.rules import database_of
-from lockgate.core.fleet import FleetSettings, Role, problem_in
-from lockgate.core.hosts import SILENT_AFTER
+from lockgate.core.fleet import FleetSettings, Role, problem_in, trouble_among
 from lockgate.errors import BadConfig, LockgateError
 from lockgate.services.setup.hubs import Hubs
 from lockgate.services.task.callers import must_be_human
@@ -133,15 +132,7 @@ def _temporal(it: App) -> str:
 
 
 def _hosts(it: App) -> str:
-    seen = fleet_control(it).status(it.caller)
-    versions = sorted({row.host.version for row in seen.hosts})
-    silent = [row.host.name for row in seen.hosts if row.silent > SILENT_AFTER]
-    found = [f"versions differ: {', '.join(versions)}"] if len(versions) > 1 else []
-    if silent:
-        found.append(f"{', '.join(silent)} was not seen for long (lockgate fleet forget HOST)")
-    if not seen.leader:
-        found.append("nobody leads (lockgate worker --role lead)")
-    return "; ".join(found)
+    return "; ".join(trouble_among(fleet_control(it).status(it.caller)))
 
 
 def _jobs(it: App) -> str:

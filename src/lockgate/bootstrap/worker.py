@@ -32,6 +32,7 @@ from lockgate.bootstrap.orchestrator import call_of, crew_of, loop_of, notices_o
 from lockgate.core.config.settings import HARNESSES, Settings
 from lockgate.core.fleet import (
     FleetSettings,
+    LaneRow,
     Pool,
     Role,
     asked_of_host,
@@ -39,7 +40,7 @@ from lockgate.core.fleet import (
     needs_of,
     queues_of,
 )
-from lockgate.core.hosts import Host, HostState, name_taken
+from lockgate.core.hosts import Host, HostState, name_taken, state_at_start
 from lockgate.core.jobs import (
     LEAD,
     LIMITS,
@@ -57,7 +58,6 @@ from lockgate.core.train.model import Term
 from lockgate.errors import LockgateError, Refused
 from lockgate.ports import Call
 from lockgate.ports.engine import CalledOff
-from lockgate.ports.lanes import LaneRow
 from lockgate.services.agents.spawner import Monitor
 from lockgate.services.orchestrator.crew import Crew
 from lockgate.services.orchestrator.hosts import HostWork
@@ -99,6 +99,7 @@ class Worker:
         self._hosts, self._lanes = SqlHosts(it.store.database), SqlLanes(it.store.database)
         self._stopping, self._free, self._said, self._saw = Event(), 0, 0.0, 0.0
         self._state, self._trouble, self._ended = HostState.UP, "", 0.0
+        self._refused = 0  # late answers, as far as they were told
         self._astray: Mapping[str, str] = {}  # projects whose hubs do not answer
         self._following = Future[None]()
         self._following.set_result(None)
@@ -150,8 +151,7 @@ class Worker:
         if why:
             fix = "give this one another: lockgate worker --name NAME, or wait for 15 seconds"
             raise Refused("the host was not started", why=why, fix=fix)
-        if known and known.state is HostState.DRAINING:  # a person's word outlives a restart
-            self._state = HostState.DRAINING
+        self._state = state_at_start(known)
         self._hosts.put(replace(self.me, seen=now, state=self._state))
         self._end_what_is_over()
 
@@ -183,7 +183,9 @@ class Worker:
         self._astray = trouble
 
     def _say_so(self) -> None:
-        state = self._hosts.seen(self.me.name, time.time())
+        more = self._host.refused - self._refused
+        state = self._hosts.seen(self.me.name, time.time(), more)
+        self._refused += more
         if state is None:
             self._report("this host was forgotten by a person: it stops")
             self.stop()

@@ -219,6 +219,21 @@ def host_at_work(hosts: Iterable[Host], now: float) -> str:
 # What people see of it.
 
 
+class LaneRow(Struct, frozen=True, kw_only=True):
+    """A lane that is not empty. Times are by the clock of people; no takeover compares them."""
+
+    lane: str
+    job: Job
+    needs: str  # what a host must have: a class, "any" or labels joined by +
+    epoch: int  # how often it was claimed
+    token: str  # of the last claim, made by chance; empty where nobody claims it
+    host: str  # who has claimed it
+    asked: float
+    since: float  # when it was claimed
+    until: float  # when its rest ends; 0 where it does not rest
+    why: str  # why it rests or waits
+
+
 class HostSeen(Struct, frozen=True, kw_only=True):
     host: Host
     agents: int  # at work there
@@ -242,20 +257,7 @@ class FleetSeen(Struct, frozen=True, kw_only=True):
     jobs: tuple[JobSeen, ...]  # those that wait, the oldest first
 
 
-class Claimed(Struct, frozen=True, kw_only=True):
-    """A lane as its row says it."""
-
-    lane: str
-    job: Job
-    needs: str
-    epoch: int
-    host: str
-    asked: float
-    until: float
-    why: str
-
-
-def seen_by(hosts: Iterable[Host], lanes: Iterable[Claimed], now: float) -> FleetSeen:
+def seen_by(hosts: Iterable[Host], lanes: Iterable[LaneRow], now: float) -> FleetSeen:
     known, rows = tuple(hosts), tuple(lanes)
     lead = next((it for it in rows if it.lane == LEAD), None)
     waiting = [it for it in rows if not it.host or it.until]
@@ -267,7 +269,21 @@ def seen_by(hosts: Iterable[Host], lanes: Iterable[Claimed], now: float) -> Flee
     )
 
 
-def _host_seen(host: Host, rows: Iterable[Claimed], now: float) -> HostSeen:
+def trouble_among(seen: FleetSeen) -> tuple[str, ...]:
+    """What is wrong with the hosts, for people."""
+    versions = sorted({it.host.version for it in seen.hosts})
+    silent = [it.host.name for it in seen.hosts if it.silent > SILENT_AFTER]
+    found = list[str]()
+    if len(versions) > 1:
+        found.append(f"versions differ: {', '.join(versions)}")
+    if silent:
+        found.append(f"{', '.join(silent)} was not seen for long (lockgate fleet forget HOST)")
+    if not seen.leader:
+        found.append("nobody leads (lockgate worker --role lead)")
+    return tuple(found)
+
+
+def _host_seen(host: Host, rows: Iterable[LaneRow], now: float) -> HostSeen:
     own = [it for it in rows if it.host == host.name and not it.until]
     return HostSeen(
         host=host,
@@ -278,7 +294,7 @@ def _host_seen(host: Host, rows: Iterable[Claimed], now: float) -> HostSeen:
     )
 
 
-def _job_seen(row: Claimed, hosts: tuple[Host, ...], now: float) -> JobSeen:
+def _job_seen(row: LaneRow, hosts: tuple[Host, ...], now: float) -> JobSeen:
     return JobSeen(
         lane=row.lane,
         needs=row.needs,

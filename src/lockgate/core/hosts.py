@@ -30,6 +30,7 @@ class Host(Struct, frozen=True, kw_only=True):
     api: str = ""  # how other hosts reach it
     state: HostState = HostState.UP
     seen: float = 0.0
+    refused: int = 0  # late answers of its that did not count: another had the job by then
 
 
 def offers(host: Host) -> frozenset[str]:
@@ -58,6 +59,12 @@ def why_waiting(of_class: str, hosts: Iterable[Host]) -> str:
     return (
         "waits: no host is there" if of_class == ANY else f"waits: no host has {_words(of_class)}"
     )
+
+
+def state_at_start(known: Host | None) -> HostState:
+    """A person's word outlives a restart: who was drained gets nothing new."""
+    drained = known is not None and known.state is HostState.DRAINING
+    return HostState.DRAINING if drained else HostState.UP
 
 
 def name_taken(known: Host | None, boot: str, now: float) -> str:

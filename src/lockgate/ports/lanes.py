@@ -2,26 +2,10 @@
 
 from typing import Protocol
 
-from msgspec import Struct
-
+from lockgate.core.fleet import LaneRow
 from lockgate.core.hosts import Host, HostState
 from lockgate.core.jobs import Job
 from lockgate.core.model.task import ProjectId, TaskId
-
-
-class LaneRow(Struct, frozen=True, kw_only=True):
-    """A lane that is not empty. Times are by the clock of people; no takeover compares them."""
-
-    lane: str
-    job: Job
-    needs: str  # what a host must have: a class, "any" or labels joined by +
-    epoch: int  # how often it was claimed
-    token: str  # of the last claim, made by chance; empty where nobody claims it
-    host: str  # who has claimed it
-    asked: float
-    since: float  # when it was claimed
-    until: float  # when its rest ends; 0 where it does not rest
-    why: str  # why it rests or waits
 
 
 class Lanes(Protocol):
@@ -60,8 +44,11 @@ class Hosts(Protocol):
         """By name."""
         ...
 
-    def seen(self, name: str, now: float) -> HostState | None:
-        """It is there still; what people have asked of it. None where it was forgotten."""
+    def seen(self, name: str, now: float, refused: int = 0) -> HostState | None:
+        """It is there still; what people have asked of it. None where it was forgotten.
+
+        `refused` answers more than the last time did not count, because they came too late.
+        """
         ...
 
     def mark(self, name: str, state: HostState) -> bool:

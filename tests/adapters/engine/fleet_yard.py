@@ -13,9 +13,9 @@ from threading import Lock
 import pytest
 from msgspec.structs import replace
 
+from lockgate.core.fleet import LaneRow
 from lockgate.core.jobs import Job, lane_of
 from lockgate.errors import Fenced
-from lockgate.ports.lanes import LaneRow
 
 PROGRAM = Path(sys.executable).with_name("temporal")
 STARTS = 60.0

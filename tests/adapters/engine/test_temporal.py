@@ -11,12 +11,11 @@ import pytest
 from lockgate.adapters.engine.connection import Connection
 from lockgate.adapters.engine.host import Answer, Duties, Places, TemporalHost
 from lockgate.adapters.engine.temporal import UNCLAIMED, TemporalEngine
-from lockgate.core.fleet import Cluster, Pool, Shared, queues_of
+from lockgate.core.fleet import Cluster, LaneRow, Pool, Shared, queues_of
 from lockgate.core.hosts import Host as CoreHost
 from lockgate.core.jobs import Evaluate, lane_of
 from lockgate.core.model.task import ProjectId, TaskId
 from lockgate.errors import BadConfig, Fenced, Unavailable
-from lockgate.ports.lanes import LaneRow
 from tests.adapters.engine.fleet_yard import KeptLanes, free_port, temporal_server
 
 TIMES = Shared(beat=3.0, sessions_lost_after=1.0)

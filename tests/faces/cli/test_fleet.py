@@ -67,6 +67,17 @@ def test_hosts_are_listed_drained_used_again_and_forgotten(shell: Shell, app: Ap
     assert "h1 " not in shell.did("fleet", "status")
 
 
+def test_late_answers_that_were_refused_are_counted_for_each_host(shell: Shell, app: App) -> None:
+    with_host(app)
+    hosts = SqlHosts(app.store.database)
+    hosts.seen("h1", NOW, 2)
+    hosts.seen("h1", NOW, 1)
+    with_host(app)  # it starts again
+
+    assert shell.run("fleet", "status", "--json").facts["hosts"][0]["host"]["refused"] == 3
+    assert "REFUSED" in shell.did("fleet", "status")
+
+
 @pytest.mark.parametrize("command", ["drain", "undrain", "forget"])
 def test_a_host_that_is_not_there_is_refused(shell: Shell, command) -> None:
     answer = shell.run("fleet", command, "h9")

@@ -25,10 +25,10 @@ from temporalio.worker import (
 
 from lockgate.adapters.engine.connection import Connection
 from lockgate.adapters.engine.flows import DO, FLOWS, LOST, BoundFlow, LaneFlow
-from lockgate.core.fleet import Pool, Queue, Shared
+from lockgate.core.fleet import LaneRow, Pool, Queue, Shared
 from lockgate.errors import Fenced, LockgateError
 from lockgate.ports.engine import CalledOff
-from lockgate.ports.lanes import LaneRow, Lanes
+from lockgate.ports.lanes import Lanes
 
 STICKY = timedelta(seconds=1)  # a workflow that a dead worker had in its cache waits so long for it
 LOOKS = 0.2  # seconds between two looks whether a place is free

@@ -12,12 +12,12 @@ from temporalio.exceptions import WorkflowAlreadyStartedError
 
 from lockgate.adapters.engine.connection import PATIENCE, Connection
 from lockgate.adapters.engine.flows import FLOWS, Asked, BoundFlow, LaneFlow
-from lockgate.core.fleet import Pool, Shared, pool_of, queue_of
+from lockgate.core.fleet import LaneRow, Pool, Shared, pool_of, queue_of
 from lockgate.core.hosts import host_in
 from lockgate.core.jobs import ANY, Job, lane_of
 from lockgate.errors import Unavailable
 from lockgate.ports.engine import Engine, Lane, State
-from lockgate.ports.lanes import LaneRow, Lanes
+from lockgate.ports.lanes import Lanes
 
 DECIDES = timedelta(seconds=5)  # for a workflow's own steps: a worker that froze on one delays it
 UNCLAIMED = 5.0  # seconds after which a lane that nobody has claimed is put again

@@ -18,7 +18,9 @@ INSERT INTO hosts (
 """
 FIND = "SELECT * FROM hosts WHERE name = :name"
 ALL = "SELECT * FROM hosts ORDER BY name"
-SEEN = "UPDATE hosts SET seen = :seen WHERE name = :name RETURNING state"
+SEEN = """
+UPDATE hosts SET seen = :seen, refused = refused + :refused WHERE name = :name RETURNING state
+"""
 MARK = "UPDATE hosts SET state = :state WHERE name = :name RETURNING name"
 FORGET = "DELETE FROM hosts WHERE name = :name RETURNING name"
 TASKS_AT = """
@@ -47,12 +49,12 @@ class SqlHosts:
     def all(self) -> tuple[Host, ...]:
         return tuple(map(_host, self._database.read(ALL, {})))
 
-    def seen(self, name: str, now: float) -> HostState | None:
+    def seen(self, name: str, now: float, refused: int = 0) -> HostState | None:
         """Lightly: a power cut may undo it, and it is said again soon."""
         got = list[Row | None]()
 
         def work(run: Run) -> None:
-            got[:] = [run(SEEN, {"name": name, "seen": now}).fetchone()]
+            got[:] = [run(SEEN, {"name": name, "seen": now, "refused": refused}).fetchone()]
 
         self._database.write_lightly(work)
         return None if got[0] is None else Fields("a host", got[0]).choice("state", HostState)
@@ -92,6 +94,7 @@ def _host(row: Row) -> Host:
         roles=tuple(it.texts("roles")),
         slots=it.whole("slots"),
         judges=it.whole("judges"),
+        refused=it.whole("refused"),
         state=it.choice("state", HostState),
         seen=it.real("seen"),
         **{name: it.text(name) for name in ("name", "boot", "version", "ssh", "api")},

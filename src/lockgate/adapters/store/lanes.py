@@ -6,9 +6,9 @@ from lockgate.adapters.store.database import Database, Run
 from lockgate.adapters.store.job_forms import UnknownForm, job_from_json, job_to_json
 from lockgate.adapters.store.json_forms import Fields, Row
 from lockgate.adapters.store.rows import Values, storable
+from lockgate.core.fleet import LaneRow
 from lockgate.core.jobs import Job, lane_of
 from lockgate.errors import Fenced, LockgateError
-from lockgate.ports.lanes import LaneRow
 
 # A lane that rests was answered: it takes the next job.
 ASK = """

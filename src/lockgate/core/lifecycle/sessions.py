@@ -107,17 +107,15 @@ def session_started(
     if worker:
         task = replace(_told(task, spawn), exhausted=False, step_failures=0)
         task = replace(task, agent=session.agent, instead_of=_chosen_by_a_human(task, spawn))
-    started = SessionStarted(
-        session=session.id,
-        role=session.role,
-        round=session.round,
-        generation=session.generation,
-    )
-    begun = also(stay(seen, replace(task, dead=False, not_before=0.0)), started)
+    begun = also(stay(seen, replace(task, dead=False, not_before=0.0)), _beginning(session))
     if spawn.instead_of:
         begun = also(begun, AgentReplaced(spawn.instead_of, session.agent, spawn.role))
     begun = also(begun, *((WordsHeard(session.id, told),) if told else ()))
     return replace(begun, session=session, slots=0 if spawn.interactive else slots)
+
+
+def _beginning(it: Session) -> SessionStarted:
+    return SessionStarted(session=it.id, role=it.role, round=it.round, generation=it.generation)
 
 
 def _chosen_by_a_human(task: Task, spawn: SpawnAgent) -> str:

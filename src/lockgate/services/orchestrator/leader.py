@@ -5,11 +5,12 @@ from typing import Protocol
 
 from msgspec import Struct, field
 
+from lockgate.core.fleet import LaneRow
 from lockgate.core.hosts import why_waiting
 from lockgate.core.jobs import Attend, Job, TestTree, task_of
 from lockgate.ports import Clock, Store
 from lockgate.ports.engine import Lane
-from lockgate.ports.lanes import Hosts, LaneRow
+from lockgate.ports.lanes import Hosts
 from lockgate.services.orchestrator.crew import Crew
 
 AGAIN = 5.0  # seconds between two times that waiting jobs are said to the engine again

@@ -2,13 +2,13 @@
 
 from msgspec import Struct
 
-from lockgate.core.fleet import Claimed, FleetSeen, seen_by
+from lockgate.core.fleet import FleetSeen, seen_by
 from lockgate.core.hosts import HostState
 from lockgate.core.jobs import ANY, HostLost
 from lockgate.core.model.people import Right
 from lockgate.errors import Refused
 from lockgate.ports import Clock
-from lockgate.ports.lanes import Hosts, LaneRow, Lanes
+from lockgate.ports.lanes import Hosts, Lanes
 from lockgate.services.task.callers import Caller, must_be_human
 
 
@@ -19,7 +19,7 @@ class FleetControl(Struct, frozen=True):
 
     def status(self, caller: Caller) -> FleetSeen:
         must_be_human(caller, "the hosts were not shown")
-        return seen_by(self.hosts.all(), map(_claimed, self.lanes.rows()), self.clock.now())
+        return seen_by(self.hosts.all(), self.lanes.rows(), self.clock.now())
 
     def drain(self, name: str, caller: Caller, *, move: bool = False) -> int:
         """It goes on with what it has, or its tasks go on elsewhere; it gets nothing new."""
@@ -57,16 +57,3 @@ def may_serve(caller: Caller, what: str) -> None:
 
 def _unknown(name: str, what: str) -> Refused:
     return Refused(what, why=f"there is no host {name!r}", fix="lockgate fleet status")
-
-
-def _claimed(row: LaneRow) -> Claimed:
-    return Claimed(
-        lane=row.lane,
-        job=row.job,
-        needs=row.needs,
-        epoch=row.epoch,
-        host=row.host,
-        asked=row.asked,
-        until=row.until,
-        why=row.why,
-    )

@@ -152,7 +152,7 @@ def _fleet_text(seen: FleetSeen) -> str:
     if not seen.hosts:
         return "no host: start one with lockgate worker"
     lead = f"{seen.leader} leads (epoch {seen.epoch})" if seen.leader else "nobody leads"
-    head = ("HOST", "STATE", "SEEN", "AGENTS", "GATES", "LABELS", "VERSION")
+    head = ("HOST", "STATE", "SEEN", "AGENTS", "GATES", "REFUSED", "LABELS", "VERSION")
     parts = [lead, table([head, *map(_host, seen.hosts)])]
     if seen.jobs:
         parts.append(table([("WAITING", "NEEDS", "FOR", "WHY"), *map(_job, seen.jobs)]))
@@ -175,6 +175,7 @@ def _host(row: HostSeen) -> tuple[str, ...]:
         f"{row.silent:.0f} s ago",
         f"{row.agents}/{it.slots}",
         f"{row.gates}/{it.judges}",
+        str(it.refused),
         one_line(" ".join(it.labels)) or "–",
         one_line(it.version),
     )

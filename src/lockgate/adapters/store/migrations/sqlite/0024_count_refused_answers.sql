@@ -1,0 +1,4 @@
+-- How many late answers of a host were refused, because another had its job by then.
+-- readable_from: 22
+
+ALTER TABLE hosts ADD COLUMN refused integer NOT NULL DEFAULT 0;
