@@ -3,8 +3,8 @@
 The real orchestrator and scripted agents in sandboxes. `--landings N --home DIR` lets so many more
 land in a home that stays, so that a long run can be made of short ones; without them a small number
 lands. The last landings are taken in turn with those of a new home, on the same machine and with a
-clone of the same repository: how long a landing takes depends on its files, too. Just before them as
-many land in the one as in the other: what an orchestrator cleans up after them takes time as well.
+clone of the same repository: how long a landing takes depends on its files, too. Just before them
+as many land in the one as in the other: an orchestrator cleans up after them, which takes time.
 """
 
 import argparse
