@@ -84,10 +84,10 @@ def test_help_of_a_group_opens_no_database(shell, argv):
     assert not shell.home.exists()
 
 
-def test_a_task_that_starts_may_load_what_reads_the_configuration(shell):
+def test_a_task_that_starts_reads_the_configuration_and_loads_nothing_heavy(shell):
     id = shell.create()
 
     modules = loaded(shell, "task", "update", id, "--status", "working")
 
-    assert "pydantic" in modules
-    assert modules.isdisjoint({"celpy", "lark", "textual", "starlette", "mcp", "psycopg"})
+    assert "lockgate.adapters.config.load" in modules
+    assert modules.isdisjoint(HEAVY), sorted(modules & set(HEAVY))
