@@ -22,7 +22,9 @@ from lockgate.core.fleet import (
     problem_in,
     queue_of,
     queues_of,
+    reached_at,
     seen_by,
+    task_with_files,
     trouble_among,
 )
 from lockgate.core.hosts import Host, HostState, host_in
@@ -234,6 +236,31 @@ def test_what_is_wrong_with_hosts_is_said() -> None:
         "h2 was not seen for long (lockgate fleet forget HOST)",
         "nobody leads (lockgate worker --role lead)",
     )
+
+
+@pytest.mark.parametrize(
+    ("argv", "task"),
+    [
+        (("task", "peek", "fix"), "fix"),
+        (("--json", "diff", "fix", "--stat"), "fix"),
+        (("handback", "fix"), "fix"),
+        (("task", "peek"), ""),
+        (("task", "show", "fix"), ""),
+        ((), ""),
+    ],
+)
+def test_some_commands_need_the_files_of_a_task(argv, task) -> None:
+    assert task_with_files(argv) == task
+
+
+def test_work_that_was_not_handed_in_is_on_one_host_alone() -> None:
+    hosts = (Host(name="h1", boot="b1", api="https://h1"), Host(name="h2", boot="b2"))
+    task = replace(a_task(), host="h1", candidate="")
+
+    assert reached_at(task, hosts, "b2") == "https://h1"
+    assert reached_at(task, hosts, "b1") == ""
+    assert reached_at(replace(task, candidate="c"), hosts, "b2") == ""
+    assert reached_at(replace(task, host="h9"), hosts, "b2") == ""
 
 
 def test_where_nobody_leads_that_is_seen() -> None:

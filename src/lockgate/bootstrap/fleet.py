@@ -16,7 +16,12 @@ from lockgate.adapters.store.lanes import SqlLanes
 from lockgate.adapters.user_files import fleet_of
 from lockgate.bootstrap.app import App
 from lockgate.bootstrap.rules import database_of
-from lockgate.core.fleet import FleetSettings, Role, problem_in, trouble_among
+from lockgate.core.fleet import (
+    FleetSettings,
+    Role,
+    problem_in,
+    trouble_among,
+)
 from lockgate.errors import BadConfig, LockgateError
 from lockgate.services.setup.hubs import Hubs
 from lockgate.services.task.callers import must_be_human

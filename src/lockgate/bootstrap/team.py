@@ -1,17 +1,22 @@
 """A team's server: how it is set up, and what people on other machines ask it for."""
 
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from urllib.parse import parse_qsl
 
+from lockgate.adapters.forwarding import sent_on
 from lockgate.adapters.sessions.runner.command_socket import parsed_request
+from lockgate.adapters.sessions.runner.proc import boot
+from lockgate.adapters.store.hosts import SqlHosts
+from lockgate.adapters.store.lanes import SqlLanes
 from lockgate.adapters.user_files import serving_of
 from lockgate.bootstrap.app import App
 from lockgate.core.config.clones import Clone
 from lockgate.errors import BadConfig
 from lockgate.ports import Call, Line
 from lockgate.ports.keys import Serving
+from lockgate.services.task.fleet import FleetControl
 
 
 def serving_settings(it: App) -> Serving:
@@ -61,3 +66,22 @@ def clone_in(query: str) -> Clone:
 def root_of_clone(it: App, clone: Clone) -> Callable[[], Path]:
     """Looked for when a command asks which project is meant."""
     return lambda: Path(it.projects.of_clone(clone, serving_of(it.home).projects).root)
+
+
+# Among several hosts one has a task's files.
+
+
+def start_of(it: App) -> str:
+    """Which start of which machine this home is on: two hosts never say the same."""
+    return f"{boot()} {it.home}"
+
+
+def sent_elsewhere(it: App, raw: bytes, line: Line, token: str) -> Iterable[bytes] | None:
+    """The answer of the host that has the files which a command needs; None where we have them."""
+    asked = asked_from_afar(raw, line)
+    if asked is None:
+        return None
+    database = it.store.database
+    control = FleetControl(SqlHosts(database), SqlLanes(database), it.witness.clock)
+    url = control.has_files(asked[0].argv, it.store, it.caller, start_of(it))
+    return sent_on(url, token, raw) if url else None

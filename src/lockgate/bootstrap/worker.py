@@ -20,7 +20,6 @@ from lockgate.adapters.hub import GitExchange
 from lockgate.adapters.hub.trial import GitTrial
 from lockgate.adapters.sandbox.scratch import sweep_rooms
 from lockgate.adapters.sessions.runner.command_socket import Door, Line, Request
-from lockgate.adapters.sessions.runner.proc import boot
 from lockgate.adapters.sessions.sessions import Watch
 from lockgate.adapters.store.fenced import FencedDatabase
 from lockgate.adapters.store.hosts import SqlHosts
@@ -29,6 +28,7 @@ from lockgate.adapters.store.sql_store import SqlStore
 from lockgate.adapters.system import SystemChance, allow_many_files, holding, sweep, wait
 from lockgate.bootstrap.app import App
 from lockgate.bootstrap.orchestrator import call_of, crew_of, loop_of, notices_of, telling
+from lockgate.bootstrap.team import start_of
 from lockgate.core.config.settings import HARNESSES, Settings
 from lockgate.core.fleet import (
     FleetSettings,
@@ -329,7 +329,7 @@ def host_of(it: App, settings: FleetSettings) -> Host:
         roles=tuple(own.roles),
         slots=own.slots,
         judges=own.judges,
-        boot=f"{boot()} {it.home}",
+        boot=start_of(it),
         version=__version__,
         ssh=own.ssh,
         api=own.api,

@@ -1,7 +1,7 @@
 """Several hosts: how one is set up, which queue a job waits in, and which queues a host serves."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from enum import StrEnum
 
 from msgspec import Struct
@@ -58,7 +58,8 @@ class OwnFacts(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     judges: int = 2  # evaluations and tests at once
     roles: tuple[Role, ...] = tuple(Role)
     ssh: str = ""
-    api: str = ""
+    api: str = ""  # by which other hosts reach it: its url
+    listen: str = ""  # where a host of the role api serves laptops and other hosts: HOST:PORT
 
 
 class Shared(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -208,6 +209,27 @@ def queues_of(host: Host, classes: Iterable[str]) -> tuple[Queue, ...]:
     for of_class in sorted({ANY, *free}):
         found += [Queue(queue_of(it, of_class), it) for it in (Pool.HANDS, Pool.GATES)]
     return tuple(found)
+
+
+FILES = frozenset({("task", "peek"), ("handback",), ("diff",)})  # they need a task's clone
+
+
+def task_with_files(argv: Sequence[str]) -> str:
+    """The task whose files a command needs, as it is named there; empty where it needs none."""
+    words = tuple(it for it in argv if not it.startswith("-"))
+    known = next((it for it in FILES if words[: len(it)] == it), None)
+    return words[len(known)] if known and len(words) > len(known) else ""
+
+
+def reached_at(task: Task, hosts: Iterable[Host], boot: str) -> str:
+    """The url of the host that has the task's clone; empty where that is this one, or none.
+
+    A change that was handed in is everywhere.
+    """
+    there = next((it for it in hosts if it.name == task.host), None)
+    if there is None or there.boot == boot or task.candidate:
+        return ""
+    return there.api
 
 
 def host_at_work(hosts: Iterable[Host], now: float) -> str:

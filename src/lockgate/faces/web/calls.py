@@ -18,7 +18,8 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from lockgate import __version__
 from lockgate.bootstrap import App
 from lockgate.bootstrap.outside import for_person, web_logins_of
-from lockgate.bootstrap.team import serving_settings
+from lockgate.bootstrap.team import sent_elsewhere, serving_settings
+from lockgate.errors import LockgateError
 from lockgate.faces.web.site import Site, visitor_of
 from lockgate.ports import Taken
 
@@ -29,6 +30,7 @@ BEHIND = 64  # parts of an answer that it may be behind
 AT_ONCE, OF_ONE = 96, 16  # commands that are carried out; and those of one person
 LONGEST = 200  # characters of a link's key, and of a laptop's name
 NOTHING = "nothing was done"
+FORWARDED = "lockgate-forwarded"  # a header: another host asks for a person
 ENDS = b""  # behind the last part of an answer
 
 
@@ -53,6 +55,10 @@ class Line:
 
     def take(self) -> Taken:
         raise BrokenPipeError("no connection is handed on from here")
+
+    def pass_on(self, part: bytes) -> None:
+        """What another server has said, as it is."""
+        self._put(part)
 
     def close(self) -> None:
         """From the command's thread, when it has ended, however it did."""
@@ -124,8 +130,8 @@ def call(site: Site) -> Callable[[Request], Awaitable[Response]]:
         line = Line(asyncio.get_running_loop())
         app = for_person(site.app, visitor.person, visitor.how, read_only=visitor.read_only)
         done = partial(places.leave, visitor.person)
-        thread = threading.Thread(target=_carry_out, args=(site, app, raw, line, done), daemon=True)
-        thread.start()
+        work = partial(_carry_out, site, app, raw, line, done)
+        threading.Thread(target=work, args=(_key(request),), daemon=True).start()
         return StreamingResponse(line.parts(), media_type="application/octet-stream", headers=SAID)
 
     return endpoint
@@ -134,16 +140,40 @@ def call(site: Site) -> Callable[[Request], Awaitable[Response]]:
 SAID = {"lockgate-version": __version__, "x-accel-buffering": "no", "cache-control": "no-store"}
 
 
-def _carry_out(site: Site, app: App, raw: bytes, line: Line, done: Callable[[], None]) -> None:
+def _carry_out(
+    site: Site, app: App, raw: bytes, line: Line, done: Callable[[], None], key: str
+) -> None:
+    """`key`: by which another host knows the person too; empty where it is not asked."""
     try:
         if site.carry_out is None:
             line.err(f"{NOTHING}: this board serves no commands\n  lockgate up --listen\n")
             line.end(1)
-        elif site.carry_out(app, raw, line):
+        elif (key and _forwarded(app, raw, line, key)) or site.carry_out(app, raw, line):
             site.wake()
     finally:
         line.close()
         done()
+
+
+def _key(request: Request) -> str:
+    """Of a request that comes from another host nothing is sent on: one hop."""
+    if FORWARDED in request.headers:
+        return ""
+    return request.headers.get("authorization", "").partition(" ")[2].strip()
+
+
+def _forwarded(app: App, raw: bytes, line: Line, key: str) -> bool:
+    """Whether another host has the files that the command needs, and was asked in place of us."""
+    told = sent_elsewhere(app, raw, line, key)
+    if told is None:
+        return False
+    try:
+        for part in told:
+            line.pass_on(part)
+    except LockgateError as error:
+        line.err(f"{error.what}: {error.why}\n  {error.fix}\n")
+        line.end(error.exits_with)
+    return True
 
 
 def _misread(request: Request) -> Response | None:

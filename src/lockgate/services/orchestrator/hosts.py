@@ -12,7 +12,7 @@ from lockgate.core.fleet import next_snapshot
 from lockgate.core.jobs import Attend, Evaluate, HostLost, Job
 from lockgate.core.lifecycle.records import placed
 from lockgate.core.model.agents import End, Ending, Exit
-from lockgate.core.model.task import Role, SessionId, TaskId
+from lockgate.core.model.task import Role, Session, SessionId, Task, TaskId
 from lockgate.errors import LockgateError, TurnDeclined
 from lockgate.ports import Clock, Sessions, Store, Workspaces
 from lockgate.ports.engine import CalledOff
@@ -62,8 +62,7 @@ class HostWork(Struct, frozen=True, kw_only=True):
         began, session = self.clock.elapsed(), self.store.session(job.session)
         with suppress(LockgateError):
             project, task = self.store.project(job.project), self.store.load(job.task)
-            works = session and session.role is Role.WORKER and session.ended is None
-            if works and project.url and task.generation == session.generation:
+            if session and project.url and _works(session, task):
                 self.workspaces.take(project, task)
         now = self.clock.elapsed()
         return now + next_snapshot(now - began, self.snapshot_every)
@@ -109,3 +108,9 @@ class HostWork(Struct, frozen=True, kw_only=True):
                 with suppress(TurnDeclined):  # somebody else has recorded it
                     self.attendance.session_ended(session.id, End(exit))
         return 0.0
+
+
+def _works(session: Session, task: Task) -> bool:
+    """Whether what is in the clone is this session's work."""
+    newest = session.generation == task.generation
+    return newest and session.role is Role.WORKER and session.ended is None

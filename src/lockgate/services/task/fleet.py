@@ -1,15 +1,18 @@
 """The hosts of a fleet, as people look at them and steer them."""
 
+from collections.abc import Sequence
+
 from msgspec import Struct
 
-from lockgate.core.fleet import FleetSeen, seen_by
+from lockgate.core.fleet import FleetSeen, reached_at, seen_by, task_with_files
 from lockgate.core.hosts import HostState
 from lockgate.core.jobs import ANY, HostLost
 from lockgate.core.model.people import Right
-from lockgate.errors import Refused
-from lockgate.ports import Clock
+from lockgate.errors import LockgateError, Refused
+from lockgate.ports import Clock, Store
 from lockgate.ports.lanes import Hosts, Lanes
 from lockgate.services.task.callers import Caller, must_be_human
+from lockgate.services.task.projects import task_named
 
 
 class FleetControl(Struct, frozen=True):
@@ -36,6 +39,17 @@ class FleetControl(Struct, frozen=True):
         if not self.hosts.forget(name):
             raise _unknown(name, what)
         return self._lose(name)
+
+    def has_files(self, argv: Sequence[str], store: Store, caller: Caller, boot: str) -> str:
+        """The url of another host, which has the files that a command needs; empty elsewhere."""
+        name, hosts = task_with_files(argv), self.hosts.all()
+        if not (name and hosts):
+            return ""
+        try:
+            task = store.load(task_named(store, name, caller))
+        except LockgateError:
+            return ""  # the command itself says what is wrong with the name
+        return reached_at(task, hosts, boot)
 
     def _lose(self, name: str) -> int:
         """The leader says these to the engine: nobody else need know one."""

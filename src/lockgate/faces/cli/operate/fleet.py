@@ -2,8 +2,10 @@
 
 import os
 import signal
-from contextlib import closing
+from collections.abc import Callable
+from contextlib import closing, nullcontext
 from functools import partial
+from typing import Protocol
 
 import click
 from msgspec.structs import replace
@@ -18,15 +20,21 @@ from lockgate.bootstrap.fleet import (
     open_host,
 )
 from lockgate.bootstrap.gates import Benches
+from lockgate.bootstrap.orchestrator import web_child
 from lockgate.core.fleet import FleetSeen, FleetSettings, HostSeen, JobSeen, Role
 from lockgate.core.hosts import SILENT_AFTER
 from lockgate.core.model.facts import json_facts
 from lockgate.errors import Refused, Unavailable
+from lockgate.faces.cli.operate.web import served_at
 from lockgate.faces.cli.output import app, here, json_option, report, show
 from lockgate.faces.cli.serve import answer
 from lockgate.faces.words.task import one_line, table
 
 HOST = click.argument("host")
+
+
+class Closing(Protocol):
+    def close(self) -> None: ...
 
 
 @click.command()
@@ -41,6 +49,9 @@ HOST = click.argument("host")
     type=click.Choice([it.value for it in Role]),
     help="What it does: hands, lead, api; default: all.",
 )
+@click.option(
+    "--listen", default="", metavar="HOST:PORT", help="Serve laptops there, in the role api."
+)
 def worker(
     *,
     name: str,
@@ -48,6 +59,7 @@ def worker(
     slots: int | None,
     judges: int | None,
     roles: tuple[str, ...],
+    listen: str,
 ) -> None:
     """Do the jobs of a fleet on this host.
 
@@ -56,11 +68,12 @@ def worker(
     """
     it = app()
     settings = host_settings(it, name, labels, slots, judges, roles)
-    serve_host(it, settings)
+    own = replace(settings.host, listen=listen or settings.host.listen)
+    serve_host(it, replace(settings, host=own))
 
 
 def serve_host(it: App, settings: FleetSettings) -> None:
-    served = replace(it, troubles={})
+    served, board = replace(it, troubles={}), _board(it, settings)
     with (
         closing(Benches(it.home)) as benches,
         kept_warm(mcp_child(it.home), it.home) as mcp,
@@ -71,8 +84,18 @@ def serve_host(it: App, settings: FleetSettings) -> None:
             raise Refused("the host was not started", why=why, fix=fix)
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, lambda _number, _frame: host.stop())
-        host.run()
+        with closing(board()) if board else nullcontext():
+            host.run()
         report(f"host {host.me.name} stops (process {os.getpid()}); agents keep working")
+
+
+def _board(it: App, settings: FleetSettings) -> Callable[[], Closing] | None:
+    """What serves people on other machines, as `up --listen` does; None where it does not."""
+    own = settings.host
+    if not own.listen or Role.API not in own.roles:
+        return None
+    host, port = served_at(it, own.listen)
+    return partial(web_child, port, report, ("--team", "--listen", host))
 
 
 @click.command()

@@ -24,18 +24,15 @@ from lockgate.bootstrap.orchestrator import (
     uninstall_service,
     web_child,
 )
-from lockgate.bootstrap.team import serving_settings
 from lockgate.core.model.people import Right
 from lockgate.errors import LockgateError, Refused, Unavailable
-from lockgate.faces.cli.operate.web import LOOPBACK, web_server
+from lockgate.faces.cli.operate.web import served_at
 from lockgate.faces.cli.output import app, here, json_option, report, show
 from lockgate.faces.cli.serve import answer
 from lockgate.services.orchestrator.loop import Loop
 from lockgate.services.task.callers import must_be_human
 
 PATIENCE = 10.0
-LAST_PORT = 65535
-EVERYWHERE = frozenset({"0.0.0.0", "::"})  # noqa: S104 - a url must say what people call it
 STOPS = 60.0
 
 
@@ -132,30 +129,6 @@ def _orchestrate(it: App, board: Callable[[], Closing] | None, idle: float | Non
         loop.visited = lambda: visited() or mcp.busy or board is not None
         with closing(board()) if board else nullcontext():
             _until_stopped(loop, idle)
-
-
-def served_at(it: App, listen: str) -> tuple[str, int]:
-    """The host and the port; Refused where people's logins would not be encrypted."""
-    what = "no orchestrator was started"
-    host, _, number = listen.rpartition(":")
-    host = host.removeprefix("[").removesuffix("]")
-    if not host or not number.isdecimal() or int(number) > LAST_PORT:
-        fix = "lockgate up --listen 0.0.0.0:8443"
-        raise Refused(what, why=f"{listen!r} is not HOST:PORT", fix=fix)
-    web_server()  # BadConfig where it is not installed
-    settings = serving_settings(it)
-    if not settings.certificate and host != LOOPBACK:
-        why = "on the network a login must be encrypted, and there is no certificate"
-        fix = f'write to {it.home}/settings.toml: [server] certificate = "FILE", key = "FILE"'
-        raise Refused(what, why=why, fix=fix)
-    if host in EVERYWHERE and not settings.url:
-        why = f"people reach {host} by a name that this command does not know"
-        fix = f'write to {it.home}/settings.toml: [server] url = "https://lockgate.example.org"'
-        raise Refused(what, why=why, fix=fix)
-    if settings.url and not settings.url.startswith("https://"):
-        why = f"[server] url is {settings.url!r}, and must begin with https://"
-        raise Refused(what, why=why, fix=f"change it in {it.home}/settings.toml")
-    return host, int(number)
 
 
 def _install(it: App, more: tuple[str, ...], *, install: bool) -> None:

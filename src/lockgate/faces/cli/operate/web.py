@@ -19,6 +19,8 @@ from lockgate.services.task.callers import must_be_human
 
 INSTALL = "pip install 'lockgate[web]'"
 LOOPBACK = "127.0.0.1"
+LAST_PORT = 65535
+EVERYWHERE = frozenset({"0.0.0.0", "::"})  # noqa: S104 - a url must say what people call it
 
 
 @click.command(cls=click.Group, invoke_without_command=True)
@@ -196,3 +198,27 @@ def _drawn(link: str) -> str:
     out = io.StringIO()
     segno.make(link, error="l").terminal(out, compact=True)
     return out.getvalue()
+
+
+def served_at(it: App, listen: str) -> tuple[str, int]:
+    """The host and the port; Refused where people's logins would not be encrypted."""
+    what = "no orchestrator was started"
+    host, _, number = listen.rpartition(":")
+    host = host.removeprefix("[").removesuffix("]")
+    if not host or not number.isdecimal() or int(number) > LAST_PORT:
+        fix = "lockgate up --listen 0.0.0.0:8443"
+        raise Refused(what, why=f"{listen!r} is not HOST:PORT", fix=fix)
+    web_server()  # BadConfig where it is not installed
+    settings = serving_settings(it)
+    if not settings.certificate and host != LOOPBACK:
+        why = "on the network a login must be encrypted, and there is no certificate"
+        fix = f'write to {it.home}/settings.toml: [server] certificate = "FILE", key = "FILE"'
+        raise Refused(what, why=why, fix=fix)
+    if host in EVERYWHERE and not settings.url:
+        why = f"people reach {host} by a name that this command does not know"
+        fix = f'write to {it.home}/settings.toml: [server] url = "https://lockgate.example.org"'
+        raise Refused(what, why=why, fix=fix)
+    if settings.url and not settings.url.startswith("https://"):
+        why = f"[server] url is {settings.url!r}, and must begin with https://"
+        raise Refused(what, why=why, fix=f"change it in {it.home}/settings.toml")
+    return host, int(number)

@@ -1,0 +1,48 @@
+"""A command that is sent on to another host: its answer comes back as it is, once."""
+
+import threading
+from collections.abc import Generator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
+
+import pytest
+
+from lockgate.adapters.forwarding import FORWARDED, sent_on
+from lockgate.errors import Unavailable
+
+
+@contextmanager
+def server(status: int, heard: list[tuple[str, str, bytes]]) -> Generator[str]:
+    class Answers(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["content-length"]))
+            heard.append((self.headers["authorization"], self.headers[FORWARDED], body))
+            self.send_response(status)
+            self.end_headers()
+            self.wfile.write(b"o\0osaid\0x0\0")
+
+        def log_message(self, *_: object) -> None: ...
+
+    it = HTTPServer(("127.0.0.1", 0), Answers)
+    thread = threading.Thread(target=it.serve_forever)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{it.server_port}"
+    finally:
+        it.shutdown()
+        thread.join()
+        it.server_close()
+
+
+def test_a_persons_command_is_sent_on_with_their_token_and_marked() -> None:
+    heard = list[tuple[str, str, bytes]]()
+    with server(200, heard) as url:
+        assert list(sent_on(url, "key", b"asked")) == [b"o\0", b"osaid\0", b"x0\0"]
+    assert heard == [("Bearer key", "1", b"asked")]
+
+
+def test_a_host_that_refuses_or_is_not_there_is_said() -> None:
+    with server(401, []) as url, pytest.raises(Unavailable, match="it said 401"):
+        list(sent_on(url, "key", b"asked"))
+    with pytest.raises(Unavailable, match="was not reached"):
+        list(sent_on(url, "key", b"asked"))
