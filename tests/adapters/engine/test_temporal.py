@@ -106,6 +106,20 @@ def test_jobs_of_a_host_that_does_not_come_back_are_told_to_another_as_lost(addr
         assert host.did == []
 
 
+def test_a_job_that_waits_is_put_elsewhere_when_it_needs_something_else(address) -> None:
+    lanes, needs = KeptLanes(), ["fpga"]
+    with connected(address) as connection, serving(connection, lanes, "h6") as host:
+        engine = TemporalEngine(connection, lanes, lambda _: needs[0], times=TIMES)
+        engine.put(judge("moved"))
+        assert engine.place_again(lanes.rows()) == lanes.rows()
+
+        needs[0] = "any"
+        assert engine.place_again(lanes.rows()) == ()
+
+        until(lambda: not lanes.rows())
+        assert host.did == ["judge moved"]
+
+
 def test_a_host_does_what_only_it_can_do_and_what_its_labels_allow(address) -> None:
     lanes, needs = KeptLanes(), {"judge own": "host:h3", "judge gpu": "gpu"}
     with (
