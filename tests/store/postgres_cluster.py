@@ -45,6 +45,11 @@ class Server:
         self._process.send_signal(signal.SIGQUIT)
         self._process.wait(30)
 
+    def kill(self) -> None:
+        """As by the kernel: nothing is put in order. Its children see it, and end by themselves."""
+        self._process.kill()
+        self._process.wait(30)
+
     def restart(self) -> None:
         self.stop()
         self.start()

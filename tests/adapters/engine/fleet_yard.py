@@ -41,7 +41,7 @@ def temporal_server(
     with (directory / "temporal.log").open("ab") as log:
         process = subprocess.Popen(argv, stdout=log, stderr=log, env={"HOME": str(directory)})
     try:
-        _until_it_listens(port, process)
+        until_it_listens(port, process)
         yield f"127.0.0.1:{port}", process
     finally:
         process.kill()
@@ -54,7 +54,7 @@ def free_port() -> int:
         return int(it.getsockname()[1])
 
 
-def _until_it_listens(port: int, process: subprocess.Popen[bytes]) -> None:
+def until_it_listens(port: int, process: subprocess.Popen[bytes]) -> None:
     until = time.monotonic() + STARTS
     while time.monotonic() < until:
         assert process.poll() is None, "the Temporal server ended at its start"
