@@ -12,6 +12,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from psycopg.rows import dict_row
 
 from lockgate.bootstrap import open_app
 from lockgate.core.model.task import Status, Task, TaskId
@@ -187,11 +188,8 @@ class Site:
     def lanes(self) -> dict[str, Row]:
         """The rows as they are, past the program; none where PostgreSQL is down."""
         with suppress(psycopg.Error), psycopg.connect(self.servers.database) as connection:
-            found = connection.execute(
-                "SELECT lane, job, host, epoch, token, until, why FROM lanes"
-            )
-            names = ("lane", "job", "host", "epoch", "token", "until", "why")
-            return {str(it[0]): dict(zip(names, it, strict=True)) for it in found}
+            found = connection.cursor(row_factory=dict_row).execute("SELECT * FROM lanes")
+            return {str(it["lane"]): it for it in found}
         return {}
 
     def leader(self) -> str:
