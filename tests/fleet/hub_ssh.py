@@ -8,12 +8,15 @@ import shlex
 import socket
 import sys
 import threading
+import time
+from pathlib import Path
 
 PORT = 0
 
 
 def main() -> int:
     service, path = shlex.split(sys.argv[-1])
+    _wait_while_held(service)
     line = f"{service} {path}\0host=hub\0"
     if os.environ.get("GIT_PROTOCOL"):
         line += f"\0{os.environ['GIT_PROTOCOL']}\0"
@@ -28,6 +31,14 @@ def main() -> int:
     while data := wire.recv(1 << 16):
         _written(data)
     return 0
+
+
+def _wait_while_held(service: str) -> None:
+    """While a file `hold` is beside this program, a push waits, and says so by a file `held`."""
+    hold = Path(__file__).with_name("hold")
+    while service == "git-receive-pack" and hold.exists():
+        hold.with_name("held").touch()
+        time.sleep(0.05)
 
 
 def _sent(wire: socket.socket) -> None:

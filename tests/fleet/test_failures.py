@@ -1,0 +1,201 @@
+"""What fails in a fleet, and what follows: the rows that chaos does not show by itself."""
+
+import json
+import time
+
+import psycopg
+import pytest
+from psycopg.rows import dict_row
+
+from lockgate.adapters.engine.connection import Connection
+from lockgate.adapters.engine.flows import FLOWS, Asked, LaneFlow
+from lockgate.core.fleet import Cluster
+from lockgate.core.model.task import Status, TaskId
+from tests.fleet.chaos import counters, problems
+from tests.fleet.site import Site, Times, must_have_servers, opened, plays
+
+pytestmark = [pytest.mark.slow, pytest.mark.postgres]
+TIMES = Times(beat=4, lost=8)
+SOON = 15.0  # seconds, at most, until a fleet goes on after a server came back
+
+
+def at_work(site: Site, id: TaskId) -> str:
+    """The host of its session, once its agent is at work."""
+    site.until(lambda: any(lane.startswith("session ") for lane in site.lanes()))
+    return str(site.task(id).host)
+
+
+def sessions_of(site: Site, id: TaskId) -> int:
+    return len(site.people.app.store.sessions(id))
+
+
+def test_with_temporal_down_what_runs_ends_and_the_rest_waits_until_it_is_back(tmp_path) -> None:
+    must_have_servers()
+    with opened(tmp_path, {"a": plays("a", 4), "b": plays("b", 0.1)}, times=TIMES) as site:
+        site.started("h1", "h2")
+        one = site.people.create("a")
+        at_work(site, one)
+
+        site.servers.temporal.kill()
+        two = site.people.create("b")
+        alive = site.people.app.store.ids_alive
+        site.until(lambda: not list(alive()))  # what runs is recorded
+        assert "pending" in site.told("status") or site.task(two).host == ""
+        assert site.task(one).status is not Status.DONE
+        assert site.task(two).status is not Status.DONE
+        site.servers.temporal.start()
+
+        assert site.until(lambda: site.task(two).host != "") <= SOON
+        site.until_done(one, two)
+        assert problems(site, ("a", "b")) == []
+
+
+def test_with_postgresql_down_an_agent_goes_on_and_its_end_is_recorded_later(tmp_path) -> None:
+    must_have_servers()
+    with opened(tmp_path, {"a": plays("a", 3)}, times=TIMES) as site:
+        (host,) = site.started("h1")
+        id = site.people.create("a")
+        at_work(site, id)
+        before = site.task(id)
+
+        site.servers.postgres.kill()
+        sessions = host.own / "home" / "sessions"
+        site.until(lambda: any(sessions.glob("*/exit.json")))
+        site.postgres_up()
+
+        site.until_done(id)
+        after = site.task(id)
+        assert after.generation == before.generation
+        assert not any(counters(after).values()), counters(after)
+        assert sessions_of(site, id) == 1
+        assert problems(site, ("a",)) == []
+
+
+def test_with_the_hub_down_nothing_is_handed_over_and_the_reason_is_shown(tmp_path) -> None:
+    must_have_servers()
+    with opened(tmp_path, {"a": plays("a", 3)}, times=TIMES) as site:
+        site.started("h1")
+        id = site.people.create("a")
+        at_work(site, id)
+
+        site.servers.hub.kill()
+        site.until(lambda: not list(site.people.app.store.ids_alive()))
+        site.until(lambda: any("hub" in str(it["why"]) for it in site.lanes().values()))
+        assert "hub" in site.told("fleet", "status")
+        assert site.task(id).candidate == ""
+        site.servers.hub.start()
+
+        site.until_done(id)
+        assert problems(site, ("a",)) == []
+
+
+def test_a_job_that_no_host_has_an_agent_for_waits_and_says_so(tmp_path) -> None:
+    must_have_servers()
+    with opened(tmp_path, {"a": plays("a", 0.1)}, times=TIMES) as site:
+        site.started("h1", more='roles = ["lead"]')
+        id = site.people.create("a")
+
+        site.until(lambda: "no host has agent:scripted" in site.told("fleet", "status"))
+        assert site.task(id).host == ""
+        site.add("h2", more='roles = ["hands"]').start()
+
+        site.until_done(id)
+        assert site.task(id).host in {"", "h2"}
+        assert site.leader() == "h1"
+
+
+def test_a_job_in_an_unknown_form_is_handed_back_and_the_old_host_is_named(tmp_path) -> None:
+    must_have_servers()
+    with opened(tmp_path, {"a": plays("a", 0.1)}, times=TIMES) as site:
+        site.started("h1")
+        job = json.dumps({"form": 99, "kind": "evaluate"})
+        with psycopg.connect(site.servers.database) as connection:
+            asked = "INSERT INTO lanes (lane, job, class, asked) VALUES ('judge x', %s, 'any', 1)"
+            connection.execute(asked, (job,))
+        temporal = Connection(Cluster(address=f"127.0.0.1:{site.servers.temporal.port}"))
+        told = Asked("judge x", "lockgate-gates-any", 4.0)
+        start = temporal.client.start_workflow(LaneFlow.run, told, id="judge x", task_queue=FLOWS)
+        temporal.wait(start)
+        id = site.people.create("a")
+
+        site.until(lambda: "host h1 cannot do it" in str(site.lanes()["judge x"]["why"]))
+        shown = site.told("fleet", "status") + site.people.lockgate("fleet", "check").stdout
+        assert "form 99" in shown
+        site.until_done(id)
+        temporal.close()
+
+
+def test_agents_of_a_host_that_was_cut_off_for_long_are_ended_when_it_is_back(tmp_path) -> None:
+    must_have_servers()
+    with opened(tmp_path, {"a": plays("a", 45)}, times=TIMES) as site:
+        one, _two = site.started("h1")[0], None
+        id = site.people.create("a")
+        assert at_work(site, id) == "h1"
+        site.add("h2").start()
+        before = site.task(id)
+        agents = [it for it in one.processes() if "/sessions/" in it]
+        assert agents
+
+        one.network(up=False)
+        lost = site.until(lambda: site.task(id).host == "h2")
+        assert lost <= TIMES.beat + TIMES.lost + SOON
+        assert [it for it in one.processes() if "/sessions/" in it]  # it works for nobody
+        one.network(up=True)
+
+        ended = site.until(lambda: not [it for it in one.processes() if "/sessions/" in it])
+        assert ended <= SOON * 2
+        site.until_done(id)
+        after = site.task(id)
+        assert after.generation > before.generation
+        assert problems(site, ("a",)) == []
+
+
+def test_the_late_push_of_a_leader_that_froze_before_it_moves_nothing(tmp_path) -> None:
+    must_have_servers()
+    gate = "sleep 3; ! grep -rq bad n-*"
+    with opened(tmp_path, {"a": plays("a", 0.1)}, command=gate, times=TIMES) as site:
+        (one,) = site.started("h1")
+        site.add("h2").start()
+        id = site.people.create("a")
+        site.until(lambda: any(it.startswith("test ") for it in site.lanes()))
+        hold = one.own / "bin" / "hold"
+        hold.touch()
+        site.until(lambda: bool(_intents(site)) and hold.with_name("held").exists())
+
+        one.freeze()
+        taken = site.until(lambda: site.leader() == "h2")
+        assert taken <= SOON
+        site.until_done(id)
+        landed = site.on_main()
+        hold.unlink()
+        one.thaw()
+
+        site.until(lambda: "leads no more" in one.log())
+        assert site.on_main() == landed == ["a"]
+        assert problems(site, ("a",)) == []
+
+
+def _intents(site: Site) -> list[dict[str, object]]:
+    with psycopg.connect(site.servers.database) as connection:
+        rows = connection.cursor(row_factory=dict_row).execute("SELECT * FROM landings")
+        return rows.fetchall()
+
+
+def test_a_draining_host_gets_nothing_new_and_a_forgotten_one_stops(tmp_path) -> None:
+    must_have_servers()
+    scripts = {it: plays(it, 1) for it in "abc"}
+    with opened(tmp_path, scripts, times=TIMES) as site:
+        site.started("h1")
+        site.add("h2").start()
+        site.until(lambda: "h2" in site.told("fleet", "status"))
+        site.told("fleet", "drain", "h1")
+        time.sleep(6)  # a host hears of it when it next says that it is there
+        ids = [site.people.create(it) for it in "ab"]
+        site.until_done(*ids)
+        placed = [it.data.get("host") for id in ids for it in site.people.app.views.all_events(id)]
+        assert "h1" not in placed
+
+        site.told("fleet", "forget", "h2")
+        site.until(lambda: not site.hosts["h2"].alive())
+        site.told("fleet", "undrain", "h1")
+        site.until_done(site.people.create("c"))
