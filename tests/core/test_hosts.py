@@ -13,6 +13,13 @@ def test_a_host_offers_its_labels_its_roles_its_agents_and_itself() -> None:
     assert offers(ONE) == {"gpu", "hands", "lead", "agent:claude", "host:h1"}
 
 
+def test_a_host_that_only_leads_offers_no_agent_and_no_label() -> None:
+    leads = Host(name="h1", labels=("gpu",), agents=("claude",), roles=("lead",))
+
+    assert offers(leads) == {"lead"}
+    assert why_waiting("agent:claude", (leads,)) == "waits: no host has agent:claude"
+
+
 @pytest.mark.parametrize(
     ("of_class", "why"),
     [

@@ -25,7 +25,12 @@ def main() -> int:
     except OSError as error:
         sys.stderr.write(f"ssh: connect to the hub: {error.strerror}\n")
         return 255
-    wire.settimeout(None)
+    wire.settimeout(None)  # as ssh with ServerAliveInterval: a cut is noticed in seconds
+    wire.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 10_000)
+    wire.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for option, value in ((socket.TCP_KEEPIDLE, 3), (socket.TCP_KEEPINTVL, 2)):
+        wire.setsockopt(socket.IPPROTO_TCP, option, value)
+    wire.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 3)
     wire.sendall(f"{len(line.encode()) + 4:04x}{line}".encode())
     threading.Thread(target=_sent, args=(wire,), daemon=True).start()
     while data := wire.recv(1 << 16):

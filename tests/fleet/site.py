@@ -42,6 +42,7 @@ command = "{command}"
 attempts = 1
 [merge]
 mode = "auto"
+window = 12
 """
 FILE = """\
 [temporal]

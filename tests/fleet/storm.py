@@ -52,7 +52,7 @@ class Storm:
         self._undo = list[tuple[float, str, Callable[[], None]]]()
         self._watched = list[Watch]()
         self._down = set[str]()  # servers
-        self._broken = 0.0  # when a server was last not up
+        self._broken = 0.0  # when something broke last, or a server was not up
         self._tended = 0.0
 
     def turn(self, *, wild: bool = True) -> None:
@@ -87,6 +87,7 @@ class Storm:
             return
         name = self.chance.choice(names)
         self.faults[name] += 1
+        self._broken = time.monotonic()
         if name in of_hosts:
             host = self.chance.choice(whole)
             self._say(f"{name} of {host.name}")
@@ -150,7 +151,7 @@ class Storm:
     def _watch(self, lanes: dict[str, Row], host: Host, fault: str) -> None:
         for row in lanes.values():
             if row["host"] == host.name and row["token"] and _anywhere(row):
-                found = Watch(str(row["lane"]), _epoch(row), host.name, time.monotonic(), fault)
+                found = Watch(str(row["lane"]), _epoch(row), host.name, self._broken, fault)
                 self._watched.append(found)
 
     def _look(self, lanes: dict[str, Row], now: float) -> None:
@@ -174,7 +175,7 @@ class Storm:
 
     def _taken(self, it: Watch, by: str, now: float) -> None:
         others = [host for host in self.site.hosts.values() if host.name != it.host]
-        alone = all(map(_whole, others)) and self._broken < it.since and not self._down
+        alone = all(map(_whole, others)) and self._broken <= it.since and not self._down
         self.takeovers.append(Takeover(it.lane, now - it.since, it.fault, alone))
         self._say(f"{it.lane} of {it.host} taken over by {by} after {now - it.since:.1f} s")
 

@@ -1,8 +1,9 @@
 """Several hosts: how one is set up, which queue a job waits in, and which queues a host serves."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
+from types import MappingProxyType
 
 from msgspec import Struct
 
@@ -279,7 +280,13 @@ class FleetSeen(Struct, frozen=True, kw_only=True):
     jobs: tuple[JobSeen, ...]  # those that wait, the oldest first
 
 
-def seen_by(hosts: Iterable[Host], lanes: Iterable[LaneRow], now: float) -> FleetSeen:
+def seen_by(
+    hosts: Iterable[Host],
+    lanes: Iterable[LaneRow],
+    now: float,
+    aside: Mapping[str, str] = MappingProxyType({}),
+) -> FleetSeen:
+    """`aside` are lanes whose jobs cannot be read here, each with the reason."""
     known, rows = tuple(hosts), tuple(lanes)
     lead = next((it for it in rows if it.lane == LEAD), None)
     waiting = [it for it in rows if not it.host or it.until]
@@ -287,7 +294,10 @@ def seen_by(hosts: Iterable[Host], lanes: Iterable[LaneRow], now: float) -> Flee
         leader=lead.host if lead else "",
         epoch=lead.epoch if lead else 0,
         hosts=tuple(_host_seen(it, rows, now) for it in known),
-        jobs=tuple(_job_seen(it, known, now) for it in waiting),
+        jobs=(
+            *(_job_seen(it, known, now) for it in waiting),
+            *(JobSeen(lane=it, needs="", host="", since=0.0, why=aside[it]) for it in aside),
+        ),
     )
 
 

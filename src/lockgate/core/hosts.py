@@ -8,6 +8,7 @@ from msgspec import Struct
 from lockgate.core.jobs import ANY, covers
 
 HOST = "host:"  # begins the label that only one host has
+HANDS = "hands"  # the role of a host that does jobs
 SILENT_AFTER = 15.0  # seconds; a host says every 5 that it is there
 
 
@@ -34,7 +35,9 @@ class Host(Struct, frozen=True, kw_only=True):
 
 
 def offers(host: Host) -> frozenset[str]:
-    """All that a job may need of a host, itself among it."""
+    """All that a job may need of a host, itself among it; one that only leads does no jobs."""
+    if host.roles and HANDS not in host.roles:
+        return frozenset(host.roles)
     agents = (f"agent:{it}" for it in host.agents)
     return frozenset((*host.labels, *host.roles, *agents, f"{HOST}{host.name}"))
 

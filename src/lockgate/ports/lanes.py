@@ -1,5 +1,6 @@
 """Lanes and hosts on disk: each job has one row, and who claims the row may speak for the job."""
 
+from collections.abc import Mapping
 from typing import Protocol
 
 from lockgate.core.fleet import LaneRow
@@ -32,6 +33,10 @@ class Lanes(Protocol):
     def rows(self) -> tuple[LaneRow, ...]: ...
     def unclaimed(self, before: float) -> tuple[LaneRow, ...]:
         """Those asked for before then that nobody has claimed, each to be put again."""
+        ...
+
+    def set_aside(self) -> Mapping[str, str]:
+        """Those whose jobs this program cannot read, each with the reason."""
         ...
 
 

@@ -84,9 +84,9 @@ class SqlLanes:
         return self._read(UNCLAIMED, {"before": before})
 
     def set_aside(self) -> Mapping[str, str]:
-        """The lanes whose jobs cannot be read here, each with the reason."""
-        found = ((str(row["lane"]), _trouble(row)) for row in self._database.read(ALL, {}))
-        return {lane: why for lane, why in found if why}
+        """The lanes whose jobs cannot be read here, each with the reason; a host's word first."""
+        found = [(row, _trouble(row)) for row in self._database.read(ALL, {})]
+        return {str(row["lane"]): str(row["why"]) or why for row, why in found if why}
 
     def _read(self, statement: str, values: Values) -> tuple[LaneRow, ...]:
         """Without those that cannot be read: one bad row must not keep all others from going on."""

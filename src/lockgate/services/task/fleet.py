@@ -22,7 +22,8 @@ class FleetControl(Struct, frozen=True):
 
     def status(self, caller: Caller) -> FleetSeen:
         must_be_human(caller, "the hosts were not shown")
-        return seen_by(self.hosts.all(), self.lanes.rows(), self.clock.now())
+        rows, aside = self.lanes.rows(), self.lanes.set_aside()
+        return seen_by(self.hosts.all(), rows, self.clock.now(), aside)
 
     def drain(self, name: str, caller: Caller, *, move: bool = False) -> int:
         """It goes on with what it has, or its tasks go on elsewhere; it gets nothing new."""
