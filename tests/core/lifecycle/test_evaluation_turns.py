@@ -16,7 +16,7 @@ from lockgate.core.lifecycle.decision import (
     PublishChange,
     SpawnAgent,
 )
-from lockgate.core.lifecycle.evaluation import change_refused, judged
+from lockgate.core.lifecycle.evaluation import change_refused, judged, work_lost
 from lockgate.core.lifecycle.map import ARROWS, gates_passed
 from lockgate.core.lifecycle.moves import Facts, Move, Work, change_taken, move
 from lockgate.core.model.events import (
@@ -713,3 +713,30 @@ def test_results_are_refused_or_told_one_event_each_and_nobody_is_charged_twice(
     failed = any(isinstance(it, Failed) for it in results)
     assert got.task.failed_attempts == (1 if failed else 0)
     assert got.task.rev == task.rev + 1
+
+
+def test_work_that_is_lost_with_its_host_is_done_again_and_nobody_is_charged() -> None:
+    seen = evidence(a_task(S.AGENT_REVIEW, candidate="", review_round=1), HANDOFF)
+    digest = seen.found.handoff_digest
+    seen = replace(seen, task=replace(seen.task, spent=frozenset({digest})))
+
+    task = taken(work_lost(seen, "h1")).task
+
+    assert task.status is S.WORKING
+    assert task.generation > seen.task.generation
+    assert digest not in task.spent
+    assert (task.crash_count, task.failed_attempts, task.iteration) == (0, 0, seen.task.iteration)
+    assert task.review_round == seen.task.review_round - 1
+
+
+def test_a_round_without_seats_is_none_that_lost_work_takes_back() -> None:
+    seen = evidence(a_task(S.AGENT_REVIEW, candidate="", review_round=1, seats=()))
+
+    assert taken(work_lost(seen, "h1")).task.review_round == 1
+
+
+@pytest.mark.parametrize(
+    "task", [a_task(S.WORKING), a_task(S.AGENT_REVIEW, candidate=COMMIT)], ids=["working", "handed"]
+)
+def test_what_was_handed_over_is_not_lost_with_its_host(task) -> None:
+    refused(work_lost(evidence(task), "h1"))

@@ -116,6 +116,21 @@ def test_tasks_of_a_forgotten_host_go_on_elsewhere_and_no_counter_moves(
     assert (after.status, counters(after)) == (before.status, counters(before))
 
 
+def test_work_that_a_lost_host_had_not_handed_over_is_done_again(shell: Shell, app: App) -> None:
+    with_host(app)
+    id = shell.create()
+    shell.bring(id, Status.AGENT_REVIEW)
+    work = work_of(app)
+    work.place(id, "h1")
+    before = app.store.load(id)
+
+    work.host_lost(HostLost(id, before.project, "h1"))
+
+    after = app.store.load(id)
+    assert (after.host, after.status) == ("", Status.WORKING)
+    assert after.generation > before.generation
+
+
 def test_a_session_that_was_ended_elsewhere_is_not_attended_to(shell: Shell, app: App) -> None:
     id = shell.create()
     shell.bring(id, Status.WORKING)

@@ -290,6 +290,21 @@ def change_refused(seen: Evidence, findings: Sequence[Finding], since: int) -> D
     return concluded(replace(seen, task=unread), (Failed(CHANGE_CHECK, tuple(findings)),))
 
 
+def work_lost(seen: Evidence, host: str) -> Decision | Declined:
+    """Its clone is gone before the work was taken as a change: it is done again.
+
+    Nobody is charged, and what the lost worker wrote may be written again.
+    """
+    task = seen.task
+    if task.status is not S.AGENT_REVIEW or task.candidate:
+        return over(seen)
+    rounds = task.review_round - (1 if task.seats else 0)
+    spent = task.spent - {seen.found.handoff_digest}
+    unread = replace(task, review_round=rounds, seats=(), passed=(), spent=spent)
+    why = f"host {host} is lost, and the work with it: it was not handed over yet"
+    return arrive(seen, unread, Arrival(S.WORKING, why))
+
+
 def concluded(
     seen: Evidence, results: Sequence[SingleGateResult], *, review: bool = False
 ) -> Decision:

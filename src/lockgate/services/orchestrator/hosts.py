@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from lockgate.core.fleet import next_snapshot
 from lockgate.core.jobs import Attend, Evaluate, HostLost, Job
+from lockgate.core.lifecycle.evaluation import work_lost
 from lockgate.core.lifecycle.records import placed
 from lockgate.core.model.agents import End, Ending, Exit
 from lockgate.core.model.task import Role, Session, SessionId, Task, TaskId
@@ -100,13 +101,19 @@ class HostWork(Struct, frozen=True, kw_only=True):
 
     def host_lost(self, job: HostLost) -> float:
         """Its sessions count as interrupted, which no counter counts; it goes on elsewhere."""
-        if self.store.load(job.task).host == job.host:
+        there = self.store.load(job.task).host == job.host
+        if there:
             self.place(job.task, "")
         exit = Exit(ending=Ending.INTERRUPTED, why=f"host {job.host} is lost")
         for session in self.store.sessions(job.task):
             if session.ended is None and session.host in {"", job.host}:
                 with suppress(TurnDeclined):  # somebody else has recorded it
                     self.attendance.session_ended(session.id, End(exit))
+        if there:
+            with suppress(TurnDeclined):  # its work was handed over, or is not to be judged
+                self.attendance.coordinator.turn(
+                    job.task, lambda seen: work_lost(seen, job.host), what=f"task {job.task} stays"
+                )
         return 0.0
 
 
