@@ -21,7 +21,9 @@ SOON = 15.0  # seconds, at most, until a fleet goes on after a server came back
 
 def at_work(site: Site, id: TaskId) -> str:
     """The host of its session, once its agent is at work."""
-    site.until(lambda: any(lane.startswith("session ") for lane in site.lanes()))
+    site.until(
+        lambda: any(it.startswith("session ") and row["token"] for it, row in site.lanes().items())
+    )
     return str(site.task(id).host)
 
 
