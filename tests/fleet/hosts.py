@@ -32,6 +32,7 @@ class Relays:
 
     def __init__(self) -> None:
         self._events = asyncio.new_event_loop()
+        self._open = set[asyncio.Task[None] | None]()
         self._thread = Thread(target=self._turn, name="relays", daemon=True)
         self._thread.start()
 
@@ -39,7 +40,12 @@ class Relays:
         """Until the server that this gives is closed."""
 
         async def carried(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            await _carried(reader, writer, target)
+            task = asyncio.current_task()
+            self._open.add(task)  # the event loop alone does not keep it
+            try:
+                await _carried(reader, writer, target)
+            finally:
+                self._open.discard(task)
 
         return self._wait(asyncio.start_server(carried, sock=door))
 
