@@ -57,6 +57,7 @@ beat = {beat:g}
 sessions_lost_after = {lost:g}
 """
 Row = Mapping[str, object]
+GATE = "! grep -rq bad n-*"
 
 
 @dataclass(frozen=True)
@@ -89,7 +90,7 @@ class Site:
     servers: Servers
     relays: Relays
     scripts: Mapping[str, str]  # by branch
-    command: str = "! grep -rq bad n-*"
+    command: str = GATE
     times: Times = Times()
     hosts: dict[str, Host] = field(default_factory=dict[str, Host])
     ports: dict[str, int] = field(default_factory=dict[str, int])
@@ -279,12 +280,11 @@ def git_says(repository: Path, *argv: str) -> str:
 
 @contextmanager
 def opened(
-    place: Path, scripts: Mapping[str, str], *, command: str = "", times: Times = Times()
+    place: Path, scripts: Mapping[str, str], *, command: str = GATE, times: Times = Times()
 ) -> Generator[Site]:
     relays, path = Relays(), os.environ["PATH"]
     with running(place) as servers:
-        more = {"command": command} if command else {}
-        site = Site(place, servers, relays, scripts, times=times, **more)
+        site = Site(place, servers, relays, scripts, command, times)
         try:
             yield site
         finally:
