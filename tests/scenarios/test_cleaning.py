@@ -205,6 +205,7 @@ def test_what_belongs_to_nobody_goes_by_its_own_age(world: World) -> None:
 def test_a_step_cleans_a_part_and_says_how_much(world: World) -> None:
     for number in range(3):
         (world.home / "deleted" / f"old-{number}").mkdir(parents=True)
+        (world.home / "deleted" / f"old-{number}" / "file").write_bytes(b"x" * 5_000)
     it = later(world)
 
     assert len(it.clean(2)) == 2
