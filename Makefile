@@ -21,6 +21,9 @@ DEV := $(VENV)/.dev-installed
 BENCH := $(VENV)/.bench-installed
 IDS := 3_MCP-TAS-041,3_MCP-TAS-090,UNKNOWN-802,5_SECURITY_DESIGN-REQ-SEC-SD-083
 
+# Tests write many small files: in memory where 6 GB are free there, else on the disk.
+IN_MEMORY = $(if $(shell df --output=avail /dev/shm 2>/dev/null | awk '$$1 > 6000000'),TMPDIR=/dev/shm)
+
 # Agents have their starter's network: as root that is one with nothing but loopback, elsewhere the
 # tests that need it are skipped.
 NETLESS = $(if $(filter 0,$(shell id -u)),unshare -n -- sh -c 'ip link set lo up && exec "$$@"' sh)
@@ -46,7 +49,7 @@ demo: $(BASE) ## the whole story on a throw-away repository
 
 test: $(DEV) system github ## all tests, the coverage floors, the requirements
 	@mkdir -p build && rm -f build/.coverage build/.coverage.* build/coverage.json build/req-results.json
-	$(BIN)/pytest -n $(WORKERS) --cov --cov-report= --req-results=build/req-results.json $(ARGS)
+	$(IN_MEMORY) $(BIN)/pytest -n $(WORKERS) --cov --cov-report= --req-results=build/req-results.json $(ARGS)
 	$(BIN)/coverage json -q -o build/coverage.json
 	$(BIN)/python scripts/check_coverage.py build/coverage.json
 	$(BIN)/python scripts/verify_req_coverage.py --ids $(IDS)
