@@ -2,7 +2,23 @@
 
 import pytest
 
-from lockgate.core.hosts import Host, HostState, name_taken, offers, state_at_start, why_waiting
+from lockgate.core.hosts import (
+    FULL_RESTS,
+    FULL_TIMES,
+    FULL_WITHIN,
+    LEAST_FREE,
+    Disk,
+    Host,
+    HostState,
+    another_may_lead,
+    looked_at,
+    name_taken,
+    offers,
+    state_at_start,
+    was_full,
+    why_drained,
+    why_waiting,
+)
 
 ONE = Host(name="h1", labels=("gpu",), agents=("claude",), roles=("hands", "lead"), boot="b1")
 DRAINED = Host(name="h2", labels=("arm",), state=HostState.DRAINING)
@@ -69,3 +85,40 @@ def test_two_machines_do_not_use_one_name_at_once(known: Host | None, why: str) 
 
     assert bool(said) == bool(why)
     assert why in said
+
+
+def test_a_host_whose_disk_is_full_for_the_third_time_drains_itself() -> None:
+    disk, now = Disk(), 100.0
+    for times in range(1, FULL_TIMES + 1):
+        disk = looked_at(disk, LEAST_FREE - 1, now)
+        assert looked_at(disk, 0, now + FULL_RESTS - 1) == disk  # it rests already
+        assert (len(disk.times), disk.drains) == (times, times == FULL_TIMES)
+        now = disk.until
+
+    assert why_drained(disk) == "its disk was full 3 times"
+
+
+def test_a_disk_with_room_and_one_that_was_full_long_ago_drain_no_host() -> None:
+    assert looked_at(Disk(), LEAST_FREE, 1.0) == Disk()
+
+    old = Disk((1.0, 2.0), 17.0)
+    assert looked_at(old, 0, 2.0 + FULL_WITHIN).times == (2.0 + FULL_WITHIN,)
+
+
+def test_a_job_says_that_it_failed_for_want_of_space() -> None:
+    assert was_full("the workspace was not made: fatal: write error: No space left on device")
+    assert not was_full("the hub did not answer")
+
+
+@pytest.mark.parametrize(
+    ("other", "may"),
+    [
+        (Host(name="h2", roles=("lead",), seen=9.0), True),
+        (Host(name="h2", roles=("hands",), seen=9.0), False),
+        (Host(name="h2", roles=("lead",), seen=-90.0), False),
+        (Host(name="h2", roles=("lead",), seen=9.0, state=HostState.DRAINING), False),
+        (Host(name="h1", roles=("lead",), seen=9.0), False),  # itself
+    ],
+)
+def test_a_host_leaves_the_lead_to_another_only_where_one_is_there(other: Host, may: bool) -> None:
+    assert another_may_lead("h1", (other,), 10.0) is may

@@ -85,6 +85,7 @@ THERE, JUDGED = replace(HERE, host="h1"), replace(HERE, host="h1", candidate="c"
         (Attend(SessionId("s"), T, A), THERE, On("h1")),
         (Attend(SessionId("s"), T, A), HERE, Anywhere()),
         (HostLost(T, A, "h1"), THERE, Anywhere()),
+        (HostLost(T, A, "h1", moves=True), THERE, On("h1")),
         (Lead(), None, Anywhere((LEAD,))),
         (TurnTrain(A), None, Here()),
         (SyncForge(A), None, Here()),

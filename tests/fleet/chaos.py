@@ -15,6 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from lockgate.adapters.store.hosts import SqlHosts
 from lockgate.core.model.task import Status, Task
 from lockgate.errors import LockgateError
 from tests.fleet.site import ENDED, Site, Times, git_says, opened, plays
@@ -46,24 +47,32 @@ def main() -> int:
     parser.add_argument("--tasks", type=int, default=20)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=0.0, help="at most; 0: 30 for each task")
+    parser.add_argument("--old", type=int, default=0, help="hosts of the release before this one")
     parser.add_argument("--story", action="store_true", help="every fault, and what hosts said")
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        result = weathered(Path(folder), asked.tasks, asked.seed, asked.seconds)
+        result = weathered(Path(folder), asked.tasks, asked.seed, asked.seconds, asked.old)
     print(result.table())
     if result.wrong or asked.story:
         print(result.story)
     return 1 if result.wrong else 0
 
 
-def weathered(place: Path, tasks: int, seed: int, seconds: float = 0.0) -> Result:
-    """Faults go on for the first half of the time at most, and until the tasks have ended."""
+def weathered(
+    place: Path, tasks: int, seed: int, seconds: float = 0.0, old: int = 0
+) -> Result:
+    """Faults go on for the first half of the time at most, and until the tasks have ended.
+
+    So many `old` hosts are of the release before this one.
+    """
     seconds = seconds or max(300.0, 30.0 * tasks)
     chance = random.Random(seed)  # noqa: S311 - a seed is to be repeated
     branches = [f"t{number}" for number in range(tasks)]
     scripts = {it: plays(it, chance.uniform(1.0, 12.0)) for it in branches}
     with opened(place, scripts, command=GATE, times=TIMES) as site:
-        site.started(*HOSTS)
+        for number, name in enumerate(HOSTS):
+            site.add(name, before=number < old).start()
+        site.until(lambda: bool(site.leader()))
         storm, began = Storm(site, seed), time.monotonic()
         left = list(branches)
         while (left or _open(site)) and time.monotonic() - began < seconds:
@@ -190,7 +199,8 @@ def _figures(site: Site, storm: Storm, took: float) -> dict[str, str]:
         f"{sum(n > 1 for n in on_main.values())}",
         "counters moved": str(sum(any(counters(it).values()) for it in tasks)),
         "late answers refused": str(site.refused()),
-        "leaders": str(row.get("epoch", "?")),
+        "leaders": f"{row.get('epoch', '?')} by turns, {', '.join(sorted(storm.led))}",
+        "hosts": ", ".join(f"{name} {it}" for name, it in _versions(site).items()),
         "lead taken over": _spread(lead),
         "jobs taken over": _spread(other),
         "with more broken": _spread(mixed),
@@ -198,6 +208,11 @@ def _figures(site: Site, storm: Storm, took: float) -> dict[str, str]:
         "trees tested, elsewhere": f"{len(storm.tested)}, {len(storm.tested_elsewhere)}",
         "events": str(store.head()),
     }
+
+
+def _versions(site: Site) -> dict[str, str]:
+    hosts = SqlHosts(site.people.app.store.database).all()
+    return {it.name: it.version for it in hosts}
 
 
 def _spread(seconds: list[float]) -> str:

@@ -120,7 +120,7 @@ class Host:
     relays: Relays
     environ: Mapping[str, str]
     hide: tuple[Path, ...]
-    disk: str = ""  # the size of a disk that is lost with the power; empty: one that is kept
+    disk: str = ""  # the size of a disk for its home, lost with the power; empty: one that is kept
     shown: tuple[Path, ...] = ()  # what it sees besides
     on: bool = field(default=False, init=False)
     wanted: bool = field(default=False, init=False)  # whether its worker should run

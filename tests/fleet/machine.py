@@ -65,7 +65,7 @@ class Machine:
         own = keep[0]
         _mounts(keep, hide)
         if disk:
-            _mount("-t", "tmpfs", "-o", f"size={disk}", "none", own)
+            _small_home(Path(own) / "home", disk)
         _mount("-t", "proc", "proc", "/proc")
         (Path(own) / "boot").write_text(str(self._facts["boot"]) + "\n")
         _mount("--bind", f"{own}/boot", BOOT)
@@ -139,6 +139,14 @@ def _mounts(keep: list[str], hide: list[str]) -> None:
         Path(path).mkdir(parents=True, exist_ok=True)
         _mount("--rbind", str(there), path)
     subprocess.run(("umount", "--lazy", "/mnt"), check=True)
+
+
+def _small_home(home: Path, size: str) -> None:
+    """On a disk of its own, with the files that the outside has put there."""
+    files = {it: it.read_bytes() for it in home.iterdir()}
+    _mount("-t", "tmpfs", "-o", f"size={size}", "none", str(home))
+    for file, content in files.items():
+        file.write_bytes(content)
 
 
 def _mount(*argv: str) -> None:

@@ -22,6 +22,7 @@ from tests.adapters.engine.fleet_yard import free_port
 from tests.e2e.orchestra import COMPLETE, Orchestra, hands_off, worker
 from tests.fleet import hub_ssh
 from tests.fleet.hosts import Host, Relays
+from tests.fleet.releases import release_before
 from tests.fleet.servers import Servers, running
 from tests.scenarios.world import git
 from tests.store import postgres_cluster
@@ -119,8 +120,9 @@ class Site:
         more: str = "",
         disk: str = "",
         shown: tuple[Path, ...] = (),
+        before: bool = False,
     ) -> Host:
-        """A host that has power, and no worker yet."""
+        """A host that has power, and no worker yet; `before`: of the release before this one."""
         own = self.place / name
         environ = {
             **self.people.environ,
@@ -129,6 +131,9 @@ class Site:
             "LOCKGATE_TRUST": self._agreed,
             "LOCKGATE_DATABASE": self.servers.database_at(self.ports["postgres"]),
         }
+        if before:
+            release = release_before(self.place / "before")
+            environ["PYTHONPATH"], shown = str(release), (*shown, release)
         with_ssh(environ, own / "bin", self.ports["hub"])
         (own / "user").mkdir()
         (own / "home").mkdir()
@@ -158,6 +163,14 @@ class Site:
         )
         host.power_on()
         return host
+
+    def bring_up_to_date(self, host: Host) -> None:
+        """Its worker stops, and starts as this release; its agents work on."""
+        host.stop()
+        self.until(lambda: not host.alive())
+        usual = self.people.environ.get("PYTHONPATH", "")
+        host.environ = {**host.environ, "PYTHONPATH": usual}
+        host.start()
 
     @property
     def project(self) -> Project:

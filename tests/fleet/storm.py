@@ -44,6 +44,7 @@ class Storm:
     tested_elsewhere: set[str] = field(default_factory=set[str])  # trees, by another than built
     tested: set[str] = field(default_factory=set[str])
     told: list[str] = field(default_factory=list[str])
+    led: set[str] = field(default_factory=set[str])
 
     def __post_init__(self) -> None:
         self.chance = random.Random(self.seed)  # noqa: S311 - a seed is to be repeated
@@ -156,6 +157,7 @@ class Storm:
 
     def _look(self, lanes: dict[str, Row], now: float) -> None:
         self._count_tests(lanes)
+        self.led |= {str(lanes[LEAD]["host"])} - {""} if LEAD in lanes else set()
         for it in list(self._watched) if lanes else []:  # none: PostgreSQL is down
             row = lanes.get(it.lane)
             if row is None or not row["token"]:

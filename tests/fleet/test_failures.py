@@ -12,7 +12,7 @@ from lockgate.adapters.engine.flows import FLOWS, Asked, LaneFlow
 from lockgate.core.fleet import Cluster
 from lockgate.core.model.task import Status, TaskId
 from tests.fleet.chaos import counters, problems
-from tests.fleet.site import Site, Times, must_have_servers, opened, plays
+from tests.fleet.site import Site, Times, git_says, must_have_servers, opened, plays
 
 pytestmark = [pytest.mark.slow, pytest.mark.postgres]
 TIMES = Times(beat=4, lost=8)
@@ -201,3 +201,61 @@ def test_a_draining_host_gets_nothing_new_and_a_forgotten_one_stops(tmp_path) ->
         site.until(lambda: not site.hosts["h2"].alive())
         site.told("fleet", "undrain", "h1")
         site.until_done(site.people.create("c"))
+
+
+def test_the_tasks_of_a_host_drained_with_move_go_on_elsewhere_from_a_snapshot(tmp_path) -> None:
+    must_have_servers()
+    with opened(tmp_path, {"a": plays("a", 12)}, times=TIMES) as site:
+        (one,) = site.started("h1")
+        id = site.people.create("a")
+        assert at_work(site, id) == "h1"
+        site.add("h2").start()
+        site.until(lambda: "h2" in site.told("fleet", "status"))
+        before = site.task(id)
+        ref = f"refs/lockgate/changes/{id}/{before.generation}"
+        assert _files(site, ref) == []
+
+        assert "1 tasks go on elsewhere" in site.told("fleet", "drain", "h1", "--move")
+
+        site.until(lambda: site.task(id).host == "h2")
+        assert "n-a" in _files(site, ref)  # the host has kept it before it gave the task away
+        site.until(lambda: not [it for it in one.processes() if "/sessions/" in it])
+        site.until_done(id)
+        after = site.task(id)
+        assert after.generation > before.generation
+        assert not any(counters(after).values()), counters(after)
+        assert problems(site, ("a",)) == []
+
+
+def _files(site: Site, ref: str) -> list[str]:
+    """None where the hub has no such ref."""
+    known = git_says(site.repository, "for-each-ref", "--format=%(refname)", ref).split()
+    return git_says(site.repository, "ls-tree", "--name-only", ref).split() if known else []
+
+
+def test_a_host_whose_disk_is_full_gets_nothing_new_and_drains_itself_in_the_end(tmp_path) -> None:
+    must_have_servers()
+    scripts = {it: plays(it, 0.1) for it in "abc"}
+    with opened(tmp_path, scripts, times=TIMES) as site:
+        (one,) = site.started("h1", disk="100m")
+        site.add("h2").start()
+        site.until(lambda: "h2" in site.told("fleet", "status"))
+        filler = f"{one.own}/home/filler"
+        one.run("sh", "-c", f"cat /dev/zero > {filler}")
+
+        ids = [site.people.create(it) for it in "ab"]
+        site.until_done(*ids)
+        placed = [it.data.get("host") for id in ids for it in site.people.app.views.all_events(id)]
+        assert "h2" in placed
+        assert {site.task(id).host for id in ids} <= {"", "h2"}
+        assert not any(any(counters(site.task(id)).values()) for id in ids)
+        site.until(lambda: "draining: its disk was full 3 times" in site.told("fleet", "status"))
+        assert site.leader() == "h2"
+
+        one.run("rm", filler)
+        site.told("fleet", "undrain", "h1")
+        site.told("fleet", "drain", "h2")
+        time.sleep(6)  # a host hears of it when it next says that it is there
+        id = site.people.create("c")
+        site.until_done(id)
+        assert problems(site, ("a", "b", "c")) == []

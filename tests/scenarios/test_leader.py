@@ -198,6 +198,22 @@ def test_what_a_worker_has_done_is_kept_while_it_works(stage) -> None:
     assert stage.workspaces.taken == [id, id]
 
 
+def test_a_host_that_gives_a_task_away_keeps_first_what_was_done(stage) -> None:
+    id = stage.world.create()
+    stage.turn()
+    with_hub(stage)
+    work = attending(stage, [], name="h2")
+    work.place(id, "h2")
+    project = stage.world.task(id).project
+
+    attending(stage, [], name="h3").host_lost(HostLost(id, project, "h1", moves=True))
+    assert (stage.workspaces.taken, stage.world.task(id).host) == ([], "h2")
+    work.host_lost(HostLost(id, project, "h2", moves=True))
+
+    assert (stage.workspaces.taken, stage.world.task(id).host) == ([id], "")
+    assert stage.alive(id) == []
+
+
 def test_a_sessions_host_is_written_and_only_its_own_loss_ends_it(stage) -> None:
     id = stage.world.create()
     stage.turn()

@@ -10,6 +10,7 @@ from collections.abc import Generator
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from lockgate.adapters.store import job_forms, open_store
 from lockgate.adapters.store.database import copied, put_in
@@ -125,11 +126,11 @@ def test_a_job_of_a_newer_program_is_handed_back_and_keeps_no_other_from_going_o
     lanes: SqlLanes, migrated_place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lanes.ask(NEXT, "any", 1.0)
-    monkeypatch.setattr(job_forms, "FORM", 2)
+    monkeypatch.setattr(job_forms, "FORM", 4)
     lanes.ask(JOB, "any", 2.0)
     monkeypatch.undo()
 
-    with pytest.raises(UnknownForm, match="form 2 and this lockgate reads forms 0 to 1") as refused:
+    with pytest.raises(UnknownForm, match="form 3 and this lockgate reads forms 0 to 2") as refused:
         lanes.claim(LANE, "h1", "first", 3.0)
     assert "same version" in refused.value.fix
     found = migrated_place.execute("SELECT token, epoch, why FROM lanes WHERE lane = 'task t1'")
@@ -137,13 +138,13 @@ def test_a_job_of_a_newer_program_is_handed_back_and_keeps_no_other_from_going_o
         (
             "",
             0,
-            "host h1 cannot do it: it is written in form 2 and this lockgate reads forms 0 to 1",
+            "host h1 cannot do it: it is written in form 3 and this lockgate reads forms 0 to 2",
         )
     ]
     assert [it.job for it in lanes.rows()] == [NEXT]
     assert [*lanes.set_aside()] == [LANE]
 
-    monkeypatch.setattr(job_forms, "FORM", 2)
+    monkeypatch.setattr(job_forms, "FORM", 4)
     claimed = lanes.claim(LANE, "h2", "second", 3.0)
     assert claimed is not None
     assert claimed.job == JOB
@@ -167,6 +168,18 @@ def test_a_row_that_nobody_can_read_is_set_aside_with_its_why(
     assert "missing required field" in aside["l2"]
     with pytest.raises(Unavailable):
         lanes.claim("l1", "h1", "first", 3.0)
+
+
+@pytest.mark.parametrize(("writes", "reads"), [(-1, 0), (0, 0), (0, -1)])
+def test_a_job_of_one_release_is_read_by_the_releases_beside_it(
+    monkeypatch: pytest.MonkeyPatch, writes: int, reads: int
+) -> None:
+    now = job_forms.FORM
+    monkeypatch.setattr(job_forms, "FORM", now + writes)
+    written = job_to_json(JOB)
+    monkeypatch.setattr(job_forms, "FORM", now + reads)
+
+    assert job_from_json(LANE, Fields("it", {"job": written})) == JOB
 
 
 @given(st.from_type(Job))  # type: ignore[arg-type]  # a union
@@ -209,8 +222,10 @@ def test_hosts_are_known_by_name_until_they_are_forgotten(store: SqlStore) -> No
     assert hosts.find("h1") == one
     assert [it.name for it in hosts.all()] == ["h0", "h1"]
     assert hosts.seen("h1", 9.0) is HostState.UP
-    assert hosts.mark("h1", HostState.DRAINING)
+    assert hosts.mark("h1", HostState.DRAINING, "its disk is full")
     assert hosts.seen("h1", 10.0) is HostState.DRAINING
+    hosts.put(replace(one, state=HostState.DRAINING))  # it starts again
+    assert [it.why for it in hosts.all()] == ["", "its disk is full"]
     found = hosts.find("h1")
     assert found is not None
     assert found.seen == 10.0

@@ -330,6 +330,13 @@ NOTES = {
 }
 
 
+def free_space(place: Path) -> int:
+    """Bytes that can be written there; none where no file can be made any more."""
+    found = os.statvfs(place)
+    no_file = found.f_files > 0 and found.f_favail == 0
+    return 0 if no_file else found.f_bavail * found.f_frsize
+
+
 def kept_sizes(home: Path) -> dict[str, int]:
     """Bytes by what they are for."""
     return {

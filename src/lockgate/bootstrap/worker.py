@@ -25,7 +25,14 @@ from lockgate.adapters.store.fenced import FencedDatabase
 from lockgate.adapters.store.hosts import SqlHosts
 from lockgate.adapters.store.lanes import SqlLanes
 from lockgate.adapters.store.sql_store import SqlStore
-from lockgate.adapters.system import SystemChance, allow_many_files, holding, sweep, wait
+from lockgate.adapters.system import (
+    SystemChance,
+    allow_many_files,
+    free_space,
+    holding,
+    sweep,
+    wait,
+)
 from lockgate.bootstrap.app import App
 from lockgate.bootstrap.orchestrator import call_of, crew_of, loop_of, notices_of, telling
 from lockgate.bootstrap.team import start_of
@@ -40,7 +47,18 @@ from lockgate.core.fleet import (
     needs_of,
     queues_of,
 )
-from lockgate.core.hosts import Host, HostState, name_taken, state_at_start
+from lockgate.core.hosts import (
+    Disk,
+    Host,
+    HostState,
+    another_may_lead,
+    host_in,
+    looked_at,
+    name_taken,
+    state_at_start,
+    was_full,
+    why_drained,
+)
 from lockgate.core.jobs import (
     LEAD,
     LIMITS,
@@ -99,6 +117,8 @@ class Worker:
         self._hosts, self._lanes = SqlHosts(it.store.database), SqlLanes(it.store.database)
         self._stopping, self._free, self._said, self._saw = Event(), 0, 0.0, 0.0
         self._state, self._trouble, self._ended = HostState.UP, "", 0.0
+        self._disk, self._full = Disk(), False
+        self._gives_up = False  # to lead: its disk is full, and another host may
         self._refused = 0  # late answers, as far as they were told
         self._astray: Mapping[str, str] = {}  # projects whose hubs do not answer
         self._following = Future[None]()
@@ -152,6 +172,7 @@ class Worker:
             fix = "give this one another: lockgate worker --name NAME, or wait for 15 seconds"
             raise Refused("the host was not started", why=why, fix=fix)
         self._state = state_at_start(known)
+        self._full = bool(known and known.why)
         self._hosts.put(replace(self.me, seen=now, state=self._state))
         self._end_what_is_over()
 
@@ -161,6 +182,7 @@ class Worker:
         self._work(self._app).end_what_is_over(SessionId(it.parent.name) for it in runs)
 
     def _turn(self) -> None:
+        self._look_at_disk(free_space(self._app.home))
         rows, now = self._lanes.rows(), time.monotonic()
         mine = sum(1 for it in rows if isinstance(it.job, Attend) and it.host == self.me.name)
         self._free = 0 if self._state is not HostState.UP else max(0, self.me.slots - mine)
@@ -170,10 +192,28 @@ class Worker:
             self._say_so()
             if self._following.done():
                 self._following = self._pool.submit(self._follow)
-        if Role.LEAD in self.me.roles and now - self._saw >= SEES:
+        leads = Role.LEAD in self.me.roles and not self._gives_up
+        if leads and now - self._saw >= SEES:
             self._saw = now
             if not self._engine.put(Lead()):
                 self._engine.put_again(it for it in rows if it.lane == LEAD)
+
+    def _look_at_disk(self, free: int) -> None:
+        """While it is full nothing new comes here, and another leads; in the end it drains."""
+        now = time.time()
+        if self._state is HostState.UP:
+            before, self._disk = self._disk, looked_at(self._disk, free, now)
+            self._full = now < self._disk.until
+            if self._disk is not before:
+                self._report(f"the disk of {self._app.home} is full: this host gets nothing new")
+            if self._disk.drains:
+                self._hosts.mark(self.me.name, HostState.DRAINING, why_drained(self._disk))
+                self._state, self._disk = HostState.DRAINING, Disk()
+        self._gives_up = self._full and another_may_lead(self.me.name, self._hosts.all(), now)
+
+    @property
+    def _takes(self) -> bool:
+        return self._state is HostState.UP and not self._full
 
     def _follow(self) -> None:
         """What starts next starts from where the hubs are now."""
@@ -200,23 +240,39 @@ class Worker:
             token=SystemChance().token,
             report=self._report,
             grace=GRACE,
+            own={Pool.GATES: max(1, self.me.judges)},
             places={
-                Pool.HANDS: lambda: self._free,
-                Pool.GATES: lambda: self.me.judges if self._state is HostState.UP else 0,
+                Pool.HANDS: lambda: self._free if self._takes else 0,
+                Pool.GATES: lambda: self.me.judges if self._takes else 0,
+                Pool.LEAD: lambda: 0 if self._gives_up else THREADS,
             },
         )
 
     def _do(self, row: LaneRow, called_off: CalledOff) -> Answer:
         mine = fenced(self._app, row)
         if isinstance(row.job, Lead):
-            self._lead(mine, called_off)
-            return Answer(0.0)
+            self._lead(mine, lambda: called_off() or self._gives_up)
+            return Answer(AT_ONCE if self._gives_up else 0.0)
+        if isinstance(row.job, HostLost) and row.job.moves and row.job.host == self.me.name:
+            self._state = HostState.DRAINING  # it may not have heard of that yet
         crew = self._crew(mine)
         if isinstance(row.job, CarryOut):
             self._work(mine).place(row.job.task, self.me.name)
         again = crew.do(row.job, called_off)
         trouble = mine.troubles.get(crew.title(row.job))
+        if again and trouble and was_full(trouble.why):
+            self._look_at_disk(0)
+            return self._elsewhere(mine, row, Answer(again, trouble.why))
         return Answer(again, trouble.why if trouble and again else "")
+
+    def _elsewhere(self, mine: App, row: LaneRow, answer: Answer) -> Answer:
+        """What another host can do goes on there: this one gets nothing new for a while."""
+        if host_in(row.needs):
+            return answer
+        if isinstance(row.job, CarryOut):  # it has just come here, and has no clone yet
+            self._work(mine).place(row.job.task, "")
+        mine.troubles.pop(self._crew(mine).title(row.job), None)
+        return Answer(AT_ONCE, answer.why)
 
     def _lost(self, row: LaneRow, host: str) -> Answer:
         """The lane itself is put again, where its job can be done elsewhere."""
@@ -224,7 +280,7 @@ class Worker:
         if task is not None and mine.store.find(task) is not None:
             self._report(f"host {host} is lost: task {task} goes on elsewhere")
             self._work(mine).host_lost(HostLost(task, project_of(row.job), host))
-        return Answer(0.0 if isinstance(row.job, Attend) else AT_ONCE)
+        return Answer(0.0 if isinstance(row.job, Attend | HostLost) else AT_ONCE)
 
     def _crew(self, mine: App) -> Crew:
         """`Term()`: trains are another's to turn."""
@@ -244,6 +300,7 @@ class Worker:
             clock=mine.witness.clock,
             wait=wait,
             snapshot_every=self._settings.fleet.snapshot_every,
+            name=self.me.name,
             lacks=lambda job: not is_able(self.me, self._labels(mine, job)),
         )
 

@@ -308,6 +308,11 @@ def trouble_among(seen: FleetSeen) -> tuple[str, ...]:
     found = list[str]()
     if len(versions) > 1:
         found.append(f"versions differ: {', '.join(versions)}")
+    drained = (it.host for it in seen.hosts if it.host.why)
+    found += [
+        f"{it.name} gets nothing new: {it.why} (free space, then lockgate fleet undrain {it.name})"
+        for it in drained
+    ]
     if silent:
         found.append(f"{', '.join(silent)} was not seen for long (lockgate fleet forget HOST)")
     if not seen.leader:

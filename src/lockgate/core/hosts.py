@@ -5,11 +5,16 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-from lockgate.core.jobs import ANY, covers
+from lockgate.core.jobs import ANY, LEAD, covers
 
 HOST = "host:"  # begins the label that only one host has
 HANDS = "hands"  # the role of a host that does jobs
 SILENT_AFTER = 15.0  # seconds; a host says every 5 that it is there
+LEAST_FREE = 16 << 20  # bytes, below which a disk is full
+FULL_RESTS = 15.0  # seconds that a host with a full disk gets nothing new
+FULL_TIMES = 3  # so often within FULL_WITHIN seconds: it drains itself
+FULL_WITHIN = 3600.0
+NO_SPACE = "no space left on device"  # as every program says it
 
 
 class HostState(StrEnum):
@@ -32,6 +37,7 @@ class Host(Struct, frozen=True, kw_only=True):
     state: HostState = HostState.UP
     seen: float = 0.0
     refused: int = 0  # late answers of its that did not count: another had the job by then
+    why: str = ""  # why it gets nothing new, where that was not a person's word
 
 
 def offers(host: Host) -> frozenset[str]:
@@ -81,6 +87,47 @@ def name_taken(known: Host | None, boot: str, now: float) -> str:
     if silent >= SILENT_AFTER:
         return ""
     return f"another machine has the name {known.name!r} and was seen {max(0.0, silent):.0f} s ago"
+
+
+# A disk that is full.
+
+
+class Disk(Struct, frozen=True):
+    """When it was full lately, and until when its host gets nothing new for that."""
+
+    times: tuple[float, ...] = ()
+    until: float = 0.0
+
+    @property
+    def drains(self) -> bool:
+        """Whether the host drains itself: it was full too often."""
+        return len(self.times) >= FULL_TIMES
+
+
+def looked_at(disk: Disk, free: int, now: float) -> Disk:
+    """After a look that found so many bytes free; who rests already is not counted again."""
+    if free >= LEAST_FREE or now < disk.until:
+        return disk
+    lately = (it for it in disk.times if now - it < FULL_WITHIN)
+    return Disk((*lately, now), now + FULL_RESTS)
+
+
+def was_full(why: str) -> bool:
+    """Whether a job failed for want of disk space."""
+    return NO_SPACE in why.casefold()
+
+
+def why_drained(disk: Disk) -> str:
+    return f"its disk was full {len(disk.times)} times"
+
+
+def another_may_lead(name: str, hosts: Iterable[Host], now: float) -> bool:
+    """Whether one was seen a moment ago that may lead while this one may not."""
+    return any(
+        LEAD in it.roles and it.state is HostState.UP and now - it.seen < SILENT_AFTER
+        for it in hosts
+        if it.name != name
+    )
 
 
 def _words(of_class: str) -> str:

@@ -62,11 +62,12 @@ class Attend(Struct, frozen=True):
 
 
 class HostLost(Struct, frozen=True):
-    """Go on elsewhere with a task whose host does not answer any more."""
+    """Go on elsewhere with a task whose host does not answer any more, or gives it away."""
 
     task: TaskId
     project: ProjectId
     host: str
+    moves: bool = False  # the host is there, and keeps what was done before it gives it away
 
 
 class Lead(Struct, frozen=True):
@@ -214,8 +215,8 @@ def place_of(job: Job, task: Task | None, needs: Iterable[str] = ()) -> Place:
             return Anywhere(tuple(needs))
         case Attend():
             return _at_clone(task) or Anywhere()
-        case HostLost():
-            return Anywhere()
+        case HostLost(_, _, host, moves):
+            return On(host) if moves else Anywhere()
         case Lead():
             return Anywhere((LEAD,))
         case TurnTrain() | SyncForge() | Tidy():

@@ -56,8 +56,8 @@ class Hosts(Protocol):
         """
         ...
 
-    def mark(self, name: str, state: HostState) -> bool:
-        """Whether there is such a host."""
+    def mark(self, name: str, state: HostState, why: str = "") -> bool:
+        """Whether there is such a host; `why` it does so itself, and no person asked for it."""
         ...
 
     def forget(self, name: str) -> bool: ...

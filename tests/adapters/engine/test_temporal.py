@@ -48,6 +48,7 @@ class Host:
             report=self.said.append,
             grace=2.0,
             places=more.get("places", {}),
+            own=more.get("own", {}),
         )
         self.host = TemporalHost(connection, lanes, name, duties, self._pool, TIMES)
         me = CoreHost(name=name, labels=more.get("labels", ()), roles=("hands", "lead"))
@@ -199,13 +200,13 @@ def test_a_job_that_the_store_did_not_answer_for_is_tried_again(address) -> None
 
 
 def test_no_more_jobs_run_at_once_than_the_host_has_places(address) -> None:
-    lanes, jobs = KeptLanes(), [judge(f"place{it}") for it in range(4)]
+    """Whether any host could do them, or this one alone."""
+    lanes, jobs = KeptLanes(), [judge(f"place{it}") for it in range(6)]
     running, most, ends = set[str](), list[int](), Event()
-    with (
-        connected(address) as connection,
-        serving(connection, lanes, "h8", places={Pool.GATES: lambda: 2}) as host,
-    ):
-        engine = TemporalEngine(connection, lanes, lambda _: "any", times=TIMES)
+    limits = {"places": {Pool.GATES: lambda: 2}, "own": {Pool.GATES: 2}}
+    with connected(address) as connection, serving(connection, lanes, "h8", **limits) as host:
+        needs = {lane_of(it): "host:h8" if at % 2 else "any" for at, it in enumerate(jobs)}
+        engine = TemporalEngine(connection, lanes, lambda job: needs[lane_of(job)], times=TIMES)
 
         def counted(row: LaneRow, called_off: Callable[[], bool]) -> Answer:
             running.add(row.lane)
@@ -264,4 +265,14 @@ def test_a_place_is_one_job_s_however_many_were_brought() -> None:
         assert first
         assert not second
     with places.one() as third:
+        assert third
+
+
+def test_what_a_host_alone_can_do_waits_for_a_place_until_it_is_given_up() -> None:
+    places, looks = Places(lambda: 0), list[int]()  # it is drained
+    with places.own(1, lambda: False) as first:
+        assert first
+        with places.own(1, lambda: looks.append(1) or len(looks) > 1) as second:
+            assert not second
+    with places.own(1, lambda: False) as third:
         assert third

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from lockgate.adapters.store.hosts import SqlHosts
 from lockgate.adapters.store.lanes import SqlLanes
 from lockgate.bootstrap import App
-from lockgate.core.hosts import Host
+from lockgate.core.hosts import Host, HostState
 from lockgate.core.jobs import Attend, HostLost, Lead
 from lockgate.core.model.task import Role, Status, Task
 from lockgate.services.agents.spawner import Monitor
@@ -114,6 +114,31 @@ def test_tasks_of_a_forgotten_host_go_on_elsewhere_and_no_counter_moves(
     assert after.generation > before.generation
     assert all(it.ended is not None for it in app.store.sessions(id))
     assert (after.status, counters(after)) == (before.status, counters(before))
+
+
+def test_a_drained_host_gives_its_tasks_away_itself(shell: Shell, app: App) -> None:
+    with_host(app)
+    id = shell.create()
+    shell.bring(id, Status.WORKING)
+    work_of(app).place(id, "h1")
+
+    assert "1 tasks go on elsewhere" in shell.did("fleet", "drain", "h1", "--move")
+
+    [row] = SqlLanes(app.store.database).rows()
+    assert row.needs == "host:h1"
+    assert row.job == HostLost(id, app.store.load(id).project, "h1", moves=True)
+
+
+def test_a_host_that_drained_itself_says_why(shell: Shell, app: App) -> None:
+    with_host(app)
+    SqlHosts(app.store.database).mark("h1", HostState.DRAINING, "its disk was full 3 times")
+
+    assert "draining: its disk was full 3 times" in shell.did("fleet", "status")
+    checked = shell.run("fleet", "check").out
+    assert "h1 gets nothing new: its disk was full 3 times (free space" in checked
+
+    shell.did("fleet", "undrain", "h1")
+    assert "full" not in shell.did("fleet", "status")
 
 
 def test_work_that_a_lost_host_had_not_handed_over_is_done_again(shell: Shell, app: App) -> None:

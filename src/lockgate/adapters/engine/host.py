@@ -6,7 +6,7 @@ from collections.abc import Callable, Generator, Iterable, Mapping
 from concurrent.futures import Executor
 from contextlib import contextmanager, suppress
 from datetime import timedelta
-from threading import Event
+from threading import Event, Lock
 
 from msgspec import Struct
 from temporalio import activity
@@ -25,7 +25,7 @@ from temporalio.worker import (
 
 from lockgate.adapters.engine.connection import Connection
 from lockgate.adapters.engine.flows import DO, FLOWS, LOST, BoundFlow, LaneFlow
-from lockgate.core.fleet import LaneRow, Pool, Queue, Shared
+from lockgate.core.fleet import LaneRow, Pool, Queue, Shared, pool_of
 from lockgate.errors import Fenced, LockgateError
 from lockgate.ports.engine import CalledOff
 from lockgate.ports.lanes import Lanes
@@ -50,6 +50,7 @@ class Duties(Struct, frozen=True, kw_only=True):
     lost: Callable[[LaneRow, str], Answer]  # the job's host, by its name, does not come back
     token: Callable[[], str]  # by chance, for one claim
     places: Mapping[Pool, Callable[[], int]]  # how many jobs at once; others have no limit
+    own: Mapping[Pool, int] = {}  # how many, with what only this host can do, drained or not
     grace: float = 30.0  # seconds, for what runs when it is stopped
     report: Callable[[str], None] = lambda _: None
 
@@ -137,12 +138,21 @@ class TemporalHost:
     async def do(self, lane: str) -> None:
         places = self._places_of.get(activity.info().task_queue)
         if places is None:
-            await self._in_thread(lambda off: self._carry_out(lane, off, self._duties.do))
+            await self._in_thread(lambda off: self._carry_out(lane, off, self._do_own))
             return
         with places.one() as free:
             if not free:
                 raise _not_answered(lane, "no place is free here", "Full")
             await self._in_thread(lambda off: self._carry_out(lane, off, self._duties.do))
+
+    def _do_own(self, row: LaneRow, called_off: CalledOff) -> Answer:
+        """It was brought at once, for busy must not look lost; it may wait here for a place."""
+        pool = pool_of(row.job)
+        most = self._duties.own.get(pool)
+        if most is None:
+            return self._duties.do(row, called_off)
+        with self._places[pool].own(most, called_off) as free:
+            return self._duties.do(row, called_off) if free else Answer(0.0)
 
     @activity.defn(name=LOST)
     async def lost(self, lane: str, host: str) -> None:
@@ -212,21 +222,50 @@ class Places(CustomSlotSupplier):
     """
 
     def __init__(self, limit: Callable[[], int]) -> None:
-        self._limit = limit
-        self._used = self._running = 0
+        self._limit, self._lock = limit, Lock()
+        self._used = self._running = self._own = 0
 
     @contextmanager
     def one(self) -> Generator[bool]:
         """Whether there is a place for this job, which it then has."""
-        free = self._running < self._limit()
-        self._running += free
+        free = self._began(self._limit())
         try:
             yield free
         finally:
-            self._running -= free
+            self._ended(free)
+
+    @contextmanager
+    def own(self, most: int, given_up: Callable[[], bool]) -> Generator[bool]:
+        """One of `most`, waited for; False where it was given up. Nothing else is asked for then.
+
+        In a thread of the job's.
+        """
+        free = False
+        with self._lock:
+            self._own += 1
+        try:
+            while not free and not given_up():
+                free = self._began(most)
+                if not free:
+                    time.sleep(LOOKS)
+            yield free
+        finally:
+            with self._lock:
+                self._own -= 1
+            self._ended(free)
+
+    def _began(self, most: int) -> bool:
+        with self._lock:
+            free = self._running < most
+            self._running += free
+        return free
+
+    def _ended(self, had_place: bool) -> None:
+        with self._lock:
+            self._running -= had_place
 
     async def reserve_slot(self, ctx: SlotReserveContext) -> SlotPermit:
-        while self._used >= self._limit():  # noqa: ASYNC110 - the limit too may change
+        while self._used + self._own >= self._limit():  # noqa: ASYNC110 - the limit too may change
             await asyncio.sleep(LOOKS)
         return SlotPermit()
 

@@ -21,7 +21,7 @@ ALL = "SELECT * FROM hosts ORDER BY name"
 SEEN = """
 UPDATE hosts SET seen = :seen, refused = refused + :refused WHERE name = :name RETURNING state
 """
-MARK = "UPDATE hosts SET state = :state WHERE name = :name RETURNING name"
+MARK = "UPDATE hosts SET state = :state, why = :why WHERE name = :name RETURNING name"
 FORGET = "DELETE FROM hosts WHERE name = :name RETURNING name"
 TASKS_AT = """
 SELECT id, project FROM tasks WHERE host = :name AND status NOT IN ('DONE', 'CANCELLED') ORDER BY id
@@ -59,8 +59,8 @@ class SqlHosts:
         self._database.write_lightly(work)
         return None if got[0] is None else Fields("a host", got[0]).choice("state", HostState)
 
-    def mark(self, name: str, state: HostState) -> bool:
-        return self._changed(MARK, {"name": name, "state": state.value})
+    def mark(self, name: str, state: HostState, why: str = "") -> bool:
+        return self._changed(MARK, storable({"name": name, "state": state.value, "why": why}))
 
     def forget(self, name: str) -> bool:
         return self._changed(FORGET, {"name": name})
@@ -97,5 +97,5 @@ def _host(row: Row) -> Host:
         refused=it.whole("refused"),
         state=it.choice("state", HostState),
         seen=it.real("seen"),
-        **{name: it.text(name) for name in ("name", "boot", "version", "ssh", "api")},
+        **{name: it.text(name) for name in ("name", "boot", "version", "ssh", "api", "why")},
     )

@@ -18,8 +18,10 @@ from lockgate.core.jobs import (
 from lockgate.core.model.facts import canonical
 from lockgate.errors import Refused
 
-FORM = 1  # one more with every change that the program before it cannot read
-TAKEN = 2  # forms: this one, and the one before it
+# A release writes jobs in the newest form of the release before it, so that hosts of both can do
+# them, whichever leads: a new form is read first, and written one release later.
+FORM = 2  # the newest that is read: one more with every change that no earlier release can read
+TAKEN = 3  # forms: this one, the one that is written, and the one that the release before writes
 KINDS: dict[str, type[Job]] = {
     "carry out": CarryOut,
     "evaluate": Evaluate,
@@ -47,7 +49,7 @@ class UnknownForm(Refused):
 
 def job_to_json(job: Job) -> str:
     facts = object_of("a job", msgspec.to_builtins(job))
-    return canonical({**facts, "form": FORM, "kind": NAMES[type(job)]})
+    return canonical({**facts, "form": FORM - 1, "kind": NAMES[type(job)]})
 
 
 def job_from_json(lane: str, it: Fields) -> Job:

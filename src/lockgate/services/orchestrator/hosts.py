@@ -37,6 +37,7 @@ class HostWork(Struct, frozen=True, kw_only=True):
     clock: Clock
     wait: Callable[[float], None]  # so many milliseconds
     snapshot_every: float = 0.0  # seconds; 0 is never
+    name: str = ""  # the host's own
     lacks: Callable[[Job], bool] = lambda _: False  # a label that the job needs
 
     def attend(self, job: Attend, called_off: CalledOff) -> float:
@@ -62,11 +63,15 @@ class HostWork(Struct, frozen=True, kw_only=True):
         """
         began, session = self.clock.elapsed(), self.store.session(job.session)
         with suppress(LockgateError):
-            project, task = self.store.project(job.project), self.store.load(job.task)
-            if session and project.url and _works(session, task):
-                self.workspaces.take(project, task)
+            self._push(self.store.load(job.task), [session] if session else [])
         now = self.clock.elapsed()
         return now + next_snapshot(now - began, self.snapshot_every)
+
+    def _push(self, task: Task, sessions: Iterable[Session]) -> None:
+        """What a worker among them has done."""
+        project = self.store.project(task.project)
+        if project.url and any(_works(it, task) for it in sessions):
+            self.workspaces.take(project, task)
 
     def end_what_is_over(self, ids: Iterable[SessionId]) -> None:
         """Agents here whose sessions others have ended, while this host did not answer."""
@@ -100,8 +105,14 @@ class HostWork(Struct, frozen=True, kw_only=True):
             )
 
     def host_lost(self, job: HostLost) -> float:
-        """Its sessions count as interrupted, which no counter counts; it goes on elsewhere."""
-        there = self.store.load(job.task).host == job.host
+        """Its sessions count as interrupted, which no counter counts; it goes on elsewhere.
+
+        A host that gives it away keeps what was done first: where that fails, nothing moves yet.
+        """
+        task = self.store.load(job.task)
+        there = task.host == job.host
+        if there and job.moves and job.host == self.name:
+            self._push(task, self.store.sessions(job.task))
         if there:
             self.place(job.task, "")
         exit = Exit(ending=Ending.INTERRUPTED, why=f"host {job.host} is lost")

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from lockgate.core.fleet import FleetSeen, reached_at, seen_by, task_with_files
+from lockgate.core.fleet import FleetSeen, needs_at, reached_at, seen_by, task_with_files
 from lockgate.core.hosts import HostState
-from lockgate.core.jobs import ANY, HostLost
+from lockgate.core.jobs import ANY, HostLost, place_of
 from lockgate.core.model.people import Right
 from lockgate.errors import LockgateError, Refused
 from lockgate.ports import Clock, Store
@@ -28,7 +28,7 @@ class FleetControl(Struct, frozen=True):
     def drain(self, name: str, caller: Caller, *, move: bool = False) -> int:
         """It goes on with what it has, or its tasks go on elsewhere; it gets nothing new."""
         self._mark(name, HostState.DRAINING, caller, f"host {name} was not drained")
-        return self._lose(name) if move else 0
+        return self._lose(name, moves=True) if move else 0
 
     def undrain(self, name: str, caller: Caller) -> None:
         self._mark(name, HostState.UP, caller, f"host {name} gets nothing new still")
@@ -52,11 +52,12 @@ class FleetControl(Struct, frozen=True):
             return ""  # the command itself says what is wrong with the name
         return reached_at(task, hosts, boot)
 
-    def _lose(self, name: str) -> int:
+    def _lose(self, name: str, *, moves: bool = False) -> int:
         """The leader says these to the engine: nobody else need know one."""
         tasks = self.hosts.tasks_at(name)
         for task, project in tasks:
-            self.lanes.ask(HostLost(task, project, name), ANY, self.clock.now())
+            job = HostLost(task, project, name, moves)
+            self.lanes.ask(job, needs_at(place_of(job, None)) or ANY, self.clock.now())
         return len(tasks)
 
     def _mark(self, name: str, state: HostState, caller: Caller, what: str) -> None:

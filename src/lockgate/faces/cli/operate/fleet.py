@@ -194,7 +194,7 @@ def _host(row: HostSeen) -> tuple[str, ...]:
     state = "silent" if row.silent > SILENT_AFTER and it.state != "gone" else it.state.value
     return (
         one_line(it.name),
-        state,
+        one_line(f"{state}: {it.why}" if it.why else state),
         f"{row.silent:.0f} s ago",
         f"{row.agents}/{it.slots}",
         f"{row.gates}/{it.judges}",
