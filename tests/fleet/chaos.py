@@ -58,9 +58,7 @@ def main() -> int:
     return 1 if result.wrong else 0
 
 
-def weathered(
-    place: Path, tasks: int, seed: int, seconds: float = 0.0, old: int = 0
-) -> Result:
+def weathered(place: Path, tasks: int, seed: int, seconds: float = 0.0, old: int = 0) -> Result:
     """Faults go on for the first half of the time at most, and until the tasks have ended.
 
     So many `old` hosts are of the release before this one.

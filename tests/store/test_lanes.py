@@ -224,7 +224,7 @@ def test_hosts_are_known_by_name_until_they_are_forgotten(store: SqlStore) -> No
     assert hosts.seen("h1", 9.0) is HostState.UP
     assert hosts.mark("h1", HostState.DRAINING, "its disk is full")
     assert hosts.seen("h1", 10.0) is HostState.DRAINING
-    hosts.put(replace(one, state=HostState.DRAINING))  # it starts again
+    hosts.put(replace(one, state=HostState.DRAINING, seen=10.0))  # it starts again
     assert [it.why for it in hosts.all()] == ["", "its disk is full"]
     found = hosts.find("h1")
     assert found is not None

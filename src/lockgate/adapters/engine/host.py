@@ -232,7 +232,7 @@ class Places(CustomSlotSupplier):
         try:
             yield free
         finally:
-            self._ended(free)
+            self._end(free)
 
     @contextmanager
     def own(self, most: int, given_up: Callable[[], bool]) -> Generator[bool]:
@@ -252,7 +252,7 @@ class Places(CustomSlotSupplier):
         finally:
             with self._lock:
                 self._own -= 1
-            self._ended(free)
+            self._end(free)
 
     def _began(self, most: int) -> bool:
         with self._lock:
@@ -260,9 +260,9 @@ class Places(CustomSlotSupplier):
             self._running += free
         return free
 
-    def _ended(self, had_place: bool) -> None:
+    def _end(self, places: int) -> None:
         with self._lock:
-            self._running -= had_place
+            self._running -= places
 
     async def reserve_slot(self, ctx: SlotReserveContext) -> SlotPermit:
         while self._used + self._own >= self._limit():  # noqa: ASYNC110 - the limit too may change
