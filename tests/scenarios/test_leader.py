@@ -206,8 +206,6 @@ def test_a_host_that_gives_a_task_away_keeps_first_what_was_done(stage) -> None:
     work.place(id, "h2")
     project = stage.world.task(id).project
 
-    attending(stage, [], name="h3").host_lost(HostLost(id, project, "h1", moves=True))
-    assert (stage.workspaces.taken, stage.world.task(id).host) == ([], "h2")
     work.host_lost(HostLost(id, project, "h2", moves=True))
 
     assert (stage.workspaces.taken, stage.world.task(id).host) == ([id], "")
