@@ -269,10 +269,10 @@ def test_a_place_is_one_job_s_however_many_were_brought() -> None:
 
 
 def test_what_a_host_alone_can_do_waits_for_a_place_until_it_is_given_up() -> None:
-    places, looks = Places(lambda: 0), list[int]()  # it is drained
+    places, looks = Places(lambda: 0), iter((False, True))  # it is drained
     with places.own(1, lambda: False) as first:
         assert first
-        with places.own(1, lambda: looks.append(1) or len(looks) > 1) as second:
+        with places.own(1, lambda: next(looks)) as second:
             assert not second
     with places.own(1, lambda: False) as third:
         assert third
