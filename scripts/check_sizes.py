@@ -37,9 +37,7 @@ REGISTRIES = (  # what one of these tables names is found there, however few imp
     "adapters/harnesses/registry.py",
     "adapters/reports/read.py",
 )
-STANDS_ALONE: Mapping[str, str] = {  # small modules with one importer, and why
-    "adapters/forwarding.py": "it speaks to another host: bootstrap picks adapters, and is none",
-}
+STANDS_ALONE: Mapping[str, str] = {}  # small modules with one importer, and why
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 

@@ -12,14 +12,16 @@ from lockgate.errors import Unavailable
 
 
 @contextmanager
-def server(status: int, heard: list[tuple[str, str, bytes]]) -> Generator[str]:
+def server(
+    status: int, heard: list[tuple[str, str, bytes]], told: bytes = b"o\0osaid\0x0\0"
+) -> Generator[str]:
     class Answers(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["content-length"]))
             heard.append((self.headers["authorization"], self.headers[FORWARDED], body))
             self.send_response(status)
             self.end_headers()
-            self.wfile.write(b"o\0osaid\0x0\0")
+            self.wfile.write(told)
 
         def log_message(self, *_: object) -> None: ...
 
@@ -46,3 +48,10 @@ def test_a_host_that_refuses_or_is_not_there_is_said() -> None:
         list(sent_on(url, "key", b"asked"))
     with pytest.raises(Unavailable, match="was not reached"):
         list(sent_on(url, "key", b"asked"))
+
+
+def test_an_answer_without_an_end_may_have_been_carried_out() -> None:
+    told = list[bytes]()
+    with server(200, [], b"o\0osaid\0") as url, pytest.raises(Unavailable) as error:
+        told.extend(sent_on(url.replace("127.0.0.1", "lg-1.localhost"), "key", b"asked"))
+    assert "it is not known whether the command was carried out" in error.value.what

@@ -7,6 +7,7 @@ from lockgate.core.config.settings import Settings
 from lockgate.core.fleet import (
     FleetSettings,
     LaneRow,
+    Needed,
     OwnFacts,
     Pool,
     Queue,
@@ -14,6 +15,7 @@ from lockgate.core.fleet import (
     Shared,
     asked_of_host,
     host_at_work,
+    host_with_files,
     is_able,
     needs_at,
     needs_of,
@@ -22,7 +24,6 @@ from lockgate.core.fleet import (
     problem_in,
     queue_of,
     queues_of,
-    reached_at,
     seen_by,
     task_with_files,
     trouble_among,
@@ -44,9 +45,9 @@ from lockgate.core.jobs import (
     lane_of,
 )
 from lockgate.core.model.gates import CommandGate, HumanGate, Placement, Where
-from lockgate.core.model.task import ProjectId, SessionId, TaskId
+from lockgate.core.model.task import ProjectId, Session, SessionId, TaskId
 from lockgate.core.train.model import Built, Commit, Tree
-from tests.given import a_task
+from tests.given import a_session, a_task
 
 P, T = ProjectId("p"), TaskId("t")
 JUDGED = Evaluate(T, P, "t:1:0")
@@ -241,26 +242,47 @@ def test_what_is_wrong_with_hosts_is_said() -> None:
 @pytest.mark.parametrize(
     ("argv", "task"),
     [
-        (("task", "peek", "fix"), "fix"),
-        (("--json", "diff", "fix", "--stat"), "fix"),
-        (("handback", "fix"), "fix"),
-        (("task", "peek"), ""),
-        (("task", "show", "fix"), ""),
-        ((), ""),
+        (("task", "peek", "fix"), ("fix", Needed.SESSION)),
+        (("task", "peek", "--lines", "5", "--session=1", "fix"), ("fix", Needed.SESSION)),
+        (("task", "attach", "fix"), ("fix", Needed.SESSION)),
+        (("--json", "diff", "fix", "--stat"), ("fix", Needed.CHANGE)),
+        (("handback", "-m", "done by hand", "fix"), ("fix", Needed.CLONE)),
+        (("shell", "fix", "--", "ls"), ("fix", Needed.CLONE)),
+        (("task", "peek"), None),
+        (("task", "show", "fix"), None),
+        ((), None),
     ],
 )
 def test_some_commands_need_the_files_of_a_task(argv, task) -> None:
     assert task_with_files(argv) == task
 
 
-def test_work_that_was_not_handed_in_is_on_one_host_alone() -> None:
-    hosts = (Host(name="h1", boot="b1", api="https://h1"), Host(name="h2", boot="b2"))
-    task = replace(a_task(), host="h1", candidate="")
+FILES_AT = (Host(name="h1"), Host(name="h2"), Host(name="h3"))
 
-    assert reached_at(task, hosts, "b2") == "https://h1"
-    assert reached_at(task, hosts, "b1") == ""
-    assert reached_at(replace(task, candidate="c"), hosts, "b2") == ""
-    assert reached_at(replace(task, host="h9"), hosts, "b2") == ""
+
+def at(argv: str, host: str, candidate: str = "", *sessions: Session) -> str:
+    task = replace(a_task(), host=host, candidate=candidate)
+    found = host_with_files(argv.split(), task, sessions, FILES_AT)
+    return found.name if found else ""
+
+
+def test_work_that_was_not_handed_in_is_on_one_host_alone() -> None:
+    assert at("diff fix", "h1") == at("handback fix", "h1", "c") == "h1"
+    assert at("diff fix", "h1", "c") == at("diff fix", "h9") == at("status", "h1") == ""
+
+
+def test_what_an_agent_has_said_is_on_the_host_of_its_session() -> None:
+    one, two = (
+        replace(a_session(), id=SessionId(f"{a_task().id}.{number}"), host=f"h{number}")
+        for number in (1, 2)
+    )
+
+    assert at("task peek fix", "h3", "c", one, two) == "h2"
+    assert at("task peek fix --session 1", "h3", "", one, two) == "h1"
+    assert at(f"task peek fix --session={one.id}", "h3", "", one, two) == "h1"
+    assert at("task peek fix --session 9", "h3", "", one, two) == "h3"
+    assert at("task attach fix", "h3") == "h3"
+    assert at("task attach fix", "h3", "", replace(one, host="")) == "h3"
 
 
 def test_where_nobody_leads_that_is_seen() -> None:

@@ -30,6 +30,7 @@ FILE = """\
 address = "{address}"
 [host]
 name = "{name}"
+{own}
 [fleet]
 beat = 4
 sessions_lost_after = 8
@@ -50,13 +51,15 @@ class Fleet:
         self.people.environ["LOCKGATE_DATABASE"] = database
         self.people.app = open_app(self.people.environ)
         self.hub, self.hosts = place / "hub.git", dict[str, subprocess.Popen[bytes]]()
+        self.own = dict[str, str]()  # what hosts say of themselves besides
         git(self.people.root, "clone", "--quiet", "--bare", ".", str(self.hub))
         self.told("fleet", "hub", str(self.hub))
 
     def start(self, name: str, *more: str) -> None:
         home = self._place / name
         home.mkdir(exist_ok=True)
-        (home / "fleet.toml").write_text(FILE.format(address=self._address, name=name))
+        settings = FILE.format(address=self._address, name=name, own=self.own.get(name, ""))
+        (home / "fleet.toml").write_text(settings)
         environ = {**self.people.environ, "LOCKGATE_HOME": str(home)}
         with (self._place / f"{name}.log").open("ab") as log:
             self.hosts[name] = subprocess.Popen(

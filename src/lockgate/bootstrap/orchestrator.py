@@ -125,7 +125,7 @@ def orchestrating(
             loop.pulse = partial(_pulse, it)
             pulse(it.home, ["its start"])
 
-            with _feeding(it, loop), _tracing(it, loop, report):
+            with feeding(it, watch.wake), _tracing(it, loop, report):
                 door = Door(str(it.home / "door.sock"), _answering(answer, loop, it.feed))
                 door.serve()
                 try:
@@ -196,13 +196,13 @@ def _signs(it: App) -> Mapping[ProjectId, object]:
 
 
 @contextmanager
-def _feeding(it: App, loop: Loop) -> Generator[None]:
+def feeding(it: App, changed: Callable[[], None]) -> Generator[None]:
     """Where this process has a feed, it is told from here on."""
     if it.feed is None:
         yield
         return
     writer = Broadcast(it.feed)
-    it.feed.wake, it.feed.changed = writer.wake, loop.watch.wake
+    it.feed.wake, it.feed.changed = writer.wake, changed
     it.store.told = it.feed.note
     writer.start()
     try:

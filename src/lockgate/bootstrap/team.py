@@ -3,7 +3,7 @@
 import ssl
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, urlsplit
 
 from lockgate.adapters.forwarding import sent_on
 from lockgate.adapters.sessions.runner.command_socket import parsed_request
@@ -13,7 +13,8 @@ from lockgate.adapters.store.lanes import SqlLanes
 from lockgate.adapters.user_files import serving_of
 from lockgate.bootstrap.app import App
 from lockgate.core.config.clones import Clone
-from lockgate.errors import BadConfig
+from lockgate.core.hosts import Host
+from lockgate.errors import BadConfig, Refused
 from lockgate.ports import Call, Line
 from lockgate.ports.keys import Serving
 from lockgate.services.task.fleet import FleetControl
@@ -76,12 +77,34 @@ def start_of(it: App) -> str:
     return f"{boot()} {it.home}"
 
 
-def sent_elsewhere(it: App, raw: bytes, line: Line, token: str) -> Iterable[bytes] | None:
+def other_host(it: App, name: str) -> Host | None:
+    """Of this name, where it is not this one."""
+    found = SqlHosts(it.store.database).find(name) if name else None
+    return None if found is None or found.boot == start_of(it) else found
+
+
+def sent_elsewhere(it: App, raw: bytes, token: str) -> Iterable[bytes] | None:
     """The answer of the host that has the files which a command needs; None where we have them."""
-    asked = asked_from_afar(raw, line)
+    there = _host_with_files(it, raw)
+    if there is None or there.boot == start_of(it):
+        return None
+    if not there.api:
+        why = f"host {there.name} has the task's files, and serves nobody"
+        fix = f"have it serve people: lockgate worker --listen HOST:PORT, on {there.name}"
+        raise Refused("nothing was done", why=why, fix=fix)
+    return sent_on(there.api, token, raw)
+
+
+def seat_of(it: App, raw: bytes) -> str:
+    """What ssh calls the host that has a task's terminal, as far as it has said that."""
+    there = _host_with_files(it, raw)
+    return (there.ssh or urlsplit(there.api).hostname or "") if there else ""
+
+
+def _host_with_files(it: App, raw: bytes) -> Host | None:
+    asked = parsed_request(raw)
     if asked is None:
         return None
     database = it.store.database
     control = FleetControl(SqlHosts(database), SqlLanes(database), it.witness.clock)
-    url = control.has_files(asked[0].argv, it.store, it.caller, start_of(it))
-    return sent_on(url, token, raw) if url else None
+    return control.has_files(asked.argv, it.store, it.caller)

@@ -33,8 +33,16 @@ from lockgate.adapters.system import (
     sweep,
     wait,
 )
+from lockgate.adapters.user_files import serving_of
 from lockgate.bootstrap.app import App
-from lockgate.bootstrap.orchestrator import call_of, crew_of, loop_of, notices_of, telling
+from lockgate.bootstrap.orchestrator import (
+    call_of,
+    crew_of,
+    feeding,
+    loop_of,
+    notices_of,
+    telling,
+)
 from lockgate.bootstrap.team import start_of
 from lockgate.core.config.settings import HARNESSES, Settings
 from lockgate.core.fleet import (
@@ -142,6 +150,8 @@ class Worker:
         while not self._stopping.is_set():
             try:
                 self._turn()
+                if self._app.feed:
+                    self._app.feed.note(None)  # others commit too
                 if self._trouble or time.monotonic() - self._ended >= ENDS:
                     self._end_what_is_over()
                 self._trouble = ""
@@ -378,7 +388,8 @@ def rules_for(it: App, job: Job) -> Settings:
 
 
 def host_of(it: App, settings: FleetSettings) -> Host:
-    own = settings.host
+    own, served = settings.host, serving_of(it.home)
+    serves = own.listen and Role.API in own.roles
     return Host(
         name=own.name or platform.node(),
         labels=own.labels,
@@ -388,8 +399,8 @@ def host_of(it: App, settings: FleetSettings) -> Host:
         judges=own.judges,
         boot=start_of(it),
         version=__version__,
-        ssh=own.ssh,
-        api=own.api,
+        ssh=own.ssh or served.ssh,
+        api=own.api or (served.url if serves else ""),
     )
 
 
@@ -416,12 +427,13 @@ def working(
         allow_many_files()
         worker = Worker(it, settings, report)
         door = Door(str(it.home / "door.sock"), partial(_heard, answer))
-        door.serve()
-        try:
-            yield worker
-        finally:
-            worker.close()
-            door.close()
+        with feeding(it, lambda: None):
+            door.serve()
+            try:
+                yield worker
+            finally:
+                worker.close()
+                door.close()
 
 
 def _heard(answer: Callable[[Call], None], asked: Request, line: Line) -> None:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
+from itertools import pairwise
 from types import MappingProxyType
 
 from msgspec import Struct
@@ -31,7 +32,7 @@ from lockgate.core.jobs import (
     place_of,
 )
 from lockgate.core.model.gates import CommandGate, DifferentialGate, Where
-from lockgate.core.model.task import Task
+from lockgate.core.model.task import Session, Task
 
 # What `fleet.toml` of a host says.
 
@@ -212,25 +213,62 @@ def queues_of(host: Host, classes: Iterable[str]) -> tuple[Queue, ...]:
     return tuple(found)
 
 
-FILES = frozenset({("task", "peek"), ("handback",), ("diff",)})  # they need a task's clone
+# Which host has the files that a person's command needs.
 
 
-def task_with_files(argv: Sequence[str]) -> str:
-    """The task whose files a command needs, as it is named there; empty where it needs none."""
-    words = tuple(it for it in argv if not it.startswith("-"))
-    known = next((it for it in FILES if words[: len(it)] == it), None)
-    return words[len(known)] if known and len(words) > len(known) else ""
+class Needed(StrEnum):
+    """What of a task a command needs, where one host alone may have it."""
+
+    SESSION = "session"  # what an agent has said, and its terminal
+    CLONE = "clone"
+    CHANGE = "change"  # once it was handed in, every host has it
 
 
-def reached_at(task: Task, hosts: Iterable[Host], boot: str) -> str:
-    """The url of the host that has the task's clone; empty where that is this one, or none.
+FILES: Mapping[tuple[str, ...], Needed] = MappingProxyType(
+    {
+        ("task", "peek"): Needed.SESSION,
+        ("task", "attach"): Needed.SESSION,
+        ("handback",): Needed.CLONE,
+        ("takeover",): Needed.CLONE,
+        ("shell",): Needed.CLONE,
+        ("open",): Needed.CLONE,
+        ("diff",): Needed.CHANGE,
+    }
+)
+SESSION = "--session"
+VALUED = frozenset({"-m", "--message", "--lines", SESSION})  # options of these, with a word behind
 
-    A change that was handed in is everywhere.
-    """
-    there = next((it for it in hosts if it.name == task.host), None)
-    if there is None or there.boot == boot or task.candidate:
-        return ""
-    return there.api
+
+def task_with_files(argv: Sequence[str]) -> tuple[str, Needed] | None:
+    """The task as it is named there, and what of it a command needs; None where it is nothing."""
+    words = tuple(
+        it
+        for before, it in zip(("", *argv), argv, strict=False)
+        if not it.startswith("-") and before not in VALUED
+    )
+    known = next((it for it in FILES if words[: len(it)] == it and len(words) > len(it)), None)
+    return (words[len(known)], FILES[known]) if known else None
+
+
+def host_with_files(
+    argv: Sequence[str], task: Task, sessions: Sequence[Session], hosts: Iterable[Host]
+) -> Host | None:
+    """None where every host has what the command needs, or none of these."""
+    asked = task_with_files(argv)
+    if asked is None or (asked[1] is Needed.CHANGE and task.candidate):
+        return None
+    own = _meant(argv, task, sessions) if asked[1] is Needed.SESSION else None
+    name = (own.host if own else "") or task.host
+    return next((it for it in hosts if it.name == name), None)
+
+
+def _meant(argv: Sequence[str], task: Task, sessions: Sequence[Session]) -> Session | None:
+    """The one that an option names, else the newest."""
+    joined = [it.partition("=")[2] for it in argv if it.startswith(f"{SESSION}=")]
+    behind = [it for before, it in pairwise(argv) if before == SESSION]
+    named = (*joined, *behind)
+    ids = {id for it in named for id in (it, f"{task.id}.{it}")}
+    return next((it for it in reversed(sessions) if not named or it.id in ids), None)
 
 
 def host_at_work(hosts: Iterable[Host], now: float) -> str:

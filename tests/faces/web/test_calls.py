@@ -14,17 +14,23 @@ from pathlib import Path
 from urllib.parse import urlencode
 
 import pytest
+from msgspec.structs import replace
 
+from lockgate.adapters.store.hosts import SqlHosts
 from lockgate.bootstrap.outside import web_logins_of
+from lockgate.core.hosts import Host
+from lockgate.core.lifecycle.decision import Decision
 from lockgate.core.model.people import Right
+from lockgate.core.model.task import Task
 from lockgate.faces import client
 from lockgate.faces.cli.app import run
 from lockgate.faces.cli.serve import carry_out
 from lockgate.faces.laptop import server as laptop
-from lockgate.faces.laptop.call import forwarded
+from lockgate.faces.laptop.call import forwarded, ssh_name
 from lockgate.faces.web import calls, guard, serve
 from lockgate.faces.web.serve import Listening
 from lockgate.services.task.callers import HUMAN
+from tests.adapters.test_forwarding import server as another_host
 from tests.faces.web.home import a_home
 from tests.faces.web.serving import Board, serving
 from tests.faces.web.serving import _until as until
@@ -410,12 +416,14 @@ def test_a_laptop_goes_by_the_login_that_is_named(team: Team) -> None:
 
 
 def test_what_is_about_a_machine_is_not_sent(team: Team) -> None:
-    laptop.remember(laptop.Login("https://build.example.org:8443", "x"))
+    laptop.remember(laptop.Login("https://127.0.0.1:9", "x", ssh="build.example.org"))
 
     assert forwarded(["gate", "run"]) is forwarded(["mcp", "--print", "x"]) is None
     assert forwarded(["web"]) is forwarded(["takeover", "--help"]) is None
     seated = team.refused("takeover", "it's")
     assert "ssh -t build.example.org lockgate" in seated
+    assert "which machine it is on was not asked" in seated
+    assert ssh_name(laptop.Login("https://build:8443")) == "build"
     assert "ssh build.example.org lockgate people list" in team.refused("people", "list")
     laptop.remember(laptop.chosen()._replace(ssh="-oProxyCommand=x"))
     assert "is no name for ssh" in team.refused("tui")
@@ -484,3 +492,66 @@ def test_an_assistant_on_a_laptop_reaches_the_server_s_tools(
     _, out, _ = team.says("mcp")
     last = {it["id"]: it for it in map(json.loads, out.splitlines())}
     assert last[2]["result"]["isError"]
+
+
+# Among several hosts.
+
+
+def at_host(team: Team, **facts: str) -> Task:
+    """A task whose clone is on another host."""
+    home = team.board.home
+    SqlHosts(home.app.store.database).put(Host(name="h2", boot="b2", **facts))
+    task = home.spoke(home.started("a", "Go on"), "I am here.\n")
+    return home.put(task, task.status, host="h2")
+
+
+def test_a_command_that_needs_another_host_s_files_is_answered_by_that_one_once(
+    team: Team,
+) -> None:
+    heard = list[tuple[str, str, bytes]]()
+    with another_host(200, heard) as url:
+        task = at_host(team, api=url)
+        team.log_in("bob")
+        peeked = team.says("task", "peek", task.id)
+        shown = team.says("task", "show", task.id)
+        body = client.packed(("", "", ""), ["task", "peek", task.id], b"")
+        here = team.posts(body, ("Lockgate-Forwarded", "1"))
+
+    assert peeked[:2] == (0, "said")
+    assert [it[0] for it in heard] == [f"Bearer {team.token}"]
+    assert "Go on" in shown[1]
+    assert "I am here." in here.text
+    assert "was not reached" in team.says("handback", task.id)[2]
+
+
+def test_a_board_says_on_which_host_an_agent_s_output_is(team: Team) -> None:
+    task = at_host(team, api="https://h2.test")
+    store = team.board.home.app.store
+    [session] = store.sessions(task.id)
+    later = replace(store.load(task.id), rev=store.load(task.id).rev + 1)
+    store.commit(Decision(later, session=replace(session, host="h2")))
+    team.board.log_in()
+
+    page = team.board.get(f"/t/{task.id}/output")
+
+    assert page.status == 422
+    assert f"https://h2.test/t/{task.id}/output/{session.id}" in page.text
+
+
+def test_a_host_that_has_the_files_and_serves_nobody_is_named(team: Team) -> None:
+    task = at_host(team)
+    team.log_in("bob")
+
+    assert "host h2 has the task's files, and serves nobody" in team.refused("diff", task.id)
+
+
+def test_a_terminal_goes_to_the_host_that_has_the_session(team: Team) -> None:
+    task = at_host(team, ssh="lockgate@h2.test")
+    team.log_in("bob")
+
+    told = team.refused("task", "attach", task.id)
+    assert f"ssh -t lockgate@h2.test lockgate task attach {task.id}" in told
+    assert "ssh -t lg-" in team.refused("tui")
+    assert team.posts(b"no", path="/people/seat").facts == {"ssh": ""}
+    stranger = ("Authorization", "Bearer x")
+    assert team.posts(b"", stranger, path="/people/seat").status == 401

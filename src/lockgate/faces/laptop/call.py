@@ -12,10 +12,17 @@ from lockgate import __version__
 from lockgate.errors import LockgateError, Refused, Unavailable
 from lockgate.faces import client
 from lockgate.faces.laptop import commands
-from lockgate.faces.laptop.server import NOTHING, Login, asked, chosen, in_words
+from lockgate.faces.laptop.server import (
+    LARGEST_ANSWER,
+    NOTHING,
+    Login,
+    asked,
+    chosen,
+    in_words,
+)
 
 INTERRUPTED = 130
-CALL = "/people/call"
+CALL, SEAT = "/people/call", "/people/seat"
 SSH_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,250}")
 
 
@@ -98,7 +105,7 @@ def _compare_versions(login: Login, theirs: str) -> None:
 
 
 def _sit_down(login: Login, argv: list[str]) -> int:
-    command = ["ssh", "-t", ssh_name(login), *_there(argv)]
+    command = ["ssh", "-t", ssh_name(_seated(login, argv)), *_there(argv)]
     if not (os.isatty(0) and os.isatty(1)):
         why = "it needs a terminal on the server's machine, and there is none here"
         raise Refused(NOTHING, why=why, fix=f"run it in one: {shlex.join(command)}")
@@ -107,6 +114,19 @@ def _sit_down(login: Login, argv: list[str]) -> int:
         os.execvp("ssh", command)  # noqa: S606, S607 - the user's own ssh, an argument list
     except OSError as error:
         raise Refused(NOTHING, why=f"ssh: {error.strerror}", fix="install ssh") from error
+
+
+def _seated(login: Login, argv: list[str]) -> Login:
+    """Among several hosts the server says which one has the session, or the clone."""
+    body = client.packed(("", commands.where(), ""), argv, b"")
+    try:
+        with asked(login, SEAT, body, {"Content-Type": "application/octet-stream"}) as answer:
+            named = json.loads(answer.read(LARGEST_ANSWER)).get("ssh")
+    except (LockgateError, OSError, http.client.HTTPException, ValueError) as error:
+        why = error.why if isinstance(error, LockgateError) else in_words(login, error).why
+        client.say(2, os.fsencode(f"note: which machine it is on was not asked: {why}\n"))
+        return login
+    return login._replace(ssh=str(named)) if named else login
 
 
 def _on_the_server(login: Login, argv: list[str]) -> Refused:

@@ -18,7 +18,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from lockgate import __version__
 from lockgate.bootstrap import App
 from lockgate.bootstrap.outside import for_person, web_logins_of
-from lockgate.bootstrap.team import sent_elsewhere, serving_settings
+from lockgate.bootstrap.team import seat_of, sent_elsewhere, serving_settings
 from lockgate.errors import LockgateError
 from lockgate.faces.web.site import Site, visitor_of
 from lockgate.ports import Taken
@@ -117,24 +117,45 @@ def call(site: Site) -> Callable[[Request], Awaitable[Response]]:
     places = Places()
 
     async def endpoint(request: Request) -> Response:
-        visitor, refused = visitor_of(request), _misread(request)
-        if refused or not visitor.how.startswith("token"):
-            return refused or _no("a command needs a laptop's token", "lockgate login URL", 401)
-        try:
-            raw = await request.body()
-        except ClientDisconnect:
-            why = "the request has more than 1 MB, or did not arrive in time"
-            return _no(why, "name a smaller file, or try again", 413)
-        if not places.take(visitor.person):
+        asked = await _asked(site, request)
+        if isinstance(asked, Response):
+            return asked
+        app, raw = asked
+        person = app.caller.by
+        if not places.take(person):
             return _no("too many commands run already", "end one, or try again in a minute", 503)
         line = Line(asyncio.get_running_loop())
-        app = for_person(site.app, visitor.person, visitor.how, read_only=visitor.read_only)
-        done = partial(places.leave, visitor.person)
-        work = partial(_carry_out, site, app, raw, line, done)
+        work = partial(_carry_out, site, app, raw, line, partial(places.leave, person))
         threading.Thread(target=work, args=(_key(request),), daemon=True).start()
         return StreamingResponse(line.parts(), media_type="application/octet-stream", headers=SAID)
 
     return endpoint
+
+
+def seat(site: Site) -> Callable[[Request], Awaitable[Response]]:
+    """Which machine a laptop's terminal must go to, for a command that it does not send."""
+
+    async def endpoint(request: Request) -> Response:
+        asked = await _asked(site, request)
+        if isinstance(asked, Response):
+            return asked
+        return JSONResponse({"ssh": await run_in_threadpool(seat_of, *asked)})
+
+    return endpoint
+
+
+async def _asked(site: Site, request: Request) -> tuple[App, bytes] | Response:
+    """The services as who asks may use them, and the request; or why it is not taken."""
+    visitor, refused = visitor_of(request), _misread(request)
+    if refused or not visitor.how.startswith("token"):
+        return refused or _no("a command needs a laptop's token", "lockgate login URL", 401)
+    try:
+        raw = await request.body()
+    except ClientDisconnect:
+        why = "the request has more than 1 MB, or did not arrive in time"
+        return _no(why, "name a smaller file, or try again", 413)
+    app = for_person(site.app, visitor.person, visitor.how, read_only=visitor.read_only)
+    return app, raw
 
 
 SAID = {"lockgate-version": __version__, "x-accel-buffering": "no", "cache-control": "no-store"}
@@ -164,10 +185,10 @@ def _key(request: Request) -> str:
 
 def _forwarded(app: App, raw: bytes, line: Line, key: str) -> bool:
     """Whether another host has the files that the command needs, and was asked in place of us."""
-    told = sent_elsewhere(app, raw, line, key)
-    if told is None:
-        return False
     try:
+        told = sent_elsewhere(app, raw, key)
+        if told is None:
+            return False
         for part in told:
             line.pass_on(part)
     except LockgateError as error:

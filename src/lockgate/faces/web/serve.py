@@ -193,6 +193,7 @@ def _routes(site: Site) -> "list[Route]":
         Route("/login", doors.log_in(site), methods=["POST"]),
         Route("/login/laptop", calls.log_in_laptop(site), methods=["POST"]),
         Route("/people/call", calls.call(site), methods=["POST"]),
+        Route("/people/seat", calls.seat(site), methods=["POST"]),
         Route("/people/logout", calls.log_out_laptop(site), methods=["POST"]),
         post("/logout", acts.logout),
         post("/theme", acts.theme),

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from lockgate.core.fleet import FleetSeen, needs_at, reached_at, seen_by, task_with_files
-from lockgate.core.hosts import HostState
+from lockgate.core.fleet import FleetSeen, host_with_files, needs_at, seen_by, task_with_files
+from lockgate.core.hosts import Host, HostState
 from lockgate.core.jobs import ANY, HostLost, place_of
 from lockgate.core.model.people import Right
 from lockgate.errors import LockgateError, Refused
@@ -41,16 +41,17 @@ class FleetControl(Struct, frozen=True):
             raise _unknown(name, what)
         return self._lose(name)
 
-    def has_files(self, argv: Sequence[str], store: Store, caller: Caller, boot: str) -> str:
-        """The url of another host, which has the files that a command needs; empty elsewhere."""
-        name, hosts = task_with_files(argv), self.hosts.all()
-        if not (name and hosts):
-            return ""
+    def has_files(self, argv: Sequence[str], store: Store, caller: Caller) -> Host | None:
+        """The host that alone has the files which a command needs; None where there is none."""
+        asked = task_with_files(argv)
+        hosts = self.hosts.all() if asked else ()
+        if not (asked and hosts):
+            return None
         try:
-            task = store.load(task_named(store, name, caller))
+            task = store.load(task_named(store, asked[0], caller))
         except LockgateError:
-            return ""  # the command itself says what is wrong with the name
-        return reached_at(task, hosts, boot)
+            return None  # the command itself says what is wrong with the name
+        return host_with_files(argv, task, store.sessions(task.id), hosts)
 
     def _lose(self, name: str, *, moves: bool = False) -> int:
         """The leader says these to the engine: nobody else need know one."""

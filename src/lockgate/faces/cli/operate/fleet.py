@@ -20,7 +20,7 @@ from lockgate.bootstrap.fleet import (
     open_host,
 )
 from lockgate.bootstrap.gates import Benches
-from lockgate.bootstrap.orchestrator import web_child
+from lockgate.bootstrap.orchestrator import feed_of, web_child
 from lockgate.core.fleet import FleetSeen, FleetSettings, HostSeen, JobSeen, Role
 from lockgate.core.hosts import SILENT_AFTER
 from lockgate.core.model.facts import json_facts
@@ -68,12 +68,14 @@ def worker(
     """
     it = app()
     settings = host_settings(it, name, labels, slots, judges, roles)
+    serve_host(it, settings, listen)
+
+
+def serve_host(it: App, settings: FleetSettings, listen: str = "") -> None:
     own = replace(settings.host, listen=listen or settings.host.listen)
-    serve_host(it, replace(settings, host=own))
-
-
-def serve_host(it: App, settings: FleetSettings) -> None:
+    settings = replace(settings, host=own)
     served, board = replace(it, troubles={}), _board(it, settings)
+    served = replace(served, feed=feed_of(served, report))
     with (
         closing(Benches(it.home)) as benches,
         kept_warm(mcp_child(it.home), it.home) as mcp,

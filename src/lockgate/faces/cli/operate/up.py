@@ -79,7 +79,7 @@ def up(
     """
     it = app()
     if engine == "temporal":
-        _work_in_fleet(it)
+        _work_in_fleet(it, listen)
         return
     more: tuple[str, ...] = ("--web", "--web-port", str(port)) if web else ()
     board = partial(web_child, port, report) if web else None
@@ -101,11 +101,11 @@ def up(
     _orchestrate(it, board, 0.0 if once else idle)
 
 
-def _work_in_fleet(it: App) -> None:
+def _work_in_fleet(it: App, listen: str) -> None:
     from lockgate.bootstrap.fleet import host_settings
     from lockgate.faces.cli.operate.fleet import serve_host
 
-    serve_host(it, host_settings(it))
+    serve_host(it, host_settings(it), listen)
 
 
 class Closing(Protocol):
