@@ -196,7 +196,7 @@ def _figures(site: Site, storm: Storm, took: float) -> dict[str, str]:
         "landed once, more": f"{sum(n == 1 for n in on_main.values())}, "
         f"{sum(n > 1 for n in on_main.values())}",
         "counters moved": str(sum(any(counters(it).values()) for it in tasks)),
-        "late answers refused": str(site.refused()),
+        "late answers refused, counted": "{}, {}".format(*site.refused()),
         "leaders": f"{row.get('epoch', '?')} by turns, {', '.join(sorted(storm.led))}",
         "hosts": ", ".join(f"{name} {it}" for name, it in _versions(site).items()),
         "lead taken over": _spread(lead),

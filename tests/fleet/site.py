@@ -254,9 +254,12 @@ class Site:
         lines = git_says(self.repository, *argv).splitlines()
         return [it.removeprefix("n-") for it in lines if it.startswith("n-") and it != "n-0"]
 
-    def refused(self) -> int:
-        """Late answers, by the hosts' own words."""
-        return sum(it.log().count("a late answer was refused") for it in self.hosts.values())
+    def refused(self) -> tuple[int, int]:
+        """Late answers, by the hosts' logs, and as `fleet status` counts them."""
+        said = sum(it.log().count("a late answer was refused") for it in self.hosts.values())
+        with psycopg.connect(self.servers.database) as connection:
+            row = connection.execute("SELECT coalesce(sum(refused), 0) FROM hosts").fetchone()
+        return said, int(row[0]) if row else 0
 
     def story(self) -> str:
         """What happened, for who reads a failure."""

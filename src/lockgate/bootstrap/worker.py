@@ -81,7 +81,7 @@ from lockgate.core.jobs import (
 )
 from lockgate.core.model.task import SessionId
 from lockgate.core.train.model import Term
-from lockgate.errors import LockgateError, Refused
+from lockgate.errors import Fenced, LockgateError, Refused
 from lockgate.ports import Call
 from lockgate.ports.engine import CalledOff
 from lockgate.services.agents.spawner import Monitor
@@ -269,6 +269,8 @@ class Worker:
         if isinstance(row.job, CarryOut):
             self._work(mine).place(row.job.task, self.me.name)
         again = crew.do(row.job, called_off)
+        if crew.overtaken:
+            raise Fenced(row.lane)
         trouble = mine.troubles.get(crew.title(row.job))
         if again and trouble and was_full(trouble.why):
             self._look_at_disk(0)

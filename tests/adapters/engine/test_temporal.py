@@ -181,6 +181,24 @@ def test_a_late_answer_is_refused_and_counted(address) -> None:
             lanes.done(lane_of(job), "h6 1")
 
 
+def test_a_job_that_was_given_up_because_another_has_it_is_counted_too(address) -> None:
+    lanes, job = KeptLanes(), judge("given-up")
+    with connected(address) as connection, serving(connection, lanes, "h6b") as host:
+        engine = TemporalEngine(connection, lanes, lambda _: "any", times=TIMES)
+
+        def gives_up(row: LaneRow, called_off: Callable[[], bool]) -> Answer:
+            lanes.claim(row.lane, "another", "another's token", time.time())
+            flow = connection.client.get_workflow_handle(f"{row.lane} {row.asked:.6f}")
+            connection.wait(flow.cancel())
+            until(called_off)
+            return Answer(0.0)
+
+        host.work = gives_up
+        engine.put(job)
+
+        until(lambda: host.host.refused == 1)
+
+
 def test_a_job_that_the_store_did_not_answer_for_is_tried_again(address) -> None:
     lanes, job, tries = KeptLanes(), judge("again"), list[int]()
     with connected(address) as connection, serving(connection, lanes, "h7") as host:

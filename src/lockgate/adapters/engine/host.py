@@ -195,6 +195,7 @@ class TemporalHost:
                 return
             answer = work(row, called_off)
             if called_off():
+                self._must_be_ours(row)
                 raise _not_answered(lane, "interrupted", "Interrupted")
             self._record(row, answer)
         except Fenced:
@@ -202,6 +203,11 @@ class TemporalHost:
             self._duties.report(f"{lane}: a late answer was refused: another has this job now")
         except LockgateError as error:
             raise _not_answered(lane, f"{error} ({error.fix})", type(error).__name__) from error
+
+    def _must_be_ours(self, row: LaneRow) -> None:
+        """Fenced where another has claimed it since; one that was called off has no row."""
+        if any(it.lane == row.lane and it.epoch > row.epoch for it in self._lanes.rows()):
+            raise Fenced(row.lane)
 
     def _record(self, row: LaneRow, answer: Answer) -> None:
         if answer.again > 0:

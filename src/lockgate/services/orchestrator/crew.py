@@ -93,6 +93,7 @@ class Crew(Struct, kw_only=True):
     changed: deque[TaskId] = field(default_factory=deque[TaskId])  # whose sessions may be new
     forge: ForgeLane = field(default_factory=NoForge)
     fleet: FleetLane = field(default_factory=NoFleet)
+    overtaken: bool = False  # something was not written: another has the claim, and does it
 
     def do(self, job: Job, called_off: CalledOff) -> float:
         """In how many seconds to look at it again; 0 where it is done."""
@@ -113,7 +114,8 @@ class Crew(Struct, kw_only=True):
             self.troubles.pop(lane, None)
             self._recovered(task)
         except Fenced:
-            return 0.0  # another has the claim, and does it
+            self.overtaken = True
+            return 0.0
         except LockgateError as error:
             return self.trouble(lane, _told(error), task)
         except Exception as error:  # noqa: BLE001 - our bug must not end the other lanes
