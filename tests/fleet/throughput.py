@@ -27,8 +27,10 @@ GATE = "sleep {seconds:g}; ! grep -rq bad n-*"
 JUDGES = 2
 AT_LEAST = 2.5
 IDLE = 10.0  # seconds of nothing to do, to see what that costs
-HEAD = "engine     hosts  trees  seconds  trees/h  idle/s  effects  CPU/effect  jobs  CPU/job  "
-HEAD += "server idle/s  server CPU/job"
+HEAD = (
+    "engine     hosts  trees  seconds  trees/h  idle/s  effects  CPU/effect  jobs  CPU/job"
+    "  server idle/s  server CPU/job"
+)
 
 # What counts, in the database itself: nothing of the program knows of it.
 IN_POSTGRES = """
@@ -83,11 +85,15 @@ class Rate:
     def an_hour(self) -> float:
         return self.trees / self.seconds * 3600 if self.seconds else 0.0
 
+    @property
+    def cpu(self) -> float:
+        """Seconds of all workers, without what the same time costs with nothing to do."""
+        return self.busy.workers - self.idle.workers / self.idle.at * self.busy.at
+
     def row(self) -> str:
-        """CPU for each effect and job is without what the same time costs with nothing to do."""
-        idle, busy = self.idle, self.busy
+        idle, busy, of_workers = self.idle, self.busy, self.cpu
         workers, server = idle.workers / idle.at, idle.server / idle.at
-        of_workers, of_server = busy.workers - workers * busy.at, busy.server - server * busy.at
+        of_server = busy.server - server * busy.at
         return (
             f"{self.engine:9}  {self.hosts:5}  {self.trees:5}  {self.seconds:7.1f}"
             f"  {self.an_hour:7.0f}  {_ms(workers, 1):>6}  {busy.effects:7}"
@@ -109,6 +115,9 @@ def main() -> int:
     rates = [local(asked.trees, asked.seconds)]
     rates += [measured(hosts, asked.trees, asked.seconds) for hosts in (1, 3)]
     print("\n".join((HEAD, *(it.row() for it in rates))))
+    for it in rates[1:]:
+        more = _ms(it.cpu - rates[0].cpu, it.busy.jobs)
+        print(f"{it.hosts} hosts use {more} of CPU more than local for each job, for the same work")
     gain = rates[2].an_hour / rates[1].an_hour
     print(f"three hosts test {gain:.2f} times what one does; at least {AT_LEAST} is asked for")
     return 0 if gain >= AT_LEAST else 1

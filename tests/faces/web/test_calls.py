@@ -497,10 +497,10 @@ def test_an_assistant_on_a_laptop_reaches_the_server_s_tools(
 # Among several hosts.
 
 
-def at_host(team: Team, **facts: str) -> Task:
+def at_host(team: Team, *, api: str = "", ssh: str = "") -> Task:
     """A task whose clone is on another host."""
     home = team.board.home
-    SqlHosts(home.app.store.database).put(Host(name="h2", boot="b2", **facts))
+    SqlHosts(home.app.store.database).put(Host(name="h2", boot="b2", api=api, ssh=ssh))
     task = home.spoke(home.started("a", "Go on"), "I am here.\n")
     return home.put(task, task.status, host="h2")
 
