@@ -9,9 +9,13 @@ from msgspec.structs import replace
 from lockgate.adapters.store.hosts import SqlHosts
 from lockgate.adapters.store.lanes import SqlLanes
 from lockgate.bootstrap import App
+from lockgate.core.fleet import FleetSettings, OwnFacts
+from lockgate.core.fleet import Role as HostRole
 from lockgate.core.hosts import Host, HostState
 from lockgate.core.jobs import Attend, HostLost, Lead
 from lockgate.core.model.task import Role, Status, Task
+from lockgate.errors import Refused
+from lockgate.faces.cli.operate.fleet import board_of
 from lockgate.services.agents.spawner import Monitor
 from lockgate.services.orchestrator.hosts import HostWork
 from tests.faces.shell import Shell
@@ -175,6 +179,19 @@ def test_a_host_on_a_database_in_a_file_is_refused(shell: Shell) -> None:
 
     assert answer.code == 2
     assert "several hosts cannot share a database in a file" in answer.err
+
+
+def test_a_host_serves_people_where_it_is_told_to_in_the_role_api(app: App) -> None:
+    told = OwnFacts(listen="127.0.0.1:0")
+
+    def served(own: OwnFacts) -> bool:
+        return board_of(app, FleetSettings(host=own)) is not None
+
+    assert served(told)
+    assert not served(OwnFacts())
+    assert not served(replace(told, roles=(HostRole.LEAD,)))
+    with pytest.raises(Refused, match="is not HOST:PORT"):
+        served(replace(told, listen="8443"))
 
 
 @pytest.mark.parametrize(

@@ -74,7 +74,7 @@ def worker(
 def serve_host(it: App, settings: FleetSettings, listen: str = "") -> None:
     own = replace(settings.host, listen=listen or settings.host.listen)
     settings = replace(settings, host=own)
-    served, board = replace(it, troubles={}), _board(it, settings)
+    served, board = replace(it, troubles={}), board_of(it, settings)
     served = replace(served, feed=feed_of(served, report))
     with (
         closing(Benches(it.home)) as benches,
@@ -91,7 +91,7 @@ def serve_host(it: App, settings: FleetSettings, listen: str = "") -> None:
         report(f"host {host.me.name} stops (process {os.getpid()}); agents keep working")
 
 
-def _board(it: App, settings: FleetSettings) -> Callable[[], Closing] | None:
+def board_of(it: App, settings: FleetSettings) -> Callable[[], Closing] | None:
     """What serves people on other machines, as `up --listen` does; None where it does not."""
     own = settings.host
     if not own.listen or Role.API not in own.roles:
