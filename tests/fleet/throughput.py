@@ -117,7 +117,7 @@ def main() -> int:
     print("\n".join((HEAD, *(it.row() for it in rates))))
     for it in rates[1:]:
         more = _ms(it.cpu - rates[0].cpu, it.busy.jobs)
-        print(f"{it.hosts} hosts use {more} of CPU more than local for each job, for the same work")
+        print(f"with {it.hosts} hosts a job costs {more} of CPU more than the same work by local")
     gain = rates[2].an_hour / rates[1].an_hour
     print(f"three hosts test {gain:.2f} times what one does; at least {AT_LEAST} is asked for")
     return 0 if gain >= AT_LEAST else 1
