@@ -702,3 +702,20 @@ env = { TEST_URL = "postgresql+psycopg://$PGHOST" }
 def test_a_kind_of_service_that_is_not_known_is_refused_by_name() -> None:
     with pytest.raises(BadConfig, match="service"):
         loaded('[[services]]\nservice = "oracle"\n')
+
+
+LOOKED_AT = """
+from lockgate.adapters.config import schema
+for table in (schema.Config, schema.Project, schema.GateEntry):
+    table.__annotations__.clear()
+print(schema.config_from({"project": {"base": "trunk"}}).project.base)
+"""
+
+
+def test_the_types_of_a_config_are_looked_at_before_threads_can_do_so_at_once() -> None:
+    """msgspec ends the process where two threads look at a type for the first time."""
+    done = subprocess.run(
+        [sys.executable, "-c", LOOKED_AT], check=False, capture_output=True, text=True
+    )
+
+    assert done.stdout == "trunk\n", done.stderr

@@ -10,7 +10,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Annotated, Any, Literal, cast
 
-from msgspec import Meta, Struct, convert, field
+from msgspec import Meta, Struct, convert, field, json
 from msgspec.structs import asdict, replace
 
 from lockgate.core.config.checks import COMMAND_KEYS, Problem, repeated_gates, unknown_skips
@@ -318,7 +318,9 @@ def formula_steps(name: str) -> list[dict[str, Any]]:
     return entries
 
 
-# From the file's text to its shape.
+# From the file's text to its shape. Two threads that make msgspec look at a type for the first time
+# can end the process: it looks at this one here, and at those of other modules beside them.
+json.Decoder(Config)
 
 
 def config_from(spelled: dict[str, Any]) -> Config:

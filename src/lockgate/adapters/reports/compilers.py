@@ -156,7 +156,7 @@ def _mypy_json(lines: Iterable[str], root: str) -> Iterator[Finding]:
         if not (line.startswith("{") and '"severity"' in line and len(line) < JSON_LINE):
             continue
         try:
-            said = msgspec.json.decode(line, type=_Said)
+            said = _SAID.decode(line)
         except msgspec.DecodeError:
             continue
         code = f" [{said.code}]" if said.code else ""
@@ -171,6 +171,9 @@ class _Said(msgspec.Struct, frozen=True):
     severity: str
     column: int | None = None
     code: str | None = None
+
+
+_SAID = msgspec.json.Decoder(_Said)
 
 
 def _mypy(lines: Iterable[str], root: str) -> list[Finding]:

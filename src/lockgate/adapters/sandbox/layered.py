@@ -66,6 +66,9 @@ class _Note(Struct, frozen=True):
     how: How
 
 
+_NOTES = json.Decoder(_Note)
+
+
 def place_of(workspace: Path) -> Path:
     """Where the rooms of a workspace lie, and what is noted of them."""
     return workspace.with_name(f".over-{workspace.name}")
@@ -78,7 +81,7 @@ def room_in(workspace: Path, layer: Path) -> Path:
 def layered_at(workspace: Path) -> Layered | None:
     """None where all of the layer was copied."""
     try:
-        found = json.decode((place_of(workspace) / "note").read_bytes(), type=_Note)
+        found = _NOTES.decode((place_of(workspace) / "note").read_bytes())
     except (OSError, DecodeError):
         return None
     layer = workspace.parents[1] / found.layer

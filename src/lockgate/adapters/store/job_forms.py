@@ -34,6 +34,7 @@ KINDS: dict[str, type[Job]] = {
     "lead": Lead,
 }
 NAMES = {kind: name for name, kind in KINDS.items()}
+msgspec.json.Decoder(Job)  # by one thread: see `config.schema`
 
 
 class UnknownForm(Refused):

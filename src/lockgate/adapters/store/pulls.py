@@ -75,6 +75,9 @@ def _row(pull: Pull) -> Values:
     return row
 
 
+msgspec.json.Decoder(Pull)  # by one thread: see `config.schema`
+
+
 def _pull(row: Row) -> Pull:
     it = Fields(f"the pull request of task {row.get('task')!r}", row)
     try:

@@ -24,10 +24,13 @@ class Note(Struct, frozen=True):
     folders: tuple[str, ...] = ()  # large ones that no change takes in
 
 
+_NOTES = json.Decoder(Note)
+
+
 def note_of(layer: Path) -> Note:
     """An empty one where nothing was noted."""
     try:
-        return json.decode(note_at(layer).read_bytes(), type=Note)
+        return _NOTES.decode(note_at(layer).read_bytes())
     except (OSError, DecodeError):
         return Note(0)
 

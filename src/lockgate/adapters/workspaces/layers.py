@@ -238,15 +238,18 @@ def _commands(settings: Settings) -> Iterable[str]:
     yield from filter(None, (settings.commands.test, settings.commands.typecheck))
 
 
+_FAILED, _BROUGHT = json.Decoder(SetUpFailed), json.Decoder(Brought)
+
+
 def _said_of(place: Path) -> Brought | SetUpFailed | None:
     """What was noted of it before; None where it is not there, or half made."""
     try:
         failed = _note(place, "failed").read_bytes()
-        return json.decode(failed, type=SetUpFailed)
+        return _FAILED.decode(failed)
     except (OSError, ValidationError):
         pass
     try:
-        said = json.decode(_note(place, "brought").read_bytes(), type=Brought)
+        said = _BROUGHT.decode(_note(place, "brought").read_bytes())
     except (OSError, ValidationError):
         return None
     return said if _is_made(place) else None
