@@ -34,7 +34,8 @@ KINDS: dict[str, type[Job]] = {
     "lead": Lead,
 }
 NAMES = {kind: name for name, kind in KINDS.items()}
-msgspec.json.Decoder(Job)  # by one thread: see `config.schema`
+for _kind in KINDS.values():
+    msgspec.json.Decoder(_kind)  # by one thread: see `config.schema`
 
 
 class UnknownForm(Refused):
