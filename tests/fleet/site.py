@@ -157,7 +157,7 @@ class Site:
             },
             relays=self.relays,
             environ=environ,
-            hide=(self.place, Path(tempfile.gettempdir()), Path("/dev/shm")),  # noqa: S108
+            hide=(self.place, Path(tempfile.gettempdir()), Path("/dev/shm")),  # noqa: S108 - no file
             disk=disk,
             shown=shown,
         )
@@ -227,6 +227,7 @@ class Site:
 
     def started(self, *names: str, **facts: object) -> tuple[Host, ...]:
         """Hosts with workers, once one of them leads."""
+        # The facts are those of `add`.
         made = tuple(self.add(name, **facts) for name in names)  # type: ignore[arg-type]
         for it in made:
             it.start()

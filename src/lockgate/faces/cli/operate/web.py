@@ -202,11 +202,11 @@ def _drawn(link: str) -> str:
 
 def served_at(it: App, listen: str) -> tuple[str, int]:
     """The host and the port; Refused where people's logins would not be encrypted."""
-    what = "no orchestrator was started"
+    what = "nothing was started"
     host, _, number = listen.rpartition(":")
     host = host.removeprefix("[").removesuffix("]")
     if not host or not number.isdecimal() or int(number) > LAST_PORT:
-        fix = "lockgate up --listen 0.0.0.0:8443"
+        fix = "name both, as in --listen 0.0.0.0:8443"
         raise Refused(what, why=f"{listen!r} is not HOST:PORT", fix=fix)
     web_server()  # BadConfig where it is not installed
     settings = serving_settings(it)
