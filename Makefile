@@ -163,8 +163,12 @@ $(BASE): pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --editable .
 	@touch $@
 
+# uv does in seconds what pip does in half a minute, but does not read pip's settings: where it fails,
+# pip does it.
 $(DEV): pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --editable '.[dev,postgres]'
+	$(BIN)/python -m pip install --quiet 'uv>=0.13,<1' \
+		&& $(BIN)/uv pip install --quiet --python $(BIN)/python --editable '.[dev,postgres]' \
+		|| $(BIN)/python -m pip install --quiet --editable '.[dev,postgres]'
 	@touch $(BASE) $@
 
 # Where a peer cannot be installed, the benches run without it, and the next `make bench` tries again.
