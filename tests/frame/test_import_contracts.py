@@ -52,6 +52,7 @@ PLANTED = [
     Planted("processes", "adapters/store/planted.py", "from subprocess import run"),
     Planted("processes", "faces/cli/planted.py", "import subprocess"),
     Planted("processes", "adapters/sessions/sessions.py", "import subprocess"),
+    Planted("temporal", "bootstrap/planted.py", "def hidden(): import temporalio.client"),
     Planted("faces", "faces/words/task.py", "import lockgate.faces.cli"),
     Planted("faces", "faces/client.py", "import lockgate.faces.words"),
     Planted("faces", "faces/unplaced.py", "import lockgate.core"),

@@ -34,6 +34,7 @@ ACTING = (
     "lockgate.services.task.coordinator",
     "importlib.metadata",
     "concurrent.futures",
+    "temporalio",
 )
 GROUPS = {
     "": app.root,
@@ -85,6 +86,19 @@ def test_the_board_is_on_the_screen_before_what_acts_is_loaded(shell) -> None:
 
     later = [it for it in ACTING if it.startswith("lockgate") and "coordinator" not in it]
     assert [it for it in loaded if it.startswith(tuple(later))] == []
+
+
+def test_no_command_loads_temporals_library() -> None:
+    """What a worker is made of loads it, in the process that is the worker."""
+    loads = "import pkgutil, importlib, sys, lockgate.faces as it, lockgate.bootstrap.fleet\n"
+    loads += "for found in pkgutil.walk_packages(it.__path__, 'lockgate.faces.'):\n"
+    loads += "    importlib.import_module(found.name)\n"
+    loads += "print(*sys.modules)"
+
+    loaded = subprocess.check_output([sys.executable, "-c", loads], text=True).split()
+
+    assert {"lockgate.faces.cli.operate.fleet", "lockgate.faces.cli.operate.up"} <= set(loaded)
+    assert [it for it in loaded if it.startswith("temporalio")] == []
 
 
 @pytest.mark.parametrize("name", GROUPS)
