@@ -134,6 +134,19 @@ def test_a_change_is_taken_where_its_clone_is_and_judged_where_the_labels_are(st
     assert "tests" in stage.world.task(id).passed
 
 
+@pytest.mark.parametrize("looks", range(6))
+def test_what_was_interrupted_while_it_was_judged_is_judged_again(stage, looks) -> None:
+    """As a host that Temporal does not hear, while the job is still its own."""
+    crew = stage.loop.crew
+    id, job = judged(stage)
+    left = iter(range(looks))
+
+    crew.do(job, lambda: next(left, None) is None)
+
+    assert crew.do(job, lambda: False) == 0.0
+    assert "tests" in stage.world.task(id).passed
+
+
 def test_sessions_are_attended_to_and_a_test_that_ended_turns_its_train(stage) -> None:
     store, engine = stage.app.store, Waiting()
     id = stage.world.create()

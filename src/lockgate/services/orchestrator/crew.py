@@ -173,8 +173,11 @@ class Crew(Struct, kw_only=True):
         if not isinstance(effect, EvaluateGates):
             return 0.0  # it was done before
 
+        def interrupted() -> bool:
+            return called_off() or self.stopping.is_set()
+
         def cancelled() -> bool:
-            if called_off() or self.stopping.is_set():
+            if interrupted():
                 return True
             task = self.store.find(job.task)
             return task is None or overtaken(effect, task)
@@ -184,7 +187,7 @@ class Crew(Struct, kw_only=True):
                 if self._was_taken(job):
                     return AT_ONCE
                 self.judge.evaluate(job.task, cancelled)
-        if not self.stopping.is_set():
+        if not interrupted():  # else it is still to be done
             self.store.effects_done([job.key])
         return 0.0
 
