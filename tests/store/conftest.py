@@ -62,9 +62,10 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
 
 @pytest.fixture(scope="session")
 def migrated_postgres(postgres_url: str) -> str:
-    """A database with every migration, which others are copies of."""
+    """A database with every migration, which remembers what is in its tables."""
     url = postgres_cluster.with_database(postgres_url, "migrated")
     open_store(url).close()
+    postgres_cluster.remember(url)
     return url
 
 
@@ -72,7 +73,7 @@ def migrated_postgres(postgres_url: str) -> str:
 def migrated_place(
     request: pytest.FixtureRequest, tmp_path: Path, migrated: bytes
 ) -> Generator[Place]:
-    """For tests of what is in it: a copy that has every migration already."""
+    """For tests of what is in it: one that has every migration already, and no test's rows."""
     if request.param == "sqlite":
         path = tmp_path / "state" / "lockgate.db"
         path.parent.mkdir(mode=0o700)
@@ -80,11 +81,9 @@ def migrated_place(
         path.chmod(0o600)
         yield Place("sqlite", str(path))
         return
-    url: str = request.getfixturevalue("postgres_url")
-    request.getfixturevalue("migrated_postgres")
-    name = f"test_{uuid4().hex}"
-    yield Place("postgres", postgres_cluster.with_database(url, name, like="migrated"))
-    postgres_cluster.drop_database(url, name)
+    url: str = request.getfixturevalue("migrated_postgres")
+    yield Place("postgres", url)
+    postgres_cluster.put_back(url)
 
 
 @pytest.fixture
