@@ -344,6 +344,7 @@ DEEP = 30_000
         ("tests/test_a.py", "def test_a(): pass\n" * 90_000),
     ],
 )
+@pytest.mark.unmeasured
 def test_a_hostile_file_is_read_in_time_and_without_an_exception(path, text) -> None:
     begin = time.monotonic()
 

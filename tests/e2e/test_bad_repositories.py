@@ -146,6 +146,7 @@ def with_many_files(place: Path) -> Shell:
     return shell
 
 
+@pytest.mark.unmeasured
 def test_what_is_proposed_for_a_hundred_thousand_files(tmp_path: Path) -> None:
     shell = with_many_files(tmp_path)
 

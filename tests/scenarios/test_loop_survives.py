@@ -56,6 +56,7 @@ class LongGates(FakeGates):
         return super().attempt(gate, run, cancelled)
 
 
+@pytest.mark.unmeasured
 def test_agents_start_and_ends_are_recorded_while_twenty_long_gates_run(tmp_path) -> None:
     gates = LongGates()
     with ThreadPoolExecutor(100) as pool:
@@ -82,6 +83,7 @@ def test_agents_start_and_ends_are_recorded_while_twenty_long_gates_run(tmp_path
     stage.app.store.close()
 
 
+@pytest.mark.unmeasured
 def test_a_change_is_tested_and_lands_while_twenty_long_gates_run(tmp_path) -> None:
     railway, done = Railway(tmp_path, slots=99), threading.Event()
     lands = railway.ready("lands")
@@ -225,6 +227,7 @@ def test_a_database_that_was_replaced_ends_the_orchestrator_with_words(stage) ->
 
 
 @pytest.mark.parametrize("jump", [-DAY, -3600.0, 3600.0, DAY, -1.8e9])
+@pytest.mark.unmeasured
 def test_a_jump_of_the_clock_delays_no_landing(auto, jump) -> None:
     first = auto.ready("a")
     auto.opens()

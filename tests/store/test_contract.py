@@ -132,6 +132,7 @@ def vars_of(task: Task) -> dict[str, object]:
 
 
 @given(tasks)
+@pytest.mark.unmeasured
 def test_a_task_comes_back_from_its_row_as_it_was(task: Task) -> None:
     assert rows.task_from_row(rows.task_to_row(task)) == task
 
@@ -605,6 +606,7 @@ def test_two_events_that_changed_places_are_seen(store: Store, place: Place) -> 
     assert store.first_broken_event() == 2
 
 
+@pytest.mark.unmeasured
 def test_a_long_log_is_followed_to_its_end(store: Store, place: Place) -> None:
     store.create(Decision(a_task(), tuple(SummaryChanged(str(n)) for n in range(2_500))))
     assert store.first_broken_event() is None
@@ -720,6 +722,7 @@ FILTERS = [
 
 @pytest.mark.parametrize("limit", [1, 2, 5, 12, 99])
 @pytest.mark.parametrize("which", FILTERS, ids=range(len(FILTERS)))
+@pytest.mark.unmeasured
 def test_pages_show_each_task_once_and_the_newest_first(
     store: Store, listed: list[Task], which: TaskFilter, limit: int
 ) -> None:
@@ -805,6 +808,7 @@ def test_what_keeps_failing_is_found_in_every_status_and_nothing_else(
         ("𝄞", []),
     ],
 )
+@pytest.mark.unmeasured
 def test_a_task_is_named_by_the_beginning_of_its_id(
     store: Store, prefix: str, found: list[str]
 ) -> None:
@@ -1054,6 +1058,7 @@ def test_the_tasks_that_may_need_a_human_are_found_by_their_rows(store: Store) -
 
 @pytest.mark.parametrize("limit", [1, 2, 5, 12, 99])
 @pytest.mark.parametrize("which", FILTERS, ids=range(len(FILTERS)))
+@pytest.mark.unmeasured
 def test_what_lives_comes_first_by_its_last_change_and_each_task_once(
     store: Store, listed: list[Task], which: TaskFilter, limit: int
 ) -> None:

@@ -483,6 +483,7 @@ def test_a_kill_loses_nothing_acknowledged_and_doubles_nothing(path: Path) -> No
         sql.PROJECT_AT,
     ],
 )
+@pytest.mark.unmeasured
 def test_what_is_asked_often_is_found_by_an_index(store: SqliteStore, statement: str) -> None:
     names = dict.fromkeys(re.findall(r":([a-z_]+)", statement), 1)
 

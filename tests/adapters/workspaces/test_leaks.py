@@ -57,6 +57,7 @@ def _holds_nothing(shop: Workshop) -> None:
 
 @pytest.mark.parametrize("content", WRITTEN.values(), ids=WRITTEN)
 @COMMITS
+@pytest.mark.unmeasured
 def test_a_file_with_a_secret_is_a_finding_without_its_value(shop, content, then) -> None:
     task = _begun(shop)
     place = shop.workspaces.place(task.id)

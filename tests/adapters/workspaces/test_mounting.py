@@ -333,6 +333,7 @@ def test_where_a_reflink_can_be_had_it_is_preferred_to_that(
         ),
     ],
 )
+@pytest.mark.unmeasured
 def test_only_large_folders_that_no_change_takes_in_are_mounted(
     shop: Workshop, setup: str, folders: tuple[str, ...]
 ) -> None:

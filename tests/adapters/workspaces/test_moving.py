@@ -81,6 +81,7 @@ def told(shop: Workshop, place: Path) -> str:
     return seen.out
 
 
+@pytest.mark.unmeasured
 def test_from_any_commit_to_any_other_it_is_as_one_that_is_new(shop, kept) -> None:
     made = commits(shop)
     steps = [*made, *reversed(made), made[0], made[5], made[2], made[7], made[7]]

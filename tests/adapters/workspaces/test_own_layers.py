@@ -338,6 +338,7 @@ CHEATS: dict[str, tuple[Callable[[Workshop], dict[str, str]], str]] = {
         for number, name in enumerate(CHEATS)
     ],
 )
+@pytest.mark.unmeasured
 def test_a_cheat_by_install_is_a_question_that_names_it(one_shop: Workshop, name: str) -> None:
     make, says = CHEATS[name]
     known = f"case-{list(CHEATS).index(name)}"

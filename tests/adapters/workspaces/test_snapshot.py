@@ -238,6 +238,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("damage", BROKEN.values(), ids=BROKEN)
+@pytest.mark.unmeasured
 def test_a_clone_that_is_no_repository_any_more_still_gives_its_files(shop, damage) -> None:
     task = _begun(shop)
     shop.agent(task, f"echo n > new; {damage}")

@@ -270,6 +270,7 @@ def test_a_failure_ends_in_a_wait_or_in_exhaustion_and_only_attempts_decide(
             pytest.fail("a failure is never accepted in GREEN")
 
 
+@pytest.mark.unmeasured
 def test_a_gate_calls_plain_code_and_only_the_protocol_and_some_faces_are_asynchronous() -> None:
     """The board in the terminal, the web, MCP and Temporal stand on libraries that are."""
     package = Path(lockgate.__file__).parent

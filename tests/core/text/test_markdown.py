@@ -49,6 +49,7 @@ def expected(text: str) -> list[tuple[str, int]]:
 
 @settings(max_examples=600)
 @given(DOCUMENTS, st.sampled_from(ENDINGS), st.booleans())
+@pytest.mark.unmeasured
 def test_sections_are_those_of_commonmark(text, ending, ended):
     text = (text + "\n" * ended).replace("\n", ending)
 
@@ -161,6 +162,7 @@ def test_what_is_open_at_the_end_can_be_closed(body, line):
         "|-",
     ],
 )  # fmt: skip
+@pytest.mark.unmeasured
 def test_time_grows_with_size_only(unit):
     text = unit * (100_000 // len(unit))
 

@@ -264,6 +264,7 @@ def test_the_corpus_and_its_table_name_the_same_files():
         if verdict != "pass" and name != "pass-then-fail-later"
     ],
 )
+@pytest.mark.unmeasured
 def test_a_file_cut_at_any_byte_never_passes(name):
     data = (CORPUS / f"{name}.md").read_bytes()
 
@@ -273,6 +274,7 @@ def test_a_file_cut_at_any_byte_never_passes(name):
 
 
 @pytest.mark.parametrize("name", EXPECTED)
+@pytest.mark.unmeasured
 def test_a_review_cut_inside_a_line_does_not_pass_by_being_copied(name):
     data = (CORPUS / f"{name}.md").read_bytes()
     start = data.rfind(b"## Review")

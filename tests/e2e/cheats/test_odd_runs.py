@@ -34,6 +34,7 @@ ASKS = {**BASE, "check.sh": f"{SCRIPT}sh ./after.sh\nexit $code\n", "after.sh": 
     ],
     ids=range(10),
 )
+@pytest.mark.unmeasured
 def test_a_report_that_is_huge_cut_off_or_missing_and_a_command_that_does_not_work(
     theatre: Theatre, base, change, expect, says
 ) -> None:

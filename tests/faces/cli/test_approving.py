@@ -279,6 +279,7 @@ def test_a_yes_to_the_landing_is_bound_to_the_change_that_was_shown(asked):
 
 @ANSWERS
 @pytest.mark.parametrize("status", [it for it in Status if it is not Status.REVIEWING])
+@pytest.mark.unmeasured
 def test_where_nothing_waits_nothing_is_answered(shell, argv, status):
     id = shell.create()
     shell.bring(id, status)

@@ -66,6 +66,7 @@ HOT = (
 
 
 @pytest.mark.parametrize("argv", HOT, ids=" ".join)
+@pytest.mark.unmeasured
 def test_a_hot_command_loads_nothing_heavy(shell, argv):
     id = shell.create()
     shell.bring(id, Status.WORKING)

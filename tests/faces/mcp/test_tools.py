@@ -90,6 +90,7 @@ def test_what_only_reads_says_so_and_is_what_a_pipe_may_ask_again() -> None:
 
 
 @pytest.mark.parametrize("mode", BOTH)
+@pytest.mark.unmeasured
 def test_every_tool_has_schemas_that_hold_and_hints(sessions, mode) -> None:
     shell, _, tokens = sessions
     shown: dict[str, Any] = {}

@@ -61,6 +61,7 @@ def answers(id: str, patch: str) -> dict[str, dict[str, Any]]:
 
 @pytest.mark.parametrize("mode", BOTH)
 @pytest.mark.parametrize("tool", ["approve", "reject", "queue"])
+@pytest.mark.unmeasured
 def test_without_a_grant_in_the_home_nobody_is_even_asked(asked, mode, tool) -> None:
     shell, id, patch = asked
     grant(shell, "another-assistant")
@@ -108,6 +109,7 @@ def test_with_a_grant_the_human_sees_the_change_and_their_yes_counts(asked, mode
 
 @pytest.mark.parametrize("mode", BOTH)
 @pytest.mark.parametrize("says", [NO, DECLINED, CANCELLED], ids=lambda it: it.action)
+@pytest.mark.unmeasured
 def test_anything_else_than_a_yes_changes_nothing(asked, mode, says) -> None:
     shell, id, patch = asked
     grant(shell)

@@ -186,6 +186,7 @@ def test_a_gap_in_the_feed_is_read_again(own: Home):
     own.drive(story)
 
 
+@pytest.mark.unmeasured
 def test_thousands_of_events_leave_the_keys_quick(own: Home):
     """While news pours in, a key is answered; the events are told in the end."""
 

@@ -19,6 +19,7 @@ SIZES = ((60, 16), (80, 24), (140, 40), (200, 60))
 
 
 @MODES
+@pytest.mark.unmeasured
 def test_the_board_shows_needs_first_at_every_size(seeded: Home, look):
     async def story(board: Driven) -> None:
         for size in SIZES:
@@ -102,6 +103,7 @@ def test_no_terminal_is_too_small_to_live(seeded: Home, size):
     seeded.drive(story, size=size, read_only=True)
 
 
+@pytest.mark.unmeasured
 def test_a_terminal_is_resized_while_a_box_is_open(seeded: Home):
     async def story(board: Driven) -> None:
         await board.selects("stuck")

@@ -33,6 +33,7 @@ def test_a_yes_is_given_to_the_change_that_was_shown_and_by_whom(shop: Board) ->
 
 @pytest.mark.parametrize("act", ["approve", "land", "reject"])
 @pytest.mark.parametrize("patch", ["", "0" * 40])
+@pytest.mark.unmeasured
 def test_another_change_than_the_one_that_was_shown_is_shown_and_nothing_is_done(
     shop: Board, act: str, patch: str
 ) -> None:

@@ -93,6 +93,7 @@ def test_every_tool_has_its_schemas_and_answers_or_refuses_in_three_parts(shop, 
 
 @pytest.mark.parametrize("mode", BOTH)
 @pytest.mark.parametrize("says", [YES, DECLINED, None], ids=["accepted", "declined", "absent"])
+@pytest.mark.unmeasured
 def test_a_yes_over_http_is_the_human_s(
     shop: Board, mode: str, says: types.ElicitResult | None
 ) -> None:

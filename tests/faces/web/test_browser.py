@@ -51,6 +51,7 @@ SIZES = {"desk": DESK, "phone": PHONE}
 
 
 @pytest.mark.parametrize(("size", "scheme", "pages"), SEEN)
+@pytest.mark.unmeasured
 def test_every_page_can_be_used_by_everybody(browser, board, size, scheme, pages) -> None:
     rows = {it.branch: it.id for it in board.home.app.boards.board().rows}
     review = f"/t/{rows['fix-login']}/review"

@@ -106,6 +106,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("origin", "fetched"), REFUSED)
+@pytest.mark.unmeasured
 def test_a_form_from_elsewhere_is_refused(board: Board, origin, fetched) -> None:
     host, before = board.served.host, head(board)
     headers = [("Host", host), ("Cookie", f"{COOKIE}={board.login}"), FORM]
@@ -304,6 +305,7 @@ def test_every_route_that_shows_something_is_among_the_pages(board: Board) -> No
     assert missing == ["/feed", "/mcp"]
 
 
+@pytest.mark.unmeasured
 def test_looking_at_every_page_changes_nothing(board: Board) -> None:
     before = head(board)
 

@@ -91,6 +91,7 @@ MOMENTS = {
 
 
 @pytest.mark.parametrize(("size", "javascript"), WITH)
+@pytest.mark.unmeasured
 def test_the_five_moments(browser, shop, size, javascript) -> None:
     home = shop.home
     waiting(home)

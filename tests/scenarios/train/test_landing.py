@@ -200,6 +200,7 @@ def landings(place: Path, count: int, seed: int, batch: int, strategy: str) -> i
     ("strategy", "batch"),
     [("merge", 1), ("squash", 4), pytest.param("rebase", 1, marks=pytest.mark.slow)],
 )
+@pytest.mark.unmeasured
 def test_what_lands_in_a_real_repository_was_tested(tmp_path, strategy, batch) -> None:
     assert landings(tmp_path, 26, seed=batch, batch=batch, strategy=strategy) >= 17
 
