@@ -28,7 +28,7 @@ from lockgate.core.fleet import (
     task_with_files,
     trouble_among,
 )
-from lockgate.core.hosts import Host, HostState, host_in
+from lockgate.core.hosts import Host, HostState, clock_trouble, host_in
 from lockgate.core.jobs import (
     LEAD,
     Anywhere,
@@ -229,12 +229,16 @@ def test_a_host_that_was_seen_a_moment_ago_is_at_work() -> None:
 def test_what_is_wrong_with_hosts_is_said() -> None:
     leads = (claimed(Lead(), "h1", needs=LEAD),)
     fine = (Host(name="h1", version="1", seen=99.0), Host(name="h2", version="1", seen=99.0))
-    odd = (Host(name="h1", version="2", seen=99.0), Host(name="h2", version="1", seen=9.0))
+    odd = (
+        Host(name="h1", version="2", seen=99.0, ahead=-60.0),
+        Host(name="h2", version="1", seen=9.0),
+    )
 
     assert trouble_among(seen_by(fine, leads, 100.0)) == ()
     assert trouble_among(seen_by(odd, (), 100.0)) == (
         "versions differ: 1, 2",
         "h2 was not seen for long (lockgate fleet forget HOST)",
+        clock_trouble("h1", -60.0),
         "nobody leads (lockgate worker --role lead)",
     )
 

@@ -11,6 +11,7 @@ from lockgate.core.hosts import (
     Host,
     HostState,
     another_may_lead,
+    clock_trouble,
     looked_at,
     name_taken,
     offers,
@@ -18,6 +19,7 @@ from lockgate.core.hosts import (
     was_full,
     why_drained,
     why_waiting,
+    zero_of,
 )
 
 ONE = Host(name="h1", labels=("gpu",), agents=("claude",), roles=("hands", "lead"), boot="b1")
@@ -122,3 +124,25 @@ def test_a_job_says_that_it_failed_for_want_of_space() -> None:
 )
 def test_a_host_leaves_the_lead_to_another_only_where_one_is_there(other: Host, may: bool) -> None:
     assert another_may_lead("h1", (other,), 10.0) is may
+
+
+@pytest.mark.parametrize(
+    ("known", "told", "zero"),
+    [
+        (None, 1001.0, 990.0),
+        (990.5, 1001.0, 990.5),  # the answer may have been on its way for so long
+        (992.5, 1001.0, 990.0),  # one of the two clocks was set
+        (-2600.0, 1001.0, 990.0),
+    ],
+)
+def test_the_time_of_the_database_is_known_as_well_as_its_answer_was_quick(
+    known, told, zero
+) -> None:
+    assert zero_of(known, sent=10.0, told=told, received=12.0) == zero
+
+
+def test_a_clock_that_differs_much_is_named_with_what_to_do() -> None:
+    assert clock_trouble("h1", 5.0) == clock_trouble("h1", -4.9) == ""
+    assert "the clock of h1 is 3600 s ahead of the database's" in clock_trouble("h1", 3600.0)
+    assert "7 s behind the database's" in clock_trouble("h1", -7.0)
+    assert "timedatectl set-ntp true" in clock_trouble("h1", -7.0)

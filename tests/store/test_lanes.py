@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from lockgate.adapters.store import job_forms, open_store
 from lockgate.adapters.store.database import copied, put_in
+from lockgate.adapters.store.fenced import FencedDatabase
 from lockgate.adapters.store.hosts import SqlHosts
 from lockgate.adapters.store.job_forms import UnknownForm, job_from_json, job_to_json
 from lockgate.adapters.store.json_forms import Fields
@@ -215,13 +216,15 @@ def test_hosts_are_known_by_name_until_they_are_forgotten(store: SqlStore) -> No
         ssh="me@h1",
         api="https://h1",
         seen=5.0,
+        ahead=-3600.25,
     )
     hosts.put(one)
     hosts.put(Host(name="h0"))
 
     assert hosts.find("h1") == one
     assert [it.name for it in hosts.all()] == ["h0", "h1"]
-    assert hosts.seen("h1", 9.0) is HostState.UP
+    assert hosts.seen("h1", 9.0, ahead=7.5) is HostState.UP
+    assert [it.ahead for it in hosts.all()] == [0.0, 7.5]
     assert hosts.mark("h1", HostState.DRAINING, "its disk is full")
     assert hosts.seen("h1", 10.0) is HostState.DRAINING
     hosts.put(replace(one, state=HostState.DRAINING, seen=10.0))  # it starts again
@@ -235,6 +238,23 @@ def test_hosts_are_known_by_name_until_they_are_forgotten(store: SqlStore) -> No
     assert not hosts.mark("h1", HostState.UP)
     assert hosts.seen("h1", 11.0) is None
     assert hosts.find("h1") is None
+
+
+# --- clocks that differ -------------------------------------------------------------------------
+
+
+def test_a_machine_whose_clock_is_wrong_has_the_time_of_the_database(
+    store: SqlStore, monkeypatch: pytest.MonkeyPatch, migrated_place: Place
+) -> None:
+    """A database in a file has no clock but that of its machine."""
+    right = time.time
+    monkeypatch.setattr(time, "time", lambda: right() + 3600.0)
+    wrong = 3600.0 if migrated_place.dialect == "sqlite" else 0.0
+
+    fenced = FencedDatabase(store.database, LANE, "first")
+
+    assert abs(store.database.now() - right() - wrong) < 60.0
+    assert abs(fenced.now() - store.database.now()) < 60.0
 
 
 # --- a holder that is frozen in the middle of a transaction -------------------------------------

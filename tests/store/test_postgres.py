@@ -12,8 +12,14 @@ from uuid import uuid4
 import psycopg
 import pytest
 
-from lockgate.adapters.store import open_store
-from lockgate.adapters.store.postgres import LOCK_MARGIN, PostgresDatabase, PostgresStore
+from lockgate.adapters.store import open_store, postgres
+from lockgate.adapters.store.postgres import (
+    ASKS_TIME,
+    LOCK_MARGIN,
+    PostgresDatabase,
+    PostgresStore,
+    ServerTime,
+)
 from lockgate.core.lifecycle.decision import Decision
 from lockgate.core.model.events import SummaryChanged
 from lockgate.core.model.task import TaskId
@@ -168,3 +174,72 @@ def test_without_psycopg_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch
 
     assert "lockgate[postgres]" in refused.value.fix
     import_module("lockgate.adapters.store.postgres")
+
+
+class Server:
+    """One whose clock the test sets, and which may be down."""
+
+    def __init__(self) -> None:
+        self.at, self.down, self.asked = 5000.0, False, 0
+
+    def ask(self) -> float:
+        self.asked += 1
+        if self.down:
+            raise Unavailable("the database was not read", why="it is down", fix="start it")
+        return self.at
+
+
+class OwnClock:
+    """This machine's, in place of the module `time`."""
+
+    def __init__(self) -> None:
+        self.since_start, self.day = 100.0, 77.0
+
+    def monotonic(self) -> float:
+        return self.since_start
+
+    def time(self) -> float:
+        return self.day + self.since_start
+
+
+@pytest.fixture
+def own(monkeypatch: pytest.MonkeyPatch) -> OwnClock:
+    clock = OwnClock()
+    monkeypatch.setattr(postgres, "time", clock)
+    return clock
+
+
+def test_the_servers_time_goes_on_between_two_questions(own: OwnClock) -> None:
+    server = Server()
+    clock = ServerTime(server.ask)
+
+    first = clock.now()
+    own.since_start += 5.0
+
+    assert (first, clock.now(), server.asked) == (5000.0, 5005.0, 1)
+
+
+def test_the_server_is_asked_again_in_time_and_after_a_jump_of_the_own_clock(
+    own: OwnClock,
+) -> None:
+    server = Server()
+    clock = ServerTime(server.ask)
+    clock.now()
+
+    own.since_start, server.at = own.since_start + ASKS_TIME + 1, 9000.0
+    assert clock.now() == 9000.0
+    own.day, server.at = own.day + 3600.0, 9700.0  # the machine slept
+    assert clock.now() == 9700.0
+    assert server.asked == 3
+
+
+def test_a_server_that_does_not_answer_stops_no_clock(own: OwnClock) -> None:
+    server = Server()
+    clock = ServerTime(server.ask)
+    server.down = True
+    assert clock.now() == own.time()
+
+    server.down = False
+    assert clock.now() == 5000.0
+    server.down, own.since_start = True, own.since_start + 60.0
+    assert clock.now() == 5060.0

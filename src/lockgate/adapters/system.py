@@ -6,7 +6,7 @@ import os
 import re
 import signal
 import time
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import timedelta, timezone, tzinfo
 from pathlib import Path
@@ -20,8 +20,11 @@ FILES = 65_536  # that the orchestrator may have open, where the system lets it
 
 
 class SystemClock:
+    def __init__(self, now: Callable[[], float] = lambda: time.time()) -> None:  # noqa: PLW0108 - tests set it
+        self._now = now
+
     def now(self) -> float:
-        return time.time()
+        return self._now()
 
     def elapsed(self) -> float:
         return time.monotonic()

@@ -207,7 +207,7 @@ class App(Struct, frozen=True, kw_only=True):
             repository=self.projects.repository,
             configuration=self.configuration,
             harnesses=self.harnesses,
-            clock=SystemClock(),
+            clock=self.witness.clock,
             chance=SystemChance(),
         )
 
@@ -244,7 +244,7 @@ class App(Struct, frozen=True, kw_only=True):
             coordinator=self.coordinator,
             workspaces=self.workspaces,
             files=self.witness.files,
-            clock=SystemClock(),
+            clock=self.witness.clock,
         )
 
     @property
@@ -435,7 +435,7 @@ def open_app(environ: Mapping[str, str] = os.environ) -> App:
         configuration=configuration,
         harnesses=harnesses,
         logins=Logins(harnesses, credentials),
-        clock=SystemClock(),
+        clock=SystemClock(store.database.now),
         secrets=HandedOut(configuration, harnesses, credentials),
     )
     return App(

@@ -2,6 +2,7 @@
 
 import os
 import platform
+import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from importlib.util import find_spec
@@ -22,6 +23,7 @@ from lockgate.core.fleet import (
     problem_in,
     trouble_among,
 )
+from lockgate.core.hosts import clock_trouble
 from lockgate.errors import BadConfig, LockgateError
 from lockgate.services.setup.hubs import Hubs
 from lockgate.services.task.callers import must_be_human
@@ -103,6 +105,7 @@ def _looks(it: App) -> tuple[tuple[str, Callable[[], str]], ...]:
     return (
         ("settings", lambda: _settings(it)),
         ("database", lambda: _database(it)),
+        ("clock", lambda: clock_trouble("this machine", time.time() - it.witness.clock.now())),
         ("Temporal", lambda: _temporal(it)),
         ("hosts", lambda: _hosts(it)),
         ("jobs", lambda: _jobs(it)),

@@ -28,7 +28,6 @@ from lockgate.adapters.store.lanes import SqlLanes
 from lockgate.adapters.store.notices import SqlNotices
 from lockgate.adapters.system import (
     SystemChance,
-    SystemClock,
     allow_many_files,
     holding,
     local_zone,
@@ -77,7 +76,7 @@ def merge_queue(
     term: Term | None = None,
 ) -> MergeQueue:
     """The train for the orchestrator, which alone acts; `term` where another one leads."""
-    view, clock = it.train, SystemClock()
+    view, clock = it.train, it.witness.clock
     term = term or Term(view.log.raise_epoch(), clock.elapsed())
     return MergeQueue(
         view=view,
@@ -143,7 +142,7 @@ def orchestrating(
 def leading(it: App) -> Generator[None]:
     """Nothing is written from here once another leads, however late this one notices it."""
     database, lane = it.store.database, lane_of(Lead())
-    lanes, clock, token = SqlLanes(database), SystemClock(), SystemChance().token()
+    lanes, clock, token = SqlLanes(database), it.witness.clock, SystemChance().token()
     claimed = None
     while claimed is None:  # another one that ends at this moment may take the row along
         lanes.ask(Lead(), LEAD, clock.now())
@@ -174,7 +173,7 @@ def feed_of(it: App, report: Callable[[str], None]) -> Feed:
         riding=partial(_riding, it),
         needs=lambda: {need.key: need.facts() for need in it.boards.inbox().needs},
         trains=Trains(partial(_signs, it), lambda id: it.train_boards.of(id).facts()),
-        clock=SystemClock(),
+        clock=it.witness.clock,
         report=report,
         greeting={"pid": os.getpid(), "version": __version__},
         troubles=it.troubles,
@@ -253,7 +252,7 @@ def _loop(it: App, watch: Watch, engine: LocalEngine, report: Callable[[str], No
 
 
 def loop_of(it: App, watch: Watch, crew: Crew, report: Callable[[str], None]) -> Loop:
-    clock = SystemClock()
+    clock = it.witness.clock
     return Loop(
         store=it.store,
         starter=Starter(
@@ -313,7 +312,7 @@ def crew_of(
         forge=pull_requests(it.forge_parts, it.workspaces, trains, it.hints),
         engine=engine,
         stopping=stopping,
-        clock=SystemClock(),
+        clock=it.witness.clock,
         report=report,
         troubles=it.troubles,
     )
@@ -352,7 +351,7 @@ def _spawner(it: App) -> Spawner:
         credentials=it.credentials,
         logins=it.logins,
         secrets=it.coordinator.witness.secrets,
-        clock=SystemClock(),
+        clock=it.witness.clock,
         chance=SystemChance(),
         budget=_day_budget(it),
         tools=installed(),
@@ -364,7 +363,7 @@ def _day_budget(it: App) -> DayBudget:
     return DayBudget(
         log=SqlNotices(it.store.database),
         configuration=it.configuration,
-        clock=SystemClock(),
+        clock=it.witness.clock,
         zone=local_zone(),
         troubles=it.troubles,
     )
@@ -379,7 +378,7 @@ def notices_of(it: App, report: Callable[[str], None]) -> Notices:
         notifier=ProcessNotifier(),
         configuration=it.configuration,
         budget=_day_budget(it),
-        clock=SystemClock(),
+        clock=it.witness.clock,
         zone=local_zone(),
         link=partial(link_to, it.home),
         report=report,
@@ -445,7 +444,7 @@ def _tracing(it: App, loop: Loop, report: Callable[[str], None]) -> Generator[No
 
 def _claim(it: App) -> None:
     """Two orchestrators on one database would both start agents, and pay for them twice."""
-    at_work = host_at_work(SqlHosts(it.store.database).all(), SystemClock().now())
+    at_work = host_at_work(SqlHosts(it.store.database).all(), it.witness.clock.now())
     other = at_work or it.store.claim(_name(it))
     if other:
         raise Refused(

@@ -60,6 +60,7 @@ from lockgate.core.hosts import (
     Host,
     HostState,
     another_may_lead,
+    clock_trouble,
     host_in,
     looked_at,
     name_taken,
@@ -127,6 +128,7 @@ class Worker:
         self._state, self._trouble, self._ended = HostState.UP, "", 0.0
         self._disk, self._full = Disk(), False
         self._gives_up = False  # to lead: its disk is full, and another host may
+        self._clock_differs = False  # as told
         self._refused = 0  # late answers, as far as they were told
         self._astray: Mapping[str, str] = {}  # projects whose hubs do not answer
         self._following = Future[None]()
@@ -175,7 +177,7 @@ class Worker:
                 self._hosts.mark(self.me.name, HostState.GONE)
 
     def _enter(self) -> None:
-        now = time.time()
+        now = self._app.witness.clock.now()
         known = self._hosts.find(self.me.name)
         why = name_taken(known, self.me.boot, now)
         if why:
@@ -183,7 +185,7 @@ class Worker:
             raise Refused("the host was not started", why=why, fix=fix)
         self._state = state_at_start(known)
         self._full = bool(known and known.why)
-        self._hosts.put(replace(self.me, seen=now, state=self._state))
+        self._hosts.put(replace(self.me, seen=now, ahead=self._ahead(now), state=self._state))
         self._end_what_is_over()
 
     def _end_what_is_over(self) -> None:
@@ -210,7 +212,7 @@ class Worker:
 
     def _look_at_disk(self, free: int) -> None:
         """While it is full nothing new comes here, and another leads; in the end it drains."""
-        now = time.time()
+        now = self._app.witness.clock.now()
         if self._state is HostState.UP:
             before, self._disk = self._disk, looked_at(self._disk, free, now)
             self._full = now < self._disk.until
@@ -233,8 +235,8 @@ class Worker:
         self._astray = trouble
 
     def _say_so(self) -> None:
-        more = self._host.refused - self._refused
-        state = self._hosts.seen(self.me.name, time.time(), more)
+        more, now = self._host.refused - self._refused, self._app.witness.clock.now()
+        state = self._hosts.seen(self.me.name, now, more, self._ahead(now))
         self._refused += more
         if state is None:
             self._report("this host was forgotten by a person: it stops")
@@ -243,12 +245,22 @@ class Worker:
             self._hosts.mark(self.me.name, HostState.UP)
         self._state = state or HostState.GONE
 
+    def _ahead(self, now: float) -> float:
+        """By how much this machine's clock differs; told once, and again after it was right."""
+        ahead = time.time() - now
+        why = clock_trouble(self.me.name, ahead)
+        if bool(why) != self._clock_differs:
+            self._report(why or f"the clock of {self.me.name} is right again")
+        self._clock_differs = bool(why)
+        return ahead
+
     def _duties(self) -> Duties:
         return Duties(
             do=self._do,
             lost=self._lost,
             token=SystemChance().token,
             report=self._report,
+            now=self._app.witness.clock.now,
             grace=GRACE,
             own={Pool.GATES: max(1, self.me.judges)},
             places={
@@ -323,6 +335,7 @@ class Worker:
             partial(self._needs, mine),
             times=self._settings.fleet,
             report=self._report,
+            now=mine.witness.clock.now,
         )
 
     def _needs(self, mine: App, job: Job) -> str | None:

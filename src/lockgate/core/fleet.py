@@ -9,7 +9,16 @@ from types import MappingProxyType
 from msgspec import Struct
 
 from lockgate.core.config.settings import OWN_LABELS, MergeFence, Settings
-from lockgate.core.hosts import HOST, SILENT_AFTER, Host, HostState, host_in, offers, why_waiting
+from lockgate.core.hosts import (
+    HOST,
+    SILENT_AFTER,
+    Host,
+    HostState,
+    clock_trouble,
+    host_in,
+    offers,
+    why_waiting,
+)
 from lockgate.core.jobs import (
     ANY,
     LEAD,
@@ -281,7 +290,7 @@ def host_at_work(hosts: Iterable[Host], now: float) -> str:
 
 
 class LaneRow(Struct, frozen=True, kw_only=True):
-    """A lane that is not empty. Times are by the clock of people; no takeover compares them."""
+    """A lane that is not empty. Times are by the database's clock; no takeover compares them."""
 
     lane: str
     job: Job
@@ -353,6 +362,7 @@ def trouble_among(seen: FleetSeen) -> tuple[str, ...]:
     ]
     if silent:
         found.append(f"{', '.join(silent)} was not seen for long (lockgate fleet forget HOST)")
+    found += [why for it in seen.hosts if (why := clock_trouble(it.host.name, it.host.ahead))]
     if not seen.leader:
         found.append("nobody leads (lockgate worker --role lead)")
     return tuple(found)

@@ -14,6 +14,7 @@ LEAST_FREE = 16 << 20  # bytes, below which a disk is full
 FULL_RESTS = 15.0  # seconds that a host with a full disk gets nothing new
 FULL_TIMES = 3  # so often within FULL_WITHIN seconds: it drains itself
 FULL_WITHIN = 3600.0
+CLOCKS_DIFFER = 5.0  # seconds, above which people are told
 NO_SPACE = "no space left on device"  # as every program says it
 
 
@@ -35,7 +36,8 @@ class Host(Struct, frozen=True, kw_only=True):
     ssh: str = ""  # how people's terminals reach it
     api: str = ""  # how other hosts reach it
     state: HostState = HostState.UP
-    seen: float = 0.0
+    seen: float = 0.0  # by the database's clock
+    ahead: float = 0.0  # seconds that its own clock is ahead of the database's
     refused: int = 0  # late answers of its that did not count: another had the job by then
     why: str = ""  # why it gets nothing new, where that was not a person's word
 
@@ -87,6 +89,30 @@ def name_taken(known: Host | None, boot: str, now: float) -> str:
     if silent >= SILENT_AFTER:
         return ""
     return f"another machine has the name {known.name!r} and was seen {max(0.0, silent):.0f} s ago"
+
+
+# Clocks that differ: what hosts tell each other as a time is by the database's clock.
+
+
+def zero_of(known: float | None, sent: float, told: float, received: float) -> float:
+    """The database's time at which this machine's count of seconds was 0.
+
+    The question was sent and answered at these counts. What differs from what is known by no more
+    than the answer's way may have taken changes nothing.
+    """
+    found, unsure = told - (sent + received) / 2, (received - sent) / 2
+    return found if known is None or abs(found - known) > unsure else known
+
+
+def clock_trouble(name: str, ahead: float) -> str:
+    """What is wrong with the clock of a machine, for people; empty where nothing is."""
+    if abs(ahead) <= CLOCKS_DIFFER:
+        return ""
+    way = "ahead of" if ahead > 0 else "behind"
+    return (
+        f"the clock of {name} is {abs(ahead):.0f} s {way} the database's: hosts go by the"
+        f" database's (set the clocks of both by NTP: timedatectl set-ntp true)"
+    )
 
 
 # A disk that is full.

@@ -49,10 +49,11 @@ class Hosts(Protocol):
         """By name."""
         ...
 
-    def seen(self, name: str, now: float, refused: int = 0) -> HostState | None:
+    def seen(self, name: str, now: float, refused: int = 0, ahead: float = 0.0) -> HostState | None:
         """It is there still; what people have asked of it. None where it was forgotten.
 
-        `refused` answers more than the last time did not count, because they came too late.
+        `refused` answers more than the last time did not count, because they came too late. Its
+        own clock is so many seconds `ahead` of the database's.
         """
         ...
 

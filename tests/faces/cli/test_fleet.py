@@ -244,3 +244,12 @@ def test_a_hub_without_atomic_push_is_taken_only_where_the_hosts_wait(
     assert refused.code == 1
     assert 'without atomic pushes set fence = "wait"' in refused.err
     assert "has the hub" in shell.did("fleet", "hub", str(hub))
+
+
+def test_a_host_whose_clock_is_wrong_is_named(shell: Shell, app: App) -> None:
+    with_host(app, replace(H1, ahead=3600.0))
+
+    assert "the clock of h1 is 3600 s ahead" in shell.did("fleet", "status")
+    checked = shell.run("fleet", "check").out
+    assert "ok  clock" in checked
+    assert "the clock of h1 is 3600 s ahead" in checked

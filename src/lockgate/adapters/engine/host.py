@@ -53,6 +53,7 @@ class Duties(Struct, frozen=True, kw_only=True):
     own: Mapping[Pool, int] = {}  # how many, with what only this host can do, drained or not
     grace: float = 30.0  # seconds, for what runs when it is stopped
     report: Callable[[str], None] = lambda _: None
+    now: Callable[[], float] = time.time  # by the clock that all hosts share
 
 
 class TemporalHost:
@@ -190,7 +191,7 @@ class TemporalHost:
     ) -> None:
         """What was called off or interrupted is not answered: who claims it next does that."""
         try:
-            row = self._lanes.claim(lane, self._name, self._duties.token(), time.time())
+            row = self._lanes.claim(lane, self._name, self._duties.token(), self._duties.now())
             if row is None:
                 return
             answer = work(row, called_off)
@@ -211,7 +212,8 @@ class TemporalHost:
 
     def _record(self, row: LaneRow, answer: Answer) -> None:
         if answer.again > 0:
-            self._lanes.rest(row.lane, row.token, time.time() + answer.again, answer.why)
+            until = self._duties.now() + answer.again
+            self._lanes.rest(row.lane, row.token, until, answer.why)
         else:
             self._lanes.done(row.lane, row.token)
 

@@ -72,6 +72,10 @@ class Database(Protocol):
         """Have it for this orchestrator alone, under this name; else whose it is, for people."""
         ...
 
+    def now(self) -> float:
+        """The time of day by the clock that all who use this database share."""
+        ...
+
     def close(self) -> None: ...
 
 

@@ -47,6 +47,9 @@ class FencedDatabase:
     def claim(self, name: str) -> str:
         return self._database.claim(name)
 
+    def now(self) -> float:
+        return self._database.now()
+
     def close(self) -> None:
         """And with it what is under it."""
         self._database.close()

@@ -9,17 +9,20 @@ from lockgate.core.model.task import ProjectId, TaskId
 
 PUT = """
 INSERT INTO hosts (
-    name, labels, agents, roles, slots, judges, boot, version, ssh, api, state, seen
+    name, labels, agents, roles, slots, judges, boot, version, ssh, api, state, seen, ahead
 ) VALUES (
-    :name, :labels, :agents, :roles, :slots, :judges, :boot, :version, :ssh, :api, :state, :seen
+    :name, :labels, :agents, :roles, :slots, :judges, :boot, :version, :ssh, :api, :state, :seen,
+    :ahead
 ) ON CONFLICT (name) DO UPDATE SET
     labels = :labels, agents = :agents, roles = :roles, slots = :slots, judges = :judges,
-    boot = :boot, version = :version, ssh = :ssh, api = :api, state = :state, seen = :seen
+    boot = :boot, version = :version, ssh = :ssh, api = :api, state = :state, seen = :seen,
+    ahead = :ahead
 """
 FIND = "SELECT * FROM hosts WHERE name = :name"
 ALL = "SELECT * FROM hosts ORDER BY name"
 SEEN = """
-UPDATE hosts SET seen = :seen, refused = refused + :refused WHERE name = :name RETURNING state
+UPDATE hosts SET seen = :seen, ahead = :ahead, refused = refused + :refused
+WHERE name = :name RETURNING state
 """
 MARK = "UPDATE hosts SET state = :state, why = :why WHERE name = :name RETURNING name"
 FORGET = "DELETE FROM hosts WHERE name = :name RETURNING name"
@@ -49,12 +52,13 @@ class SqlHosts:
     def all(self) -> tuple[Host, ...]:
         return tuple(map(_host, self._database.read(ALL, {})))
 
-    def seen(self, name: str, now: float, refused: int = 0) -> HostState | None:
+    def seen(self, name: str, now: float, refused: int = 0, ahead: float = 0.0) -> HostState | None:
         """Lightly: a power cut may undo it, and it is said again soon."""
         got = list[Row | None]()
+        row: Values = {"name": name, "seen": now, "refused": refused, "ahead": ahead}
 
         def work(run: Run) -> None:
-            got[:] = [run(SEEN, {"name": name, "seen": now, "refused": refused}).fetchone()]
+            got[:] = [run(SEEN, row).fetchone()]
 
         self._database.write_lightly(work)
         return None if got[0] is None else Fields("a host", got[0]).choice("state", HostState)
@@ -82,8 +86,9 @@ class SqlHosts:
 def _row(host: Host) -> Values:
     listed = {it: canonical(getattr(host, it)) for it in ("labels", "agents", "roles")}
     texts = {it: getattr(host, it) for it in ("name", "boot", "version", "ssh", "api")}
-    numbers: Values = {"slots": host.slots, "judges": host.judges, "seen": float(host.seen)}
-    return storable({**listed, **texts, **numbers, "state": host.state.value})
+    numbers: Values = {"slots": host.slots, "judges": host.judges}
+    times: Values = {"seen": float(host.seen), "ahead": float(host.ahead)}
+    return storable({**listed, **texts, **numbers, **times, "state": host.state.value})
 
 
 def _host(row: Row) -> Host:
@@ -97,5 +102,6 @@ def _host(row: Row) -> Host:
         refused=it.whole("refused"),
         state=it.choice("state", HostState),
         seen=it.real("seen"),
+        ahead=it.real("ahead"),
         **{name: it.text(name) for name in ("name", "boot", "version", "ssh", "api", "why")},
     )

@@ -1,8 +1,9 @@
 """The store in PostgreSQL, for a team: a transition is two round trips."""
 
 import select
+import time
 from collections import deque
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 
 from lockgate.adapters.store.database import (
@@ -18,11 +19,12 @@ from lockgate.adapters.store.database import (
     newest_version,
     refuse_newer,
 )
-from lockgate.adapters.store.json_forms import Row
+from lockgate.adapters.store.json_forms import Fields, Row
 from lockgate.adapters.store.rows import Values
 from lockgate.adapters.store.sql import for_psycopg
 from lockgate.adapters.store.sql_store import SqlStore
-from lockgate.errors import BadConfig, Overtaken, Refused, Unavailable
+from lockgate.core.hosts import zero_of
+from lockgate.errors import BadConfig, LockgateError, Overtaken, Refused, Unavailable
 
 try:
     import psycopg
@@ -51,6 +53,8 @@ NETWORK = {
     "keepalives_count": 3,
 }
 LONGEST_NAME = 63  # characters of a name that the server shows to others
+ASKS_TIME = 10.0  # seconds between two looks at the server's clock
+JUMPS = 1.0  # seconds that this machine's clock may jump: it slept, or somebody set it
 LOCK_MARGIN = 1.4  # who waits for a lock waits longer than a frozen client may hold it
 
 
@@ -71,6 +75,7 @@ class PostgresDatabase:
         self._name = ""  # of the orchestrator that has claimed it from here
         self._claim: Connection | None = None
         self._idle: deque[Connection] = deque()
+        self._time = ServerTime(self._asked_for_time)
         try:
             parts = conninfo_to_dict(url, client_encoding="utf8")
         except psycopg.ProgrammingError as error:
@@ -148,6 +153,10 @@ class PostgresDatabase:
                 return ""
             return orchestrator_of(self._claim) or "another one, which has just ended"
 
+    def now(self) -> float:
+        """By the server's clock: those of hosts may differ."""
+        return self._time.now()
+
     def close(self) -> None:
         self._drop_idle()
         if self._claim is not None:
@@ -156,6 +165,10 @@ class PostgresDatabase:
     def _drop_idle(self) -> None:
         while self._idle:
             self._idle.pop().close()
+
+    def _asked_for_time(self) -> float:
+        asked = "SELECT extract(epoch FROM clock_timestamp())::double precision AS now"
+        return Fields("the time", self.read(asked, {})[0]).real("now")
 
     def _bring_up_to_date(self, connection: Connection) -> None:
         """A database that is not new is changed by one process alone, after a copy was kept."""
@@ -383,3 +396,38 @@ def _roll_back(connection: Connection) -> None:
 
 def _first_line(error: psycopg.Error) -> str:
     return str(error).partition("\n")[0] or type(error).__name__
+
+
+class ServerTime:
+    """The time of day by the server's clock, between two questions to it.
+
+    Never raises: without an answer the last one counts, or at first this machine's clock.
+    """
+
+    def __init__(self, ask: Callable[[], float]) -> None:
+        self._ask = ask
+        self._zero: float | None = None
+        self._asked = self._own = 0.0
+
+    def now(self) -> float:
+        if self._is_due():
+            self._look()
+        return time.time() if self._zero is None else self._zero + time.monotonic()
+
+    def _is_due(self) -> bool:
+        jumped = abs(_own_zero() - self._own) > JUMPS
+        return self._zero is None or jumped or time.monotonic() - self._asked > ASKS_TIME
+
+    def _look(self) -> None:
+        """Others go on meanwhile with what is known."""
+        sent = self._asked = time.monotonic()
+        self._own = _own_zero()
+        try:
+            told = self._ask()
+        except LockgateError:
+            return
+        self._zero = zero_of(self._zero, sent, told, time.monotonic())
+
+
+def _own_zero() -> float:
+    return time.time() - time.monotonic()

@@ -109,6 +109,10 @@ class SqliteDatabase:
     def claim(self, name: str) -> str:
         return ""
 
+    def now(self) -> float:
+        """One machine has the file, and one clock."""
+        return time.time()
+
     def read(self, statement: str, values: Values) -> Sequence[Row]:
         with self._our_errors("was not read"), self._reader() as connection:
             return connection.execute(statement, values).fetchall()

@@ -22,7 +22,7 @@ from lockgate.bootstrap.fleet import (
 from lockgate.bootstrap.gates import Benches
 from lockgate.bootstrap.orchestrator import feed_of, web_child
 from lockgate.core.fleet import FleetSeen, FleetSettings, HostSeen, JobSeen, Role
-from lockgate.core.hosts import SILENT_AFTER
+from lockgate.core.hosts import SILENT_AFTER, clock_trouble
 from lockgate.core.model.facts import json_facts
 from lockgate.errors import Refused, Unavailable
 from lockgate.faces.cli.operate.web import served_at
@@ -179,6 +179,7 @@ def _fleet_text(seen: FleetSeen) -> str:
     lead = f"{seen.leader} leads (epoch {seen.epoch})" if seen.leader else "nobody leads"
     head = ("HOST", "STATE", "SEEN", "AGENTS", "GATES", "REFUSED", "LABELS", "VERSION")
     parts = [lead, table([head, *map(_host, seen.hosts)])]
+    parts += [why for it in seen.hosts if (why := clock_trouble(it.host.name, it.host.ahead))]
     if seen.jobs:
         parts.append(table([("WAITING", "NEEDS", "FOR", "WHY"), *map(_job, seen.jobs)]))
     return "\n\n".join(parts)
