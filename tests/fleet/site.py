@@ -121,8 +121,12 @@ class Site:
         disk: str = "",
         shown: tuple[Path, ...] = (),
         before: bool = False,
+        ahead: float = 0.0,
     ) -> Host:
-        """A host that has power, and no worker yet; `before`: of the release before this one."""
+        """A host that has power, and no worker yet; `before`: of the release before this one.
+
+        Its clock is so many seconds ahead.
+        """
         own = self.place / name
         environ = {
             **self.people.environ,
@@ -135,6 +139,8 @@ class Site:
             release = release_before(self.place / "before")
             environ["PYTHONPATH"], shown = str(release), (*shown, release)
         with_ssh(environ, own / "bin", self.ports["hub"])
+        if ahead:
+            with_clock(environ, own / "lib", ahead)
         (own / "user").mkdir()
         (own / "home").mkdir()
         settings = FILE.format(
@@ -288,6 +294,14 @@ def with_ssh(environ: dict[str, str], where: Path, port: int) -> None:
     (where / "ssh").write_text(f"#!{sys.executable} -IS\n{program}")
     (where / "ssh").chmod(0o755)
     environ["PATH"] = f"{where}:{environ['PATH']}"
+
+
+def with_clock(environ: dict[str, str], where: Path, ahead: float) -> None:
+    """Every Python program that is started so has a clock of the day that is wrong."""
+    where.mkdir(parents=True)
+    shifted = f"import time\nright = time.time\ntime.time = lambda: right() + {ahead!r}\n"
+    (where / "sitecustomize.py").write_text(shifted)
+    environ["PYTHONPATH"] = f"{where}:{environ.get('PYTHONPATH', '')}".rstrip(":")
 
 
 def git_says(repository: Path, *argv: str) -> str:

@@ -50,6 +50,18 @@ class Server:
         self._process.kill()
         self._process.wait(30)
 
+    def keep(self) -> None:
+        """A standby's state from now on: it hears of no later commit."""
+        self.stop()
+        _copy(self._folder / "data", self._folder / "standby")
+        self.start()
+
+    def fail_over(self) -> None:
+        """Once it was killed: the standby is the server, and what it has not heard of is lost."""
+        shutil.rmtree(self._folder / "data")
+        (self._folder / "standby").rename(self._folder / "data")
+        self.start()
+
     def restart(self) -> None:
         self.stop()
         self.start()
@@ -135,6 +147,11 @@ def _make(data: Path, user: str | None) -> None:
         stdout=subprocess.DEVNULL,
         timeout=60,
     )
+
+
+def _copy(data: Path, to: Path) -> None:
+    """With its owner."""
+    subprocess.run(["cp", "--archive", data, to], check=True, timeout=60)
 
 
 def _start(folder: Path, user: str | None, settings: tuple[str, ...]) -> subprocess.Popen[bytes]:
