@@ -196,6 +196,21 @@ def test_a_database_that_went_back_in_time_is_noticed(store: Store, place: Place
         store.pulse()
 
 
+def test_an_older_copy_that_has_gone_further_meanwhile_is_noticed(
+    store: Store, place: Place
+) -> None:
+    create(store, "a")
+    becomes(store, "a", S.WORKING)
+    store.pulse()
+    becomes(store, "a", S.AGENT_REVIEW)
+    store.pulse()  # it has gone on, and is the same
+    place.execute("UPDATE events SET hash = 'of another turn'")
+    becomes(store, "a", S.WORKING)
+
+    with pytest.raises(Restored, match="replaced by another copy"):
+        store.pulse()
+
+
 @pytest.mark.parametrize(
     ("statement", "index"),
     [

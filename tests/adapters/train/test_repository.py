@@ -212,6 +212,17 @@ def test_a_change_that_the_target_has_already_adds_nothing(siding, by) -> None:
 
 
 @ALL
+def test_a_change_whose_task_landed_already_and_was_forgotten_adds_no_commit(siding, by) -> None:
+    load = replace(siding.change("t1", {"c.txt": "c\n"}), message="c\n\nLockgate-Task: t1")
+    other = replace(siding.change("t2", {"d.txt": "d\n"}), message="d\n\nLockgate-Task: t12")
+    onto = siding.built(load, other, by=by)
+
+    assert siding.built(load, onto=onto.commit, by=by) == onto
+    again = siding.built(replace(other, task=TaskId("t2")), onto=onto.commit, by=by)
+    assert (again.commit == onto.commit) == (by is not MERGE)  # no commit names this task
+
+
+@ALL
 def test_no_changes_are_the_commit_itself(siding, by) -> None:
     tip = siding.yard.tip(siding.target)
 

@@ -143,7 +143,8 @@ TAKE_NUMBERS = """
 UPDATE log_head SET seq = seq + :count, turn = turn + 1 RETURNING seq, hash, turn
 """
 # Read at every wake: how many turns were taken, and which programs may take more.
-PULSE = "SELECT turn, readable_from FROM log_head, schema_facts"
+PULSE = "SELECT turn, seq, hash, readable_from FROM log_head, schema_facts"
+IS_THERE = "SELECT 1 AS one FROM events WHERE seq = :seq AND hash = :hash"
 MOVE_HEAD = "UPDATE log_head SET hash = :hash"
 
 INSERT_EVENT = """

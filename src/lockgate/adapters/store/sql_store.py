@@ -8,6 +8,7 @@ from itertools import chain
 from lockgate.adapters.store import rows, sql
 from lockgate.adapters.store.database import (
     Database,
+    Head,
     Run,
     append,
     first_broken,
@@ -54,7 +55,7 @@ class SqlStore:
         self._database = database
         self.told: Callable[[TaskId | None], None] = lambda _: None  # events, or effects done
         self.placed: Callable[[Project], Project] = lambda it: it  # where this host has its mirror
-        self._turn = 0  # the last that was seen
+        self._turn, self._last = 0, Head()  # the last turn and event that were seen
 
     @property
     def database(self) -> Database:
@@ -197,10 +198,15 @@ class SqlStore:
         turn, readable_from = it.whole("turn"), it.whole("readable_from")
         if readable_from > self._database.known:
             raise SchemaIsNewer(self._database.shown, readable_from, self._database.known)
-        if turn < self._turn:
+        if turn < self._turn or (turn > self._turn and not self._has(self._last)):
             raise Restored(self._database.shown)
-        self._turn = turn
+        self._turn, self._last = turn, head_of(row)
         return turn
+
+    def _has(self, event: Head) -> bool:
+        """Its number alone proves nothing: a copy may have gone on from before it."""
+        asked: Values = {"seq": event.seq, "hash": event.hash}
+        return event.seq == 0 or bool(self._rows(sql.IS_THERE, asked))
 
     def claim(self, name: str) -> str:
         return self._database.claim(name)

@@ -1,8 +1,8 @@
 """Changes put onto a commit: merged, squashed or replayed, each in its own commit of ours.
 
 No commit of ours is older than what it is on. A change that the target contains already is merged
-all the same, so that every landed change has a commit for its evidence; squashed or replayed, it
-adds nothing.
+all the same, so that every landed change has a commit for its evidence; squashed or replayed, or
+where the target has a commit of its task already, it adds nothing.
 """
 
 import hashlib
@@ -308,13 +308,23 @@ def _commits_told(repos: Repositories, before: Commit, after: Commit) -> str:
 def _put_on(repos: Repositories, front: Front, load: Load, how: Landed) -> Front | Clash:
     match how.strategy:
         case MergeStrategy.MERGE:
-            return _joined(repos, front, load, (front.commit, load.commit), how.hand)
+            found = _joined(repos, front, load, (front.commit, load.commit), how.hand)
+            same = isinstance(found, Front) and found.facts.tree == front.facts.tree
+            return front if same and _landed_before(repos, front, load) else found
         case MergeStrategy.SQUASH:
             found = _joined(repos, front, load, (front.commit,), how.hand)
             same = isinstance(found, Front) and found.facts.tree == front.facts.tree
             return front if same else found
         case MergeStrategy.REBASE:
             return _rebase(repos, front, load.commit, how.hand)
+
+
+def _landed_before(repos: Repositories, front: Front, load: Load) -> bool:
+    """A database that lost its last commits in a failover may have forgotten a landing."""
+    what = f"the commits of task {load.task} were not looked for"
+    named = f"--grep=^{TASK_TRAILER}: {load.task}$"
+    line = ("log", "--first-parent", "--max-count=1", "--format=%H", named, front.commit, "--")
+    return bool(told(what, repos.judge, *line).strip())
 
 
 def _joined(
