@@ -20,7 +20,7 @@ GATE = (
     '[[gates.list]]\nname = "{}"\ntype = "command"\ncommand = "{}"\nserial = true\nattempts = 1\n'
 )
 WAITS = "touch {0}/waits; until test -e {0}/go; do sleep 0.02; done"
-IDLE = 4  # seconds, which a client has to come
+IDLE = 8  # seconds, which a client has to come on a busy machine
 LASTS = "echo $$ > {0}/pid; exec sleep 600"
 
 
