@@ -3,6 +3,7 @@
 import gc
 import json
 import os
+import signal
 from collections.abc import Generator, Iterable
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -184,6 +185,16 @@ def _refuse_missing_part(report: pytest.TestReport | pytest.CollectReport) -> No
         report.longrepr = f"skipped in CI, where nothing may be missing: {reason}"
 
 
+# --- signals --------------------------------------------------------------------------------------
+
+
+def _pass_signals_on() -> None:
+    """What `nohup` and `&` have the tests ignore, the programs that they start do not ignore."""
+    for it in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
+        if signal.getsignal(it) is signal.SIG_IGN:
+            signal.signal(it, lambda _number, _frame: None)
+
+
 # --- which requirements were proved -------------------------------------------------------------
 
 
@@ -192,6 +203,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    _pass_signals_on()
     path = config.getoption("--req-results")
     if path and not hasattr(config, "workerinput"):  # under xdist the controller alone writes
         config.pluginmanager.register(RequirementRecord(Path(path)), "requirement-record")
