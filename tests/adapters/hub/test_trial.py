@@ -1,6 +1,7 @@
 """A hub that is tried by `fleet check`, with hubs that lack something."""
 
 import hashlib
+import os
 from pathlib import Path
 
 import pytest
@@ -79,3 +80,15 @@ def test_a_hub_that_is_not_there_is_told(fleet) -> None:
 
     assert "does not appear to be a git repository" in tried.read
     assert "Please" not in tried.read
+
+
+def test_why_ssh_was_refused_is_told(tmp_path, monkeypatch) -> None:
+    ssh = tmp_path / "ssh"
+    ssh.write_text("#!/bin/sh\necho 'git@hub.test: Permission denied (publickey).' >&2\nexit 255\n")
+    ssh.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+
+    tried = GitTrial().tried("ssh://git@hub.test/hub.git")
+
+    denied = "git@hub.test: Permission denied (publickey)."
+    assert tried.read == f"{denied}; fatal: Could not read from remote repository."

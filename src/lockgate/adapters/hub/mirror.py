@@ -32,6 +32,7 @@ FETCH = (
     "--no-write-fetch-head",
 )
 _TROUBLE = ("fatal: ", "error: ", "remote: ", "ssh: ", "! ")
+_UNREAD = "fatal: Could not read from remote repository."  # what stands before it is ssh's reason
 _BOTH = (f"+refs/heads/*:refs/remotes/{REMOTE}/*", "+refs/heads/*:refs/heads/*")
 
 
@@ -52,8 +53,9 @@ def _plain() -> tuple[str, ...]:
 
 def spoken(done: Finished) -> str:
     """What went wrong, by git, ssh or the hub itself, without git's advice."""
-    lines = (*done.out.splitlines(), *done.err.splitlines())
-    named = [it.strip() for it in lines if it.lstrip().startswith(_TROUBLE)]
+    lines = [it.strip() for it in (*done.out.splitlines(), *done.err.splitlines())]
+    by_ssh = lines[: lines.index(_UNREAD)] if _UNREAD in lines else []
+    named = [*filter(None, by_ssh), *(it for it in lines if it.startswith(_TROUBLE))]
     return "; ".join(dict.fromkeys(named)) or words_of(done)
 
 
