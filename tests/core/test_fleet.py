@@ -6,17 +6,18 @@ from msgspec.structs import replace
 from lockgate.core.config.settings import Settings
 from lockgate.core.fleet import (
     FleetSettings,
+    HostRole,
     LaneRow,
     Needed,
     OwnFacts,
     Pool,
     Queue,
-    Role,
     Shared,
     asked_of_host,
     host_at_work,
     host_with_files,
     is_able,
+    is_at_work,
     needs_at,
     needs_of,
     next_snapshot,
@@ -45,7 +46,7 @@ from lockgate.core.jobs import (
     lane_of,
 )
 from lockgate.core.model.gates import CommandGate, HumanGate, Placement, Where
-from lockgate.core.model.task import ProjectId, Session, SessionId, TaskId
+from lockgate.core.model.task import ProjectId, Role, Session, SessionId, Status, TaskId
 from lockgate.core.train.model import Built, Commit, Tree
 from tests.given import a_session, a_task
 
@@ -190,7 +191,7 @@ def claimed(job: Job, host: str = "", **more) -> LaneRow:
 
 
 def test_people_see_who_leads_what_runs_where_and_why_something_waits() -> None:
-    hosts = [Host(name="h1", roles=tuple(Role), seen=98.0), Host(name="h2", seen=200.0)]
+    hosts = [Host(name="h1", roles=tuple(HostRole), seen=98.0), Host(name="h2", seen=200.0)]
     rows = [
         claimed(Lead(), "h1", needs=LEAD, epoch=3),
         claimed(ATTENDED, "h1"),
@@ -215,6 +216,20 @@ def test_people_see_who_leads_what_runs_where_and_why_something_waits() -> None:
 def test_keeping_what_an_agent_does_takes_a_twentieth_of_the_time_at_most() -> None:
     assert next_snapshot(took=1.0, every=60.0) == 60.0
     assert next_snapshot(took=10.0, every=60.0) == 190.0
+
+
+@pytest.mark.parametrize(
+    ("session", "works"),
+    [
+        (a_session(), True),
+        (a_session(generation=2), False),
+        (a_session(ended=1.0), False),
+        (a_session(Role.REVIEWER), False),
+    ],
+    ids=["its worker", "one before it", "one that has ended", "a reviewer"],
+)
+def test_what_is_in_a_clone_is_the_work_of_the_newest_worker_alone(session, works) -> None:
+    assert is_at_work(session, a_task(Status.WORKING, generation=3)) == works
 
 
 def test_a_host_that_was_seen_a_moment_ago_is_at_work() -> None:

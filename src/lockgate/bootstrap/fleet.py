@@ -19,7 +19,7 @@ from lockgate.bootstrap.app import App
 from lockgate.bootstrap.rules import database_of
 from lockgate.core.fleet import (
     FleetSettings,
-    Role,
+    HostRole,
     problem_in,
     trouble_among,
 )
@@ -63,7 +63,7 @@ def host_settings(
         labels=tuple(labels) or own.labels,
         slots=own.slots if slots is None else slots,
         judges=own.judges if judges is None else judges,
-        roles=tuple(Role(role) for role in roles) or own.roles,
+        roles=tuple(HostRole(role) for role in roles) or own.roles,
     )
     settings = replace(told, host=own)
     why = problem_in(settings)

@@ -47,9 +47,9 @@ from lockgate.bootstrap.team import start_of
 from lockgate.core.config.settings import HARNESSES, Settings
 from lockgate.core.fleet import (
     FleetSettings,
+    HostRole,
     LaneRow,
     Pool,
-    Role,
     asked_of_host,
     is_able,
     needs_of,
@@ -204,7 +204,7 @@ class Worker:
             self._say_so()
             if self._following.done():
                 self._following = self._pool.submit(self._follow)
-        leads = Role.LEAD in self.me.roles and not self._gives_up
+        leads = HostRole.LEAD in self.me.roles and not self._gives_up
         if leads and now - self._saw >= SEES:
             self._saw = now
             if not self._engine.put(Lead()):
@@ -404,7 +404,7 @@ def rules_for(it: App, job: Job) -> Settings:
 
 def host_of(it: App, settings: FleetSettings) -> Host:
     own, served = settings.host, serving_of(it.home)
-    serves = own.listen and Role.API in own.roles
+    serves = own.listen and HostRole.API in own.roles
     return Host(
         name=own.name or platform.node(),
         labels=own.labels,

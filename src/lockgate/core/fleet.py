@@ -41,12 +41,12 @@ from lockgate.core.jobs import (
     place_of,
 )
 from lockgate.core.model.gates import CommandGate, DifferentialGate, Where
-from lockgate.core.model.task import Session, Task
+from lockgate.core.model.task import Role, Session, Task
 
 # What `fleet.toml` of a host says.
 
 
-class Role(StrEnum):
+class HostRole(StrEnum):
     HANDS = "hands"
     LEAD = "lead"
     API = "api"
@@ -67,7 +67,7 @@ class OwnFacts(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     labels: tuple[str, ...] = ()
     slots: int = 4  # agents at work at once
     judges: int = 2  # evaluations and tests at once
-    roles: tuple[Role, ...] = tuple(Role)
+    roles: tuple[HostRole, ...] = tuple(HostRole)
     ssh: str = ""
     api: str = ""  # by which other hosts reach it: its url
     listen: str = ""  # where a host of the role api serves laptops and other hosts: HOST:PORT
@@ -101,6 +101,12 @@ def next_snapshot(took: float, every: float) -> float:
     return max(every, took / SNAPSHOTS - took)
 
 
+def is_at_work(session: Session, task: Task) -> bool:
+    """Whether what is in the task's clone is this session's work."""
+    newest = session.generation == task.generation
+    return newest and session.role is Role.WORKER and session.ended is None
+
+
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 
 
@@ -115,7 +121,7 @@ def problem_in(settings: FleetSettings) -> str:
     if words:
         return f"{words[0]!r} is a word of Lockgate's own, and no label of a host"
     if not own.roles:
-        return f"roles is empty: a host has at least one of {', '.join(Role)}"
+        return f"roles is empty: a host has at least one of {', '.join(HostRole)}"
     if own.slots < 0 or own.judges < 0:
         return "slots and judges cannot be less than 0"
     if not 1 <= times.beat <= times.sessions_lost_after:
@@ -211,9 +217,9 @@ class Queue(Struct, frozen=True):
 def queues_of(host: Host, classes: Iterable[str]) -> tuple[Queue, ...]:
     """Those that it serves, of the classes that are in use."""
     found = list[Queue]()
-    if Role.LEAD in host.roles:
+    if HostRole.LEAD in host.roles:
         found += [Queue(queue_of(Pool.LEAD, it), Pool.LEAD) for it in (LEAD, ANY)]
-    if Role.HANDS not in host.roles:
+    if HostRole.HANDS not in host.roles:
         return tuple(found)
     found.append(Queue(queue_of(Pool.OWN, f"{HOST}{host.name}"), Pool.OWN))
     free = {it for it in classes if it != LEAD and not host_in(it) and covers(offers(host), it)}

@@ -9,8 +9,7 @@ from msgspec.structs import replace
 from lockgate.adapters.store.hosts import SqlHosts
 from lockgate.adapters.store.lanes import SqlLanes
 from lockgate.bootstrap import App
-from lockgate.core.fleet import FleetSettings, OwnFacts
-from lockgate.core.fleet import Role as HostRole
+from lockgate.core.fleet import FleetSettings, HostRole, OwnFacts
 from lockgate.core.hosts import Host, HostState
 from lockgate.core.jobs import Attend, HostLost, Lead
 from lockgate.core.model.task import Role, Status, Task

@@ -8,12 +8,12 @@ from contextlib import suppress
 
 from msgspec import Struct
 
-from lockgate.core.fleet import next_snapshot
+from lockgate.core.fleet import is_at_work, next_snapshot
 from lockgate.core.jobs import Attend, Evaluate, HostLost, Job
 from lockgate.core.lifecycle.evaluation import work_lost
 from lockgate.core.lifecycle.records import placed
 from lockgate.core.model.agents import End, Ending, Exit
-from lockgate.core.model.task import Role, Session, SessionId, Task, TaskId
+from lockgate.core.model.task import Session, SessionId, Task, TaskId
 from lockgate.errors import LockgateError, TurnDeclined
 from lockgate.ports import Clock, Sessions, Store, Workspaces
 from lockgate.ports.engine import CalledOff
@@ -70,7 +70,7 @@ class HostWork(Struct, frozen=True, kw_only=True):
     def _push(self, task: Task, sessions: Iterable[Session]) -> None:
         """What a worker among them has done."""
         project = self.store.project(task.project)
-        if project.url and any(_works(it, task) for it in sessions):
+        if project.url and any(is_at_work(it, task) for it in sessions):
             self.workspaces.take(project, task)
 
     def end_what_is_over(self, ids: Iterable[SessionId]) -> None:
@@ -126,9 +126,3 @@ class HostWork(Struct, frozen=True, kw_only=True):
                     job.task, lambda seen: work_lost(seen, job.host), what=f"task {job.task} stays"
                 )
         return 0.0
-
-
-def _works(session: Session, task: Task) -> bool:
-    """Whether what is in the clone is this session's work."""
-    newest = session.generation == task.generation
-    return newest and session.role is Role.WORKER and session.ended is None

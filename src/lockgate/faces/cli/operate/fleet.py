@@ -21,7 +21,7 @@ from lockgate.bootstrap.fleet import (
 )
 from lockgate.bootstrap.gates import Benches
 from lockgate.bootstrap.orchestrator import feed_of, web_child
-from lockgate.core.fleet import FleetSeen, FleetSettings, HostSeen, JobSeen, Role
+from lockgate.core.fleet import FleetSeen, FleetSettings, HostRole, HostSeen, JobSeen
 from lockgate.core.hosts import SILENT_AFTER, clock_trouble
 from lockgate.core.model.facts import json_facts
 from lockgate.errors import Refused, Unavailable
@@ -46,7 +46,7 @@ class Closing(Protocol):
     "--role",
     "roles",
     multiple=True,
-    type=click.Choice([it.value for it in Role]),
+    type=click.Choice([it.value for it in HostRole]),
     help="What it does: hands, lead, api; default: all.",
 )
 @click.option(
@@ -94,7 +94,7 @@ def serve_host(it: App, settings: FleetSettings, listen: str = "") -> None:
 def board_of(it: App, settings: FleetSettings) -> Callable[[], Closing] | None:
     """What serves people on other machines, as `up --listen` does; None where it does not."""
     own = settings.host
-    if not own.listen or Role.API not in own.roles:
+    if not own.listen or HostRole.API not in own.roles:
         return None
     host, port = served_at(it, own.listen)
     return partial(web_child, port, report, ("--team", "--listen", host))
