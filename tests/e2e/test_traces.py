@@ -11,7 +11,7 @@ from threading import Thread
 
 import pytest
 
-from lockgate.core.model.task import Status, TaskId
+from lockgate.core.model.task import Status
 from tests.e2e.orchestra import COMPLETE, Orchestra, hands_off, worker, writes
 
 pytestmark = pytest.mark.measured
@@ -28,7 +28,7 @@ type = "command"
 command = "echo $TRACEPARENT {SECRET}; grep -q good answer.txt && test -n \\"$TRACEPARENT\\""
 attempts = 1
 [merge]
-mode = "auto"
+mode = "manual"
 """
 TELLS = '{ shell = "echo $TRACEPARENT >> ~/traceparent" }'
 SCRIPT = worker(TELLS, writes(f"bad {SECRET}"), hands_off(SECRET), COMPLETE) + worker(
@@ -101,22 +101,25 @@ def collector() -> Iterator[Collector]:
 
 
 @contextmanager
-def worked(place: Path, collector: str) -> Generator[tuple[Orchestra, TaskId]]:
-    """A task that landed, and its orchestrator ended."""
+def worked(place: Path, collector: str) -> Generator[list[str]]:
+    """A task that landed, and its orchestrator ended; what each session heard of its trace."""
     it = Orchestra(place, config=CONFIG, scripts={"a": SCRIPT})
     try:
         it.environ["OTEL_EXPORTER_OTLP_ENDPOINT"] = collector
         id = it.create("a", context=SECRET)
         it.up()
+        it.until_status(id, Status.REVIEWING)
+        heard = (it.home / "homes" / id / "traceparent").read_text().split()
+        assert it.lockgate("approve", id).returncode == 0
         it.until_status(id, Status.DONE)
         it.down()
-        yield it, id
+        yield heard
     finally:
         it.close()
 
 
 def test_a_task_is_one_trace_from_its_creation_to_its_landing(tmp_path, collector) -> None:
-    with worked(tmp_path, collector.url) as (it, id):
+    with worked(tmp_path, collector.url) as heard:
         spans = collector.spans()
 
     assert len({span["trace"] for span in spans}) == 1
@@ -141,8 +144,7 @@ def test_a_task_is_one_trace_from_its_creation_to_its_landing(tmp_path, collecto
     sessions = [span for span in spans if span["name"] == "lockgate.session"]
     assert {span["gen_ai.agent.name"] for span in sessions} == {'string_value: "scripted"'}
     assert "int_value: 900" in {span["gen_ai.usage.total_tokens"] for span in sessions}
-    told = (it.home / "homes" / id / "traceparent").read_text().split()
-    assert told == [f"00-{span['trace']}-{span['id']}-01" for span in sessions]
+    assert heard == [f"00-{span['trace']}-{span['id']}-01" for span in sessions]
     assert SECRET.encode() not in b"".join(collector.bodies)
 
 
