@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from lockgate.bootstrap.app import (
         App,
-        checkup,
         make_demo_repository,
         open_app,
         orchestrator_pid,
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "App",
-    "checkup",
     "home_of",
     "make_demo_repository",
     "open_app",

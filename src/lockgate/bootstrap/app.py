@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from lockgate.adapters.harnesses import Registry
 from lockgate.adapters.store import open_store
-from lockgate.adapters.store.sql import HAS_PULL, HAS_PULLS
+from lockgate.adapters.store.sql import HAS_HOSTS, HAS_PULL, HAS_PULLS
 from lockgate.adapters.store.sql_store import SqlStore
 from lockgate.adapters.system import (
     SystemChance,
@@ -27,7 +27,6 @@ from lockgate.adapters.system import (
     path_outside,
     user_id,
     user_name,
-    version_of,
     wait,
 )
 from lockgate.adapters.task_file import TaskFiles
@@ -51,15 +50,17 @@ if TYPE_CHECKING:
     from lockgate.adapters.workspaces import GitWorkspaces
     from lockgate.bootstrap.forge import Parts
     from lockgate.core.discovery.found import Plan, Tree
+    from lockgate.core.fleet import FleetSeen
     from lockgate.core.forge.model import Pull
     from lockgate.core.model.landings import PullShown
     from lockgate.ports import FileSize, Project
     from lockgate.services.gates.steps import Steps
     from lockgate.services.orchestrator.feed import Feed
-    from lockgate.services.setup.doctor import Checkup, Readiness, Trial
+    from lockgate.services.setup.doctor import Readiness, Trial
     from lockgate.services.setup.init import Initialiser, Wanted
     from lockgate.services.task.assistants import AssistantRights
     from lockgate.services.task.coordinator import Coordinator
+    from lockgate.services.task.fleet import FleetControl
     from lockgate.services.task.members import Members, Notebook
     from lockgate.services.task.people import Approvals, People, Repinning, Shells, TaskRunner
     from lockgate.services.task.plans import Plans
@@ -74,15 +75,6 @@ if TYPE_CHECKING:
 
 PATIENCE = 5.0  # seconds for the orchestrator to answer
 path_outside_of, orchestrator_pid, uid_of_user = path_outside, holder, user_id
-
-
-def checkup() -> "Checkup":
-    """What `doctor` looks at, also where no database can be opened."""
-    from lockgate.adapters.sandbox import sockets_closed_by, trouble
-    from lockgate.adapters.sandbox.services.serving import missing
-    from lockgate.services.setup.doctor import Checkup
-
-    return Checkup(version_of, trouble, sockets_closed_by, missing)
 
 
 class App(Struct, frozen=True, kw_only=True):
@@ -170,6 +162,21 @@ class App(Struct, frozen=True, kw_only=True):
         from lockgate.adapters.store.pulls import SqlPulls
 
         return SqlPulls(self.store.database).shown()
+
+    @property
+    def hosts(self) -> "FleetControl":
+        """The hosts that share this database, as people see and steer them."""
+        from lockgate.adapters.store.hosts import SqlHosts
+        from lockgate.adapters.store.lanes import SqlLanes
+        from lockgate.services.task.fleet import FleetControl
+
+        database = self.store.database
+        return FleetControl(SqlHosts(database), SqlLanes(database), self.witness.clock)
+
+    def fleet(self) -> "FleetSeen | None":
+        """The hosts and what waits for one; None where this machine works alone."""
+        known = self.store.database.read(HAS_HOSTS, {})
+        return self.hosts.status(self.caller) if known else None
 
     def _file_sizes(self, task: Task) -> "tuple[FileSize, ...]":
         from lockgate.ports import candidate_of
@@ -427,7 +434,8 @@ def open_app(environ: Mapping[str, str] = os.environ) -> App:
     store.placed = partial(placed, home)
     files, repository = TaskFiles(home), repository_of(home)
     configuration = base_configuration(repository, environ)
-    harnesses, credentials = Registry(copies=home / "agents"), _credentials(home, environ)
+    harnesses = Registry(copies=home / "agents")
+    credentials = StoredCredentials(home, environ, partial(_set_in_the_orchestrator, home))
     witness = Witness(
         store=store,
         files=files,
@@ -453,10 +461,6 @@ def open_app(environ: Mapping[str, str] = os.environ) -> App:
 
 def users_of(home: Path) -> Users:
     return Users(owner_of(home), user_name)
-
-
-def _credentials(home: Path, environ: Mapping[str, str]) -> StoredCredentials:
-    return StoredCredentials(home, environ, partial(_set_in_the_orchestrator, home))
 
 
 def _set_in_the_orchestrator(home: Path) -> frozenset[str] | None:

@@ -12,8 +12,6 @@ from msgspec.structs import replace
 
 from lockgate.adapters.hub import GitExchange
 from lockgate.adapters.hub.trial import GitTrial
-from lockgate.adapters.store.hosts import SqlHosts
-from lockgate.adapters.store.lanes import SqlLanes
 from lockgate.adapters.user_files import fleet_of
 from lockgate.bootstrap.app import App
 from lockgate.bootstrap.rules import database_of
@@ -27,18 +25,12 @@ from lockgate.core.hosts import clock_trouble
 from lockgate.errors import BadConfig, LockgateError
 from lockgate.services.setup.hubs import Hubs
 from lockgate.services.task.callers import must_be_human
-from lockgate.services.task.fleet import FleetControl, may_serve
+from lockgate.services.task.fleet import may_serve
 
 if TYPE_CHECKING:
     from lockgate.bootstrap.worker import Worker
 
 NOTHING = "the host was not started"
-
-
-def fleet_control(it: App) -> FleetControl:
-    """The hosts that share this database, as people see and steer them."""
-    database = it.store.database
-    return FleetControl(SqlHosts(database), SqlLanes(database), it.witness.clock)
 
 
 def hubs_of(it: App) -> Hubs:
@@ -140,13 +132,11 @@ def _temporal(it: App) -> str:
 
 
 def _hosts(it: App) -> str:
-    return "; ".join(trouble_among(fleet_control(it).status(it.caller)))
+    return "; ".join(trouble_among(it.hosts.status(it.caller)))
 
 
 def _jobs(it: App) -> str:
-    return "; ".join(
-        f"{row.lane}: {row.why}" for row in fleet_control(it).status(it.caller).jobs if row.why
-    )
+    return "; ".join(f"{row.lane}: {row.why}" for row in it.hosts.status(it.caller).jobs if row.why)
 
 
 def _hubs(it: App) -> str:

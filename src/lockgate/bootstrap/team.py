@@ -9,7 +9,6 @@ from lockgate.adapters.forwarding import sent_on
 from lockgate.adapters.sessions.runner.command_socket import parsed_request
 from lockgate.adapters.sessions.runner.proc import boot
 from lockgate.adapters.store.hosts import SqlHosts
-from lockgate.adapters.store.lanes import SqlLanes
 from lockgate.adapters.user_files import serving_of
 from lockgate.bootstrap.app import App
 from lockgate.core.config.clones import Clone
@@ -17,7 +16,6 @@ from lockgate.core.hosts import Host
 from lockgate.errors import BadConfig, Refused
 from lockgate.ports import Call, Line
 from lockgate.ports.keys import Serving
-from lockgate.services.task.fleet import FleetControl
 
 
 def serving_settings(it: App) -> Serving:
@@ -105,6 +103,4 @@ def _host_with_files(it: App, raw: bytes) -> Host | None:
     asked = parsed_request(raw)
     if asked is None:
         return None
-    database = it.store.database
-    control = FleetControl(SqlHosts(database), SqlLanes(database), it.witness.clock)
-    return control.has_files(asked.argv, it.store, it.caller)
+    return it.hosts.has_files(asked.argv, it.store, it.caller)

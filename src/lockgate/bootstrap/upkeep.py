@@ -1,16 +1,24 @@
-"""What keeps a home in order: cleaning, a deep look, versions that are compared."""
+"""What keeps a home in order: a check-up, cleaning, a deep look, versions that are compared."""
 
 from functools import partial
 
 from lockgate import __version__
 from lockgate.adapters.hub import GitExchange
-from lockgate.adapters.system import SystemClock, holder, version_at
+from lockgate.adapters.sandbox import sockets_closed_by, trouble
+from lockgate.adapters.sandbox.services.serving import missing
+from lockgate.adapters.system import SystemClock, holder, version_at, version_of
 from lockgate.adapters.upkeep import DiskFolders, GitTaskRefs, HomeInspector
 from lockgate.adapters.user_files import kept_for
 from lockgate.bootstrap.app import App
 from lockgate.core.model.versions import Versions
 from lockgate.services.setup.cleaning import Cleaner
+from lockgate.services.setup.doctor import Checkup
 from lockgate.services.setup.inspection import Inspection
+
+
+def checkup() -> Checkup:
+    """What `doctor` looks at, also where no database can be opened."""
+    return Checkup(version_of, trouble, sockets_closed_by, missing)
 
 
 def cleaner_of(it: App) -> Cleaner:

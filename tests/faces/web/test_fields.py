@@ -47,6 +47,7 @@ WRITTEN = {
     "ids of tasks in addresses and texts": "id task task_id w waits_for key need_link url",
     "addresses that came with a request, or from a forge": "path next back href link after",
     "who and what a pull request waits for": "whom waits reviews",
+    "names of a fleet's hosts, and what each does": "host hosts",
 }
 # What is ours: numbers, times, words of a closed list, macros that have fields of their own.
 OURS = """

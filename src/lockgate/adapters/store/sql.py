@@ -328,3 +328,4 @@ def for_psycopg(statement: str) -> bytes:
 # Asked for every page of a task: what it leads to is loaded only where there is one.
 HAS_PULL = "SELECT 1 AS one FROM pulls WHERE task = :task AND number > 0"
 HAS_PULLS = "SELECT 1 AS one FROM pulls LIMIT 1"
+HAS_HOSTS = "SELECT 1 AS one FROM hosts LIMIT 1"

@@ -219,6 +219,7 @@ class BoardApp(App[None]):
         try:
             state.agents = len(await self._read(self.desk.source.at_work))
             state.today = await self._read(lambda: self.desk.source.spent_today(state.project))
+            state.hosts = await self._read(self.desk.source.app.fleet)
         except LockgateError as error:
             self._say(f"{error.what}: {error.why}", "bad")
         self._paint(Changed(link=True))
@@ -339,6 +340,7 @@ class BoardApp(App[None]):
                 screen.show_trains(found)
             elif isinstance(screen, StatsFace):
                 days = screen.days
+                self.desk.state.hosts = await self._read(self.desk.source.app.fleet)
                 screen.show_stats(await self._read(lambda: self.desk.source.stats(days, project)))
         except LockgateError as error:
             self._say(f"{error.what}: {error.why}; {error.fix}", "bad")

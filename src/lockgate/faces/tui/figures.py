@@ -3,9 +3,11 @@
 from collections.abc import Iterator, Sequence
 from datetime import date, datetime
 
+from lockgate.core.fleet import FleetSeen
 from lockgate.core.model.task import Status, TaskId
 from lockgate.faces.tui.look import BLANK, Line, cell, cut, one, shown, wide
 from lockgate.faces.words.board import age
+from lockgate.faces.words.fleet import fleet_lines, fleet_text, is_whole
 from lockgate.faces.words.task import SHORT, WORDS, agent_text
 from lockgate.services.task.statistics import Spent, Stats
 from lockgate.services.train.board import Car, TrainBoard
@@ -106,6 +108,16 @@ CAR_STYLES = {
 
 
 STANDINGS = {"held": "waits for approval"}
+
+
+# The hosts.
+
+
+def host_lines(seen: FleetSeen, width: int) -> Iterator[Line]:
+    """Who leads, what each host has at work, and which jobs wait for one."""
+    yield ((f" {fleet_text(seen)}", "head" if is_whole(seen) else "bad"),)
+    yield from (((cut(f" {it}", width), "plain"),) for it in fleet_lines(seen))
+    yield BLANK
 
 
 # The statistics.

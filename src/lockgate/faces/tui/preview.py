@@ -45,6 +45,8 @@ def _top(row: Row, width: int, now: float) -> Iterator[Line]:
     cost = f"${row.usd:.2f}" if row.usd else "cost not reported"
     yield ((_label("Agent") + agent_text(row.agent), "plain"), (f"  {cost}", "dim"))
     yield ((_label("Branch") + cut(one(row.branch), width - 9), "dim"),)
+    if row.host:
+        yield ((_label("Host") + cut(one(row.host), width - 9), "dim"),)
     if row.pull is not None:
         yield from _told("Pull", pull_text(row.pull).removeprefix("pull request "), width)
     if row.waits_for:

@@ -9,6 +9,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from lockgate import __version__
+from lockgate.core.fleet import FleetSeen
 from lockgate.core.lifecycle.needs import Need, order
 from lockgate.core.model.facts import StoredEvent
 from lockgate.core.model.task import ProjectId, Status, TaskId
@@ -90,6 +91,7 @@ class State(Struct):
     counted: int = 0  # the last event that the counts have
     agents: int = 0
     today: float = 0.0
+    hosts: FleetSeen | None = None  # None where this machine works alone
     loaded: bool = False
     reading: bool = False  # a first page; what is heard meanwhile is newer than that
     heard: dict[TaskId, Row | None] = field(default_factory=dict[TaskId, Row | None])

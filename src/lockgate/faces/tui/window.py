@@ -44,6 +44,7 @@ class Row(Struct, frozen=True, kw_only=True):
     waits_for: tuple[TaskId, ...] = ()
     not_before: float = 0.0
     pull: PullShown | None = None
+    host: str = ""  # of a fleet, where its clone is
 
 
 def row_of(facts: Mapping[str, object]) -> Row:

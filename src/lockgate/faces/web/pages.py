@@ -17,6 +17,7 @@ from lockgate.errors import LockgateError, Refused
 from lockgate.faces.web.draw import STANDINGS, drawn
 from lockgate.faces.web.site import FILTERS, Site, failed, link, wanted
 from lockgate.faces.words import task as words
+from lockgate.faces.words.fleet import fleet_lines, fleet_text
 from lockgate.faces.words.output import readable
 
 PAGE = 50
@@ -57,12 +58,19 @@ def board(site: Site, request: Request) -> Response:
         "url": url,
         "seq": found.seq,
         "counts": _counts(app, found.counts),
+        "hosts": _hosts(app),
     }
     return site.page(request, "board.html", values)
 
 
 def _needs(site: Site, found: Iterable[Need], project: str) -> tuple[Need, ...]:
     return tuple(it for it in site.needs(found) if not project or it.project in {project, ""})
+
+
+def _hosts(app: App) -> tuple[str, ...]:
+    """Of a fleet in words, all of them first; none where this machine works alone."""
+    fleet = app.fleet()
+    return (fleet_text(fleet), *fleet_lines(fleet)) if fleet else ()
 
 
 def _counts(app: App, counts: Mapping[Status, int]) -> dict[str, object]:

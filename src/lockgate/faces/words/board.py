@@ -125,6 +125,7 @@ class Home(Struct, frozen=True, kw_only=True):
     alive: tuple[Session, ...] = ()
     limited: tuple[Limited, ...] = ()
     troubles: Mapping[str, Trouble] = {}
+    hosts: tuple[str, ...] = ()  # of a fleet, in words
 
 
 def status_text(seen: Home, now: float, columns: int) -> str:
@@ -138,6 +139,7 @@ def status_text(seen: Home, now: float, columns: int) -> str:
         f"  {it.id} ({it.role}, {agent_text(it.agent)}, for {age(now - it.started)})"
         for it in seen.alive
     ]
+    lines += seen.hosts
     lines += map(_limited_text, seen.limited)
     lines += [f"cannot go on: {lane}: {one_line(it.why)}" for lane, it in seen.troubles.items()]
     asked = [it for it in seen.board.needs if it.kind is not NeedKind.YOURS]

@@ -114,6 +114,7 @@ def task_text(seen: TaskPage, more: Iterable[tuple[str, str]] = ()) -> str:
         ("state", f"{word_of(task)}{_more(task)}"),
         ("phase", type(task.phase).__name__ if task.phase else "none yet"),
         ("agent", agent_text(task.agent)),
+        *((("host", one_line(task.host)),) if task.host else ()),
         ("priority", str(task.priority)),
         ("depends on", ", ".join(task.depends_on) or "nothing"),
         ("counters", _counters(task)),

@@ -21,7 +21,7 @@ class FleetControl(Struct, frozen=True):
     clock: Clock
 
     def status(self, caller: Caller) -> FleetSeen:
-        must_be_human(caller, "the hosts were not shown")
+        must_be_human(caller, "the hosts were not shown", Right.LOOK)
         rows, aside = self.lanes.rows(), self.lanes.set_aside()
         return seen_by(self.hosts.all(), rows, self.clock.now(), aside)
 

@@ -90,6 +90,7 @@ class BoardRow(Struct, frozen=True, kw_only=True):
     waits_for: tuple[TaskId, ...] = ()
     not_before: float = 0.0
     pull: PullShown | None = None
+    host: str = ""  # of a fleet, where its clone is
     task: Task  # the row that all this is of; not among the facts
 
     def facts(self) -> dict[str, object]:
@@ -323,6 +324,7 @@ def row_of(task: Task, beside: Beside) -> BoardRow:
         waits_for=beside.waits_for,
         not_before=task.not_before,
         pull=beside.pull,
+        host=task.host,
         task=task,
     )
 

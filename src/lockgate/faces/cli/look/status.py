@@ -2,10 +2,12 @@
 
 import time
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import click
 
 from lockgate.bootstrap import orchestrator_pid
+from lockgate.core.model.facts import json_facts
 from lockgate.core.model.people import Right
 from lockgate.core.model.task import Status
 from lockgate.faces.cli.output import app, columns, json_option, show
@@ -14,6 +16,9 @@ from lockgate.services.task.boards import NEEDED
 from lockgate.services.task.callers import must_be_human
 from lockgate.services.task.views import session_facts
 
+if TYPE_CHECKING:  # few homes have a fleet
+    from lockgate.core.fleet import FleetSeen
+
 
 @click.command()
 @json_option
@@ -21,15 +26,17 @@ def status(*, as_json: bool) -> None:
     """Show what needs you, in all projects, and who is at work."""
     it = app()
     must_be_human(it.caller, "nothing was shown", Right.LOOK)
+    fleet = it.fleet()
     seen = board.Home(
         pid=orchestrator_pid(it.home),
         board=it.boards.board(NEEDED),
         alive=it.views.alive(),
         limited=it.views.limited(),
         troubles=it.troubles,
+        hosts=_hosts(fleet) if fleet else (),
     )
     kept = it.kept_sizes()
-    facts = _facts(seen, kept) if as_json else {}
+    facts = _facts(seen, kept) | _fleet(fleet) if as_json else {}
     text = board.status_text(seen, time.time(), columns())
     show(facts, "\n".join((text, *board.kept_lines(kept))), as_json=as_json)
 
@@ -45,6 +52,17 @@ def _facts(seen: board.Home, kept: Mapping[str, int]) -> dict[str, object]:
         "seq": seen.board.seq,
         "kept": dict(kept),
     }
+
+
+def _hosts(fleet: "FleetSeen") -> tuple[str, ...]:
+    from lockgate.faces.words.fleet import fleet_lines, fleet_text
+
+    return (f"fleet: {fleet_text(fleet)}", *(f"  {it}" for it in fleet_lines(fleet)))
+
+
+def _fleet(fleet: "FleetSeen | None") -> dict[str, object]:
+    """Where this machine works alone, nothing."""
+    return {"fleet": json_facts(fleet)} if fleet else {}
 
 
 @click.command()

@@ -12,22 +12,17 @@ from msgspec.structs import replace
 
 from lockgate.bootstrap import App
 from lockgate.bootstrap.assistants import kept_warm, mcp_child
-from lockgate.bootstrap.fleet import (
-    check_fleet,
-    fleet_control,
-    host_settings,
-    hubs_of,
-    open_host,
-)
+from lockgate.bootstrap.fleet import check_fleet, host_settings, hubs_of, open_host
 from lockgate.bootstrap.gates import Benches
 from lockgate.bootstrap.orchestrator import feed_of, web_child
 from lockgate.core.fleet import FleetSeen, FleetSettings, HostRole, HostSeen, JobSeen
-from lockgate.core.hosts import SILENT_AFTER, clock_trouble
+from lockgate.core.hosts import clock_trouble
 from lockgate.core.model.facts import json_facts
 from lockgate.errors import Refused, Unavailable
 from lockgate.faces.cli.operate.web import served_at
 from lockgate.faces.cli.output import app, here, json_option, report, show
 from lockgate.faces.cli.serve import answer
+from lockgate.faces.words.fleet import state_text
 from lockgate.faces.words.task import one_line, table
 
 HOST = click.argument("host")
@@ -105,7 +100,7 @@ def board_of(it: App, settings: FleetSettings) -> Callable[[], Closing] | None:
 def status(*, as_json: bool) -> None:
     """Show who leads, the hosts, and the jobs that wait for one and why."""
     it = app()
-    seen = fleet_control(it).status(it.caller)
+    seen = it.hosts.status(it.caller)
     show(json_facts(seen), _fleet_text(seen), as_json=as_json)
 
 
@@ -116,7 +111,7 @@ def status(*, as_json: bool) -> None:
 def drain(*, host: str, move: bool, as_json: bool) -> None:
     """Place nothing new on a host; it goes on with what it has."""
     it = app()
-    moved = fleet_control(it).drain(host, it.caller, move=move)
+    moved = it.hosts.drain(host, it.caller, move=move)
     text = f"{host} gets nothing new" + (f"; {moved} tasks go on elsewhere" if move else "")
     show({"host": host, "state": "draining", "tasks": moved}, text, as_json=as_json)
 
@@ -127,7 +122,7 @@ def drain(*, host: str, move: bool, as_json: bool) -> None:
 def undrain(*, host: str, as_json: bool) -> None:
     """Place jobs on a host again."""
     it = app()
-    fleet_control(it).undrain(host, it.caller)
+    it.hosts.undrain(host, it.caller)
     show({"host": host, "state": "up"}, f"{host} gets jobs again", as_json=as_json)
 
 
@@ -137,7 +132,7 @@ def undrain(*, host: str, as_json: bool) -> None:
 def forget(*, host: str, as_json: bool) -> None:
     """Count a host as lost now: its tasks go on elsewhere."""
     it = app()
-    moved = fleet_control(it).forget(host, it.caller)
+    moved = it.hosts.forget(host, it.caller)
     text = f"{host} is forgotten; {moved} tasks go on elsewhere"
     show({"host": host, "tasks": moved}, text, as_json=as_json)
 
@@ -194,10 +189,9 @@ def _check_text(found: tuple[tuple[str, str], ...]) -> str:
 
 def _host(row: HostSeen) -> tuple[str, ...]:
     it = row.host
-    state = "silent" if row.silent > SILENT_AFTER and it.state != "gone" else it.state.value
     return (
         one_line(it.name),
-        one_line(f"{state}: {it.why}" if it.why else state),
+        state_text(row),
         f"{row.silent:.0f} s ago",
         f"{row.agents}/{it.slots}",
         f"{row.gates}/{it.judges}",

@@ -7,8 +7,8 @@ import time
 import click
 
 from lockgate import __version__
-from lockgate.bootstrap import App, checkup, orchestrator_pid, path_outside_of
-from lockgate.bootstrap.upkeep import inspection_of, versions_of
+from lockgate.bootstrap import App, orchestrator_pid, path_outside_of
+from lockgate.bootstrap.upkeep import checkup, inspection_of, versions_of
 from lockgate.core.config.settings import Settings
 from lockgate.core.model.facts import as_facts
 from lockgate.core.model.people import Right

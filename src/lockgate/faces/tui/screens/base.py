@@ -18,6 +18,7 @@ from lockgate.faces.tui.rows import fits, opens
 from lockgate.faces.tui.source import Reading
 from lockgate.faces.tui.state import State
 from lockgate.faces.tui.window import Row
+from lockgate.faces.words.fleet import is_whole
 
 VIEWS = {"board": "Board", "inbox": "Inbox", "train": "Queue", "stats": "Stats", "events": "Events"}
 STOPS = frozenset({NeedKind.RED_TIP, NeedKind.CHECKOUT})  # a merge queue
@@ -152,6 +153,8 @@ class Face(Screen[None]):
         if any(it.kind in STOPS and state.here(it.project) for it in state.needs.values()):
             yield (("nothing lands", "bad"),)
         yield ((f"agents {state.agents}", "busy" if state.agents else "dim"),)
+        if state.hosts is not None:
+            yield ((f"hosts {len(state.hosts.hosts)}", "dim" if is_whole(state.hosts) else "bad"),)
         yield ((f"${state.today:.2f} today", "dim"),) if state.today else ()
 
     def foot(self, width: int) -> Line:

@@ -6,7 +6,7 @@ from textual.app import ComposeResult
 from textual.timer import Timer
 
 from lockgate.core.model.task import TaskId
-from lockgate.faces.tui.figures import stats_lines, train_lines
+from lockgate.faces.tui.figures import host_lines, stats_lines, train_lines
 from lockgate.faces.tui.look import BLANK, Line, Lines
 from lockgate.faces.tui.panes import Pane
 from lockgate.faces.tui.screens.base import Asked, Face, Kit
@@ -125,7 +125,9 @@ class StatsFace(Figures):
     def _lines(self, width: int) -> Lines:
         if self._stats is None:
             return [((" reading …", "dim"),)]
-        return list(stats_lines(self._stats, width))
+        fleet = self.desk.state.hosts
+        hosts = host_lines(fleet, width) if fleet else ()
+        return [*hosts, *stats_lines(self._stats, width)]
 
     def offers(self) -> Iterator[tuple[str, str]]:
         further = SPANS[(SPANS.index(self.days) + 1) % len(SPANS)]
