@@ -27,12 +27,13 @@ from tests.e2e.test_web import reached, until
 from tests.faces.shell import Shell, a_shell, make_repository
 from tests.faces.web.home import FIXED, Home, a_home
 from tests.faces.web.serving import serving
+from tests.ssh import sshd
 
 pytestmark = pytest.mark.measured
 
 DOCS = Path(__file__).parents[2] / "docs" / "web.md"
 SBIN = f"{os.environ['PATH']}:/usr/sbin"
-SSHD, NGINX = shutil.which("sshd", path=SBIN), shutil.which("nginx", path=SBIN)
+NGINX = shutil.which("nginx", path=SBIN)
 PATIENCE = 60.0
 AWAY = "127.0.0.2"  # plays the person's own machine, where the same port is free
 
@@ -66,38 +67,15 @@ def running(argv: list[str], up: Callable[[], bool], **more: object) -> Generato
 @pytest.fixture
 def remote(tmp_path: Path) -> Iterator[tuple[Shell, list[str]]]:
     """A machine with a board, and how ssh gets there."""
-    if SSHD is None or shutil.which("ssh") is None:
-        pytest.skip("needs sshd and ssh")
     make_repository(tmp_path / "base")
     shell = a_shell(tmp_path / "shell", tmp_path / "base")
     place = tmp_path / "ssh"
     place.mkdir(mode=0o700)
-    if os.geteuid() == 0:
-        Path("/run/sshd").mkdir(exist_ok=True)
-    for name in ("host", "mine"):
-        make = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(place / name)]
-        subprocess.run(make, check=True)
-    shutil.copy(place / "mine.pub", place / "authorized")
-    port = free_port()
-    said = {
-        "HostKey": place / "host",
-        "AuthorizedKeysFile": place / "authorized",
-        "ListenAddress": f"127.0.0.1:{port}",
-        "PidFile": "none",
-        "UsePAM": "no",
-        "StrictModes": "no",
-        "PasswordAuthentication": "no",
-    }
-    (place / "config").write_text("".join(f"{key} {it}\n" for key, it in said.items()))
-    options = ("StrictHostKeyChecking=no", "UserKnownHostsFile=/dev/null", "LogLevel=ERROR")
-    ssh = ["ssh", "-p", str(port), "-i", str(place / "mine"), "-F", "none"]
-    ssh += [part for it in (*options, "IdentitiesOnly=yes", "BatchMode=yes") for part in ("-o", it)]
     board = [sys.executable, "-m", "lockgate", "up", "--web", "--web-port", "0"]
     environ = {**os.environ, "LOCKGATE_HOME": str(shell.home)}
     with (
+        sshd(place) as ssh,
         (tmp_path / "log").open("wb") as log,
-        running([SSHD, "-D", "-e", "-f", str(place / "config")], lambda: listens("127.0.0.1", port),
-                stderr=log),
         running(board, lambda: bool(reached(shell)), cwd=shell.repo, env=environ, stderr=log,
                 stdout=log),
     ):  # fmt: skip

@@ -3,6 +3,7 @@
 import base64
 import os
 import pwd
+import shlex
 import shutil
 import ssl
 import subprocess
@@ -15,49 +16,18 @@ from urllib.parse import quote
 
 import pytest
 
-from tests.adapters.engine.fleet_yard import free_port
-from tests.fleet.servers import Program
 from tests.forge.git_http import answer_git, send
+from tests.ssh import sshd
 
-SSHD = shutil.which("sshd", path=f"{os.environ['PATH']}:/usr/sbin")
 PASSWORD = "of-the-hub"
 
 
 @contextmanager
 def by_ssh(hub: Path, place: Path, home: Path) -> Generator[str]:
     """Its address; the user whose `home` this is has the key, by their git settings."""
-    if SSHD is None or shutil.which("ssh") is None:
-        pytest.skip("needs sshd and ssh")
-    if os.geteuid() == 0:
-        Path("/run/sshd").mkdir(exist_ok=True)
-    for name in ("host", "mine"):
-        make = ("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(place / name))
-        subprocess.run(make, check=True)
-    shutil.copy(place / "mine.pub", place / "authorized")
-    port = free_port()
-    said = {
-        "HostKey": place / "host",
-        "AuthorizedKeysFile": place / "authorized",
-        "ListenAddress": f"127.0.0.1:{port}",
-        "PidFile": "none",
-        "UsePAM": "no",
-        "StrictModes": "no",
-        "PasswordAuthentication": "no",
-        "AcceptEnv": "GIT_PROTOCOL",
-    }
-    (place / "sshd").write_text("".join(f"{key} {it}\n" for key, it in said.items()))
-    known = f"[127.0.0.1]:{port} {(place / 'host.pub').read_text()}"
-    (place / "known").write_text(known)
-    command = f"ssh -F none -i {place}/mine -o UserKnownHostsFile={place}/known"
-    settings = "-o IdentitiesOnly=yes -o BatchMode=yes -o LogLevel=ERROR"
-    _set(home, "core.sshCommand", f"{command} {settings}")
-    server = Program((SSHD, "-D", "-e", "-f", str(place / "sshd")), port, place / "sshd.log")
-    server.start()
-    try:
-        user = pwd.getpwuid(os.geteuid()).pw_name
-        yield f"ssh://{user}@127.0.0.1:{port}{quote(str(hub))}"
-    finally:
-        server.kill()
+    with sshd(place) as ssh:
+        _set(home, "core.sshCommand", shlex.join(ssh))
+        yield f"ssh://{pwd.getpwuid(os.geteuid()).pw_name}@127.0.0.1{quote(str(hub))}"
 
 
 @contextmanager
