@@ -23,6 +23,7 @@ class Watch:
     host: str
     since: float
     fault: str
+    alone: bool  # nothing else was broken when it began
 
 
 @dataclass(frozen=True)
@@ -150,10 +151,11 @@ class Storm:
     # Who goes on with what, after how long.
 
     def _watch(self, lanes: dict[str, Row], host: Host, fault: str) -> None:
+        alone = self._others_are_whole(host.name)
         for row in lanes.values():
             if row["host"] == host.name and row["token"] and _anywhere(row):
-                found = Watch(str(row["lane"]), _epoch(row), host.name, self._broken, fault)
-                self._watched.append(found)
+                name, epoch = str(row["lane"]), _epoch(row)
+                self._watched.append(Watch(name, epoch, host.name, self._broken, fault, alone))
 
     def _look(self, lanes: dict[str, Row], now: float) -> None:
         self._count_tests(lanes)
@@ -176,10 +178,13 @@ class Storm:
         self.tested_elsewhere |= {str(it["lane"]) for it in tests if it["host"] != leader != ""}
 
     def _taken(self, it: Watch, by: str, now: float) -> None:
-        others = [host for host in self.site.hosts.values() if host.name != it.host]
-        alone = all(map(_whole, others)) and self._broken <= it.since and not self._down
+        alone = it.alone and self._broken <= it.since and self._others_are_whole(it.host)
         self.takeovers.append(Takeover(it.lane, now - it.since, it.fault, alone))
         self._say(f"{it.lane} of {it.host} taken over by {by} after {now - it.since:.1f} s")
+
+    def _others_are_whole(self, name: str) -> bool:
+        others = (it for it in self.site.hosts.values() if it.name != name)
+        return all(map(_whole, others)) and not self._down
 
     def _say(self, what: str) -> None:
         self.told.append(f"{time.monotonic() - self._began:.1f} {what}")
