@@ -199,7 +199,7 @@ class Worker:
         mine = sum(1 for it in rows if isinstance(it.job, Attend) and it.host == self.me.name)
         self._free = 0 if self._state is not HostState.UP else max(0, self.me.slots - mine)
         self._host.serve(queues_of(self.me, {it.needs for it in rows}))
-        if now - self._said >= SAYS:
+        if now - self._said >= SAYS or self._host.refused > self._refused:
             self._said = now
             self._say_so()
             if self._following.done():
