@@ -13,7 +13,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from lockgate.adapters.harnesses import Registry
-from lockgate.adapters.store import open_store
+from lockgate.adapters.store import open_store, shared_text
 from lockgate.adapters.store.sql import HAS_HOSTS, HAS_PULL, HAS_PULLS
 from lockgate.adapters.store.sql_store import SqlStore
 from lockgate.adapters.system import (
@@ -432,7 +432,7 @@ def open_app(environ: Mapping[str, str] = os.environ) -> App:
     home = home_of(environ)
     store = open_store(database_of(home, environ), guard=partial(nobody_orchestrating, home))
     store.placed = partial(placed, home)
-    files, repository = TaskFiles(home), repository_of(home)
+    files, repository = TaskFiles(home, partial(shared_text, store)), repository_of(home)
     configuration = base_configuration(repository, environ)
     harnesses = Registry(copies=home / "agents")
     credentials = StoredCredentials(home, environ, partial(_set_in_the_orchestrator, home))

@@ -720,8 +720,10 @@ def test_work_that_is_lost_with_its_host_is_done_again_and_nobody_is_charged() -
     digest = seen.found.handoff_digest
     seen = replace(seen, task=replace(seen.task, spent=frozenset({digest})))
 
-    task = taken(work_lost(seen, "h1")).task
+    decision = taken(work_lost(seen, "h1"))
+    task = decision.task
 
+    assert decision.drops == "Handoff"
     assert task.status is S.WORKING
     assert task.generation > seen.task.generation
     assert digest not in task.spent

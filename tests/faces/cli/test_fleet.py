@@ -2,22 +2,27 @@
 
 import subprocess
 from collections.abc import Generator
+from functools import partial
+from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
 
+from lockgate.adapters.store import shared_text
 from lockgate.adapters.store.hosts import SqlHosts
 from lockgate.adapters.store.lanes import SqlLanes
+from lockgate.adapters.task_file import TaskFiles
 from lockgate.bootstrap import App
 from lockgate.core.fleet import FleetSettings, HostRole, OwnFacts
 from lockgate.core.hosts import Host, HostState
 from lockgate.core.jobs import Attend, HostLost, Lead
+from lockgate.core.lifecycle import moves
 from lockgate.core.model.task import Role, Status, Task
 from lockgate.errors import Refused
 from lockgate.faces.cli.operate.fleet import board_of
 from lockgate.services.agents.spawner import Monitor
 from lockgate.services.orchestrator.hosts import HostWork
-from tests.faces.shell import Shell
+from tests.faces.shell import HANDOFF, Shell
 
 NOW = 4102444800.0  # far off, so that no host is silent
 H1 = Host(name="h1", labels=("gpu",), roles=("hands", "lead"), slots=4, judges=2, seen=NOW)
@@ -157,6 +162,39 @@ def test_work_that_a_lost_host_had_not_handed_over_is_done_again(shell: Shell, a
     after = app.store.load(id)
     assert (after.host, after.status) == ("", Status.WORKING)
     assert after.generation > before.generation
+
+
+def of_home(it: App, home: Path) -> App:
+    """The same database, as a host with a home of its own uses it."""
+    files = TaskFiles(home, partial(shared_text, it.store))
+    return replace(it, witness=replace(it.witness, files=files))
+
+
+def test_the_handoff_of_lost_work_goes_and_may_be_written_again(
+    shell: Shell, app: App, tmp_path: Path
+) -> None:
+    """Though the host that records the loss has an older TASK.md of the task in its home."""
+    with_host(app)
+    id = shell.create()
+    older = of_home(app, tmp_path / "h2")
+    older.coordinator.turn(id, moves.started)
+    shell.write(id, HANDOFF)
+    shell.did("task", "update", id, "--status", "agent-review")
+    work_of(app).place(id, "h1")
+    before = app.store.load(id)
+    text = app.store.body(id) or ""
+
+    work_of(older).host_lost(HostLost(id, before.project, "h1"))
+
+    after = app.store.load(id)
+    types = [it.type for it in app.views.all_events(id)]
+    assert "artifact.tampered" not in types
+    assert "## Handoff" in text
+    assert "## Handoff" not in (app.store.body(id) or "")
+    assert (before.spent - after.spent, after.status) == (before.spent, Status.WORKING)
+    shell.write(id, HANDOFF)
+    shell.did("task", "update", id, "--status", "agent-review")
+    assert app.store.load(id).status is Status.AGENT_REVIEW
 
 
 def test_a_session_that_was_ended_elsewhere_is_not_attended_to(shell: Shell, app: App) -> None:

@@ -1,7 +1,10 @@
 """The truth: tasks, events, effects to do, sessions and projects, in SQLite or PostgreSQL."""
 
 from lockgate.adapters.store.database import UNGUARDED, Guard
+from lockgate.adapters.store.rows import storable
+from lockgate.adapters.store.sql import HAS_HOSTS, KNOWN_BODY
 from lockgate.adapters.store.sql_store import SqlStore
+from lockgate.core.model.task import Task, TaskId
 
 
 def open_store(location: str, *, wait_seconds: float = 5.0, guard: Guard = UNGUARDED) -> SqlStore:
@@ -16,3 +19,16 @@ def open_store(location: str, *, wait_seconds: float = 5.0, guard: Guard = UNGUA
     from lockgate.adapters.store.sqlite import SqliteStore  # noqa: PLC0415  only one of the two
 
     return SqliteStore(location, wait_seconds=wait_seconds, guard=guard)
+
+
+def shared_text(store: SqlStore, id: TaskId, here: str | None) -> tuple[Task, str] | None:
+    """A task and its text where several hosts share them; None where this one works alone.
+
+    The text `here` counts where somebody has edited it; else it is a copy, and may be an old one.
+    """
+    if not store.database.read(HAS_HOSTS, {}):
+        return None
+    task, body = store.find(id), store.body(id)
+    known = store.database.read(KNOWN_BODY, storable({"task": id, "text": here or ""}))
+    body = body if here is None or known else here
+    return None if task is None or body is None else (task, body)

@@ -186,6 +186,7 @@ FORGET_BODIES = """
 DELETE FROM bodies
 WHERE task = :task AND rev < (SELECT max(rev) FROM bodies WHERE task = :task)
 """
+KNOWN_BODY = "SELECT 1 AS one FROM bodies WHERE task = :task AND text = :text LIMIT 1"
 BODY = "SELECT task, text FROM bodies WHERE task = :task ORDER BY rev DESC LIMIT 1"
 
 INSERT_RESULT = """

@@ -6,15 +6,22 @@ import json
 import os
 import re
 import stat
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from errno import EACCES, ELOOP, ENOTDIR, ENXIO, EPERM
 from functools import cache
 from pathlib import Path
 from typing import Any, cast
 
-from lockgate.core.model.task import TaskId
-from lockgate.core.text.task_file import BrokenFrontmatter, Missing, Readable, TaskText, Unreadable
+from lockgate.core.model.task import Task, TaskId
+from lockgate.core.text.task_file import (
+    BrokenFrontmatter,
+    Missing,
+    Readable,
+    TaskText,
+    Unreadable,
+    frontmatter,
+)
 from lockgate.errors import Unavailable
 
 # A task's checkpoints: numbered files, each written once; the newest are kept.
@@ -165,14 +172,27 @@ _NOT_A_FILE = {
 }
 
 
-class TaskFiles:
-    """The files of all tasks under one state directory."""
+Shared = Callable[[TaskId, str | None], tuple[Task, str] | None]
 
-    def __init__(self, home: Path) -> None:
-        self.home = home
+
+class TaskFiles:
+    """The files of all tasks under one state directory.
+
+    `shared` gives the task and the text where several hosts share them: the copy here may be old.
+    """
+
+    def __init__(self, home: Path, shared: Shared = lambda _id, _here: None) -> None:
+        self.home, self._shared = home, shared
 
     def read(self, id: TaskId) -> TaskText:
-        return read_task_file(self._directory(id), limit=LARGEST_OF_OURS)
+        here = read_task_file(self._directory(id), limit=LARGEST_OF_OURS)
+        if isinstance(here, Unreadable):
+            return here
+        found = self._shared(id, here.body if isinstance(here, Readable) else None)
+        if found is None:
+            return here
+        task, body = found
+        return _text(NAME, (render_frontmatter(frontmatter(task)) + body).encode())
 
     def place(self, id: TaskId) -> str:
         return str(self._directory(id) / NAME)

@@ -228,6 +228,7 @@ class Decision(Struct, frozen=True):
     results: tuple[SingleGateResult, ...] = ()  # what gates said, kept with it
     body: str | None = None  # the text of TASK.md that it was made on
     review: str | None = None  # what Lockgate writes below `## Review`
+    drops: str = ""  # a section of TASK.md that does not hold any more
     by: str = ""  # the human whose act it is, and how they are known
     how: str = ""
 

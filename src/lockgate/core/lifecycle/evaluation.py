@@ -293,7 +293,7 @@ def change_refused(seen: Evidence, findings: Sequence[Finding], since: int) -> D
 def work_lost(seen: Evidence, host: str) -> Decision | Declined:
     """Its clone is gone before the work was taken as a change: it is done again.
 
-    Nobody is charged, and what the lost worker wrote may be written again.
+    Nobody is charged. The Handoff of what is lost goes; the same one may be written again.
     """
     task = seen.task
     if task.status is not S.AGENT_REVIEW or task.candidate:
@@ -302,7 +302,7 @@ def work_lost(seen: Evidence, host: str) -> Decision | Declined:
     spent = task.spent - {seen.found.handoff_digest}
     unread = replace(task, review_round=rounds, seats=(), passed=(), spent=spent)
     why = f"host {host} is lost, and the work with it: it was not handed over yet"
-    return arrive(seen, unread, Arrival(S.WORKING, why))
+    return replace(arrive(seen, unread, Arrival(S.WORKING, why)), drops="Handoff")
 
 
 def concluded(

@@ -246,6 +246,11 @@ def replace_section(body: str, title: str, text: str) -> str:
     return _put(body, title, _rendered(title, f"\n{text.rstrip()}\n"))
 
 
+def without_section(body: str, title: str) -> str:
+    """The text with nothing under that heading, nor the heading itself."""
+    return _put(body, title, "") if section_text(body, title) else body
+
+
 def _only(found: tuple[Section, ...], title: str) -> tuple[str | None, str | None]:
     """The text of the one section with that title; else why there is none, if it was tried."""
     texts = [it.text for it in found if it.title == title]

@@ -162,7 +162,7 @@ class Coordinator(Struct, frozen=True):
 
 def _carrying(decision: Decision, look: Look) -> Decision:
     """The decision with the text it was made on, so that the two are on disk together."""
-    body = look.body_with(decision.review)
+    body = look.body_with(decision)
     if not look.merged and body == look.body:
         return replace(decision, body=body)
     effects = tuple(

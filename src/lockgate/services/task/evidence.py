@@ -5,7 +5,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from lockgate.core.config.settings import Settings, known_agents
-from lockgate.core.lifecycle.decision import Evidence, MirrorTask
+from lockgate.core.lifecycle.decision import Decision, Evidence, MirrorTask
 from lockgate.core.model.agents import NoLogin, digest_in
 from lockgate.core.model.secrets import Hide, as_it_is, hiding
 from lockgate.core.model.task import Actor, Pinned, Role, Session, Status, Task, TaskId
@@ -22,6 +22,7 @@ from lockgate.core.text.task_file import (
     parse_task_artifacts,
     replace_section,
     without_old,
+    without_section,
 )
 from lockgate.errors import BadConfig, Untrusted
 from lockgate.ports import (
@@ -51,11 +52,12 @@ class Look(Struct, frozen=True):
     tampered: str | None = None
     hide: Hide = as_it_is
 
-    def body_with(self, review: str | None) -> str | None:
-        """The text with what Lockgate writes of a review; a file that is not there stays so."""
-        if self.body is None or review is None:
-            return self.body
-        return replace_section(self.body, "Review", review)
+    def body_with(self, decision: Decision) -> str | None:
+        """The text as the decision has it; a file that is not there stays so."""
+        body = self.body
+        if body is not None and decision.review is not None:
+            body = replace_section(body, "Review", decision.review)
+        return without_section(body, decision.drops) if body and decision.drops else body
 
 
 class Witness(Struct, frozen=True, kw_only=True):
