@@ -17,7 +17,9 @@ from lockgate.core.text.task_file import (
     parse_task_artifacts,
     replace_section,
     section_text,
+    text_of_hosts,
     without_old,
+    without_section,
 )
 
 EMPTY = [
@@ -321,3 +323,30 @@ def test_the_text_of_a_section_is_read_without_its_heading() -> None:
 
     assert section_text(body, "Context") == "Say\nhello."
     assert section_text(body, "Handoff") == ""
+
+
+@pytest.mark.parametrize(
+    ("shared", "here", "is_copy", "counts"),
+    [
+        ("new", "old", True, "new"),
+        ("new", "edited", False, "edited"),
+        ("new", None, False, "new"),
+        (None, "first", False, "first"),
+        (None, None, False, None),
+    ],
+)
+def test_of_a_text_that_hosts_share_an_edited_copy_counts_and_an_old_one_does_not(
+    shared, here, is_copy, counts
+) -> None:
+    assert text_of_hosts(shared, here, is_copy=is_copy) == counts
+
+
+@given(st.lists(st.sampled_from(["Context", "Handoff", "Review"]), max_size=5), st.booleans())
+def test_a_section_goes_with_its_heading_and_all_others_stay(titles, twice) -> None:
+    text = "".join(f"## {it}\n\nof {n}\n\n" for n, it in enumerate(titles))
+    text += "## Handoff\n\nagain\n" if twice else ""
+
+    left = without_section(text, "Handoff")
+
+    kept = [(it.title, it.text.strip()) for it in sections(text) if it.title != "Handoff"]
+    assert [(it.title, it.text.strip()) for it in sections(left)] == kept

@@ -5,6 +5,7 @@ from lockgate.adapters.store.rows import storable
 from lockgate.adapters.store.sql import HAS_HOSTS, KNOWN_BODY
 from lockgate.adapters.store.sql_store import SqlStore
 from lockgate.core.model.task import Task, TaskId
+from lockgate.core.text.task_file import text_of_hosts
 
 
 def open_store(location: str, *, wait_seconds: float = 5.0, guard: Guard = UNGUARDED) -> SqlStore:
@@ -22,13 +23,9 @@ def open_store(location: str, *, wait_seconds: float = 5.0, guard: Guard = UNGUA
 
 
 def shared_text(store: SqlStore, id: TaskId, here: str | None) -> tuple[Task, str] | None:
-    """A task and its text where several hosts share them; None where this one works alone.
-
-    The text `here` counts where somebody has edited it; else it is a copy, and may be an old one.
-    """
+    """A task and its text where several hosts share them; None where this one works alone."""
     if not store.database.read(HAS_HOSTS, {}):
         return None
-    task, body = store.find(id), store.body(id)
     known = store.database.read(KNOWN_BODY, storable({"task": id, "text": here or ""}))
-    body = body if here is None or known else here
+    task, body = store.find(id), text_of_hosts(store.body(id), here, is_copy=bool(known))
     return None if task is None or body is None else (task, body)

@@ -251,6 +251,14 @@ def without_section(body: str, title: str) -> str:
     return _put(body, title, "") if section_text(body, title) else body
 
 
+def text_of_hosts(shared: str | None, here: str | None, *, is_copy: bool) -> str | None:
+    """Which body counts: the one that hosts share, or this host's own, which somebody has edited.
+
+    A copy of an earlier shared one does not count, however old it is.
+    """
+    return shared if here is None or is_copy else here
+
+
 def _only(found: tuple[Section, ...], title: str) -> tuple[str | None, str | None]:
     """The text of the one section with that title; else why there is none, if it was tried."""
     texts = [it.text for it in found if it.title == title]
