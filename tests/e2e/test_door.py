@@ -19,7 +19,7 @@ HEAD = '[project]\nagent = "scripted"\n[sandbox]\nlevel = "none"\n[gates]\nformu
 GATE = (
     '[[gates.list]]\nname = "{}"\ntype = "command"\ncommand = "{}"\nserial = true\nattempts = 1\n'
 )
-WAITS = "touch {0}/waits; until test -e {0}/go; do sleep 0.02; done"
+WAITS = "touch {0}/waits; while test -d {0} && ! test -e {0}/go; do sleep 0.02; done"
 IDLE = 8  # seconds, which a client has to come on a busy machine
 LASTS = "echo $$ > {0}/pid; exec sleep 600"
 
