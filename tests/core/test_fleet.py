@@ -160,6 +160,13 @@ def test_a_host_that_only_leads_or_only_answers_does_no_jobs() -> None:
     assert queues_of(Host(name="h1", roles=("api",)), ()) == ()
 
 
+def test_a_job_that_several_hosts_can_do_is_given_to_two_of_them_within_a_beat() -> None:
+    times = Shared(beat=8.0)
+
+    assert times.silence(bound=False) * 2 <= times.beat
+    assert times.silence(bound=True) == times.beat
+
+
 @pytest.mark.parametrize(
     ("own", "times", "why"),
     [

@@ -1,5 +1,6 @@
 """The three servers that hosts share, each of which can be killed and started again."""
 
+import json
 import os
 import signal
 import subprocess
@@ -9,9 +10,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
+import yaml
+
 from tests.adapters.engine.fleet_yard import free_port, must_have_temporal, until_it_listens
 from tests.store import postgres_cluster
 
+DOCS = Path(__file__).parents[2] / "docs" / "fleet"
 SCHEMA = "fleet"
 
 
@@ -84,7 +88,16 @@ def _temporal(place: Path) -> Program:
     port = free_port()
     argv = (must_have_temporal(), "server", "start-dev", "--headless", "--ip", "127.0.0.1")
     file = ("--db-filename", str(place / "temporal.db"), "--log-level", "error")
-    return Program((*argv, "--port", str(port), *file), port, place / "temporal.log")
+    return Program((*argv, "--port", str(port), *file, *_advised()), port, place / "temporal.log")
+
+
+def _advised() -> tuple[str, ...]:
+    """What our pages advise for Temporal."""
+    told = yaml.safe_load((DOCS / "temporal.yaml").read_text())
+    values = (
+        f"--dynamic-config-value={key}={json.dumps(it[0]['value'])}" for key, it in told.items()
+    )
+    return tuple(values)
 
 
 def _hub(repositories: Path, log: Path) -> Program:

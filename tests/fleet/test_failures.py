@@ -157,6 +157,22 @@ def test_agents_of_a_host_that_was_cut_off_for_long_are_ended_when_it_is_back(tm
         assert problems(site, ("a",)) == []
 
 
+def test_another_leads_in_time_though_the_host_beside_it_froze_too(tmp_path) -> None:
+    """Temporal may give the job to the one that froze first: its connections are open."""
+    must_have_servers()
+    with opened(tmp_path, {}, times=Times(beat=10, lost=20)) as site:
+        names = ("h1", "h2", "h3")
+        site.started(*names)
+        site.until(lambda: all(it in site.told("fleet", "status") for it in names))
+        leader = site.leader()
+        beside, last = (it for it in names if it != leader)
+
+        site.hosts[beside].freeze()
+        site.hosts[leader].freeze()
+
+        assert site.until(lambda: site.leader() == last) <= SOON
+
+
 def test_the_late_push_of_a_leader_that_froze_before_it_moves_nothing(tmp_path) -> None:
     must_have_servers()
     gate = "sleep 3; ! grep -rq bad n-*"

@@ -133,3 +133,7 @@ def test_the_compose_file_of_the_docs_names_its_servers_and_keeps_their_data() -
     assert set(told["volumes"]) == {"lockgate-data", "temporal-data"}
     for service in told["services"].values():
         assert all(it.startswith("127.0.0.1:") for it in service.get("ports", ()))
+    (mounted,) = told["services"]["temporal"]["volumes"]
+    file, place, _ = mounted.split(":")
+    assert (DOCS / file).is_file()
+    assert place.endswith(told["services"]["temporal"]["environment"]["DYNAMIC_CONFIG_FILE_PATH"])

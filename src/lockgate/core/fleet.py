@@ -76,10 +76,17 @@ class OwnFacts(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 class Shared(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The same on all hosts; times in seconds."""
 
-    beat: float = 10.0  # without a sign of life a job is tried elsewhere
+    beat: float = 10.0  # without a sign of life a job goes on elsewhere
     sessions_lost_after: float = 60.0  # a host that takes none of its own jobs is lost
     snapshot_every: float = 60.0  # what an agent has done is kept; 0 is never
     fence: MergeFence = MergeFence.REF  # what keeps an earlier leader's push out of a hub
+
+    def silence(self, *, bound: bool) -> float:
+        """Without a sign of life, until a job is given to the next host.
+
+        Where several can do it, that next one may be gone too: half a beat leaves time for a third.
+        """
+        return self.beat if bound else self.beat / 2
 
     @property
     def fenced(self) -> bool:

@@ -4,9 +4,13 @@ import time
 from collections.abc import Callable, Generator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from datetime import timedelta
+from itertools import pairwise
 from threading import Event
 
 import pytest
+from temporalio.api.workflow.v1 import PendingActivityInfo
+from temporalio.client import WorkflowHandle
 
 from lockgate.adapters.engine.connection import Connection
 from lockgate.adapters.engine.host import Answer, Duties, Places, TemporalHost
@@ -20,6 +24,7 @@ from tests.adapters.engine.fleet_yard import KeptLanes, free_port, temporal_serv
 
 TIMES = Shared(beat=3.0, sessions_lost_after=1.0)
 PATIENCE = 60.0
+CLOSE = 0.6  # of the time-out; by itself Temporal's library sends a sign of life every 0.8 of it
 
 
 def judge(id: str) -> Evaluate:
@@ -215,6 +220,58 @@ def test_a_job_that_the_store_did_not_answer_for_is_tried_again(address) -> None
 
         until(lambda: not lanes.rows())
         assert tries == [1, 2]
+
+
+def test_a_host_gives_signs_of_life_more_often_than_the_library_does_by_itself(address) -> None:
+    """A beat that comes late by a busy machine must not be the only one in the time-out."""
+    lanes, job, ends = KeptLanes(), judge("beats"), Event()
+    with connected(address) as connection, serving(connection, lanes, "h7b") as host:
+        engine = TemporalEngine(connection, lanes, lambda _: "any", times=TIMES)
+        host.work = lambda *_: Answer(0.0) if ends.wait(PATIENCE) else Answer(1.0)
+        engine.put(job)
+        beats = set[float]()
+
+        def close_together() -> bool:
+            beats.update(
+                it.last_heartbeat_time.ToNanoseconds() / 1e9 for it in held(connection, lanes)
+            )
+            seen = sorted(it for it in beats if it > 0)
+            return any(b - a < CLOSE * TIMES.silence(bound=False) for a, b in pairwise(seen))
+
+        until(close_together)
+        ends.set()
+        until(lambda: not lanes.rows())
+
+
+def test_temporal_waits_no_longer_after_many_hosts_that_were_gone_than_after_one(address) -> None:
+    """Who leads does so for months, and each takeover is one more attempt at the same job."""
+    lanes = KeptLanes()
+    with connected(address) as connection, serving(connection, lanes, "h7c"):
+        engine = TemporalEngine(connection, lanes, lambda _: "nobody-serves-this", times=TIMES)
+        engine.put(judge("gone"))
+        until(lambda: bool(held(connection, lanes)))
+        told = connection.wait(flow_of(connection, lanes).fetch_history())
+        engine.call_off(lane_of(judge("gone")))
+
+    (asked,) = [
+        it.activity_task_scheduled_event_attributes.retry_policy
+        for it in told.events
+        if it.HasField("activity_task_scheduled_event_attributes")
+    ]
+    assert asked.initial_interval.ToTimedelta() < timedelta(seconds=1)
+    assert asked.backoff_coefficient == 1.0
+    assert asked.maximum_attempts == 0
+
+
+def held(connection: Connection, lanes: KeptLanes) -> list[PendingActivityInfo]:
+    """What Temporal knows of the one job that is not answered."""
+    described = connection.wait(flow_of(connection, lanes).describe())
+    return list(described.raw_description.pending_activities)
+
+
+def flow_of(connection: Connection, lanes: KeptLanes) -> WorkflowHandle[object, object]:
+    (row,) = lanes.rows()
+    return connection.client.get_workflow_handle(f"{row.lane} {row.asked:.6f}")
 
 
 def test_no_more_jobs_run_at_once_than_the_host_has_places(address) -> None:

@@ -14,7 +14,9 @@ FLOWS = "lockgate-flows"  # the queue of the workflows themselves, which every h
 DO, LOST = "do", "lost"  # the activities
 LONGEST = timedelta(days=30)  # of one attempt; what hangs is noticed by its deadlines, not here
 FIRST, LAST = timedelta(seconds=0.3), timedelta(seconds=5)  # between two attempts
-FOR_EVER = RetryPolicy(initial_interval=FIRST, backoff_coefficient=2.0, maximum_interval=LAST)
+# As soon after the tenth host that was gone as after the first: who leads does so for months, and
+# each takeover is an attempt. A host that cannot do it now says itself how long to wait.
+FOR_EVER = RetryPolicy(initial_interval=FIRST, backoff_coefficient=1.0)
 ONCE = RetryPolicy(maximum_attempts=1)
 
 

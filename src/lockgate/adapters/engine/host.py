@@ -32,7 +32,8 @@ from lockgate.ports.lanes import Lanes
 
 STICKY = timedelta(seconds=1)  # a workflow that a dead worker had in its cache waits so long for it
 LOOKS = 0.2  # seconds between two looks whether a place is free
-BEATS = 3  # in the time after which a job without one is tried elsewhere
+BEATS = 3  # in the time after which a job without one is given to the next host
+AGAIN = timedelta(seconds=2)  # until a job is tried again that no place or no server was there for
 MANY = 1000
 
 
@@ -132,6 +133,7 @@ class TemporalHost:
                 nexus_supplier=few,
             ),
             max_concurrent_activity_task_polls=1,  # an idle one keeps no place from another queue
+            max_heartbeat_throttle_interval=self._between_beats(queue),
             graceful_shutdown_timeout=timedelta(seconds=self._grace),
         )
 
@@ -143,7 +145,7 @@ class TemporalHost:
             return
         with places.one() as free:
             if not free:
-                raise _not_answered(lane, "no place is free here", "Full")
+                raise _not_answered(lane, "no place is free here", "Full", AGAIN)
             await self._in_thread(lambda off: self._carry_out(lane, off, self._duties.do))
 
     def _do_own(self, row: LaneRow, called_off: CalledOff) -> Answer:
@@ -181,10 +183,20 @@ class TemporalHost:
             with suppress(asyncio.CancelledError):
                 await beating
 
+    def _between_beats(self, queue: Queue) -> timedelta:
+        """The library sends one in four fifths of the time-out, unless it is told to send more.
+
+        That is enough for what no other host can do: it is tried again here.
+        """
+        if queue.pool is Pool.OWN:
+            return timedelta(seconds=self._times.beat)
+        return timedelta(seconds=self._times.silence(bound=False) / BEATS)
+
     async def _beat(self) -> None:
+        silence = activity.info().heartbeat_timeout or timedelta(seconds=self._times.beat)
         while True:
             activity.heartbeat()
-            await asyncio.sleep(self._times.beat / BEATS)
+            await asyncio.sleep(silence.total_seconds() / BEATS)
 
     def _carry_out(
         self, lane: str, called_off: CalledOff, work: Callable[[LaneRow, CalledOff], Answer]
@@ -203,7 +215,8 @@ class TemporalHost:
             self.refused += 1
             self._duties.report(f"{lane}: a late answer was refused: another has this job now")
         except LockgateError as error:
-            raise _not_answered(lane, f"{error} ({error.fix})", type(error).__name__) from error
+            why, name = f"{error} ({error.fix})", type(error).__name__
+            raise _not_answered(lane, why, name, AGAIN) from error
 
     def _must_be_ours(self, row: LaneRow) -> None:
         """Fenced where another has claimed it since; one that was called off has no row."""
@@ -218,9 +231,16 @@ class TemporalHost:
             self._lanes.done(row.lane, row.token)
 
 
-def _not_answered(lane: str, why: str, name: str) -> ApplicationError:
+def _not_answered(
+    lane: str, why: str, name: str, after: timedelta | None = None
+) -> ApplicationError:
     """Temporal tries it again, here or elsewhere; its library need not tell of it."""
-    return ApplicationError(f"{lane}: {why}", type=name, category=ApplicationErrorCategory.BENIGN)
+    return ApplicationError(
+        f"{lane}: {why}",
+        type=name,
+        next_retry_delay=after,
+        category=ApplicationErrorCategory.BENIGN,
+    )
 
 
 class Places(CustomSlotSupplier):

@@ -113,7 +113,7 @@ class TemporalEngine:
         told = Asked(
             lane=lane,
             queue=queue_of(pool, needs),
-            beat=self._times.beat,
+            beat=self._times.silence(bound=bool(host)),
             host=host,
             elsewhere=queue_of(Pool.LEAD, ANY),
             lost_after=self._times.sessions_lost_after,
