@@ -12,6 +12,7 @@ from tests.fleet.site import Row, Site
 RESTARTS = 1.0  # seconds between two looks of what starts a worker again that has ended
 GAP = (5.0, 20.0)  # seconds between two faults
 LEAD = "lead"
+NEEDED = {"postgres", "temporal"}  # by a takeover
 
 
 @dataclass(frozen=True)
@@ -19,19 +20,30 @@ class Watch:
     """A lane whose host broke, until another claim of it is seen."""
 
     lane: str
-    epoch: int
+    token: str
     host: str
     since: float
     fault: str
     alone: bool  # nothing else was broken when it began
+    nobody: float  # seconds of the storm, until then, in which nobody could take it over
 
 
 @dataclass(frozen=True)
 class Takeover:
     lane: str
     seconds: float
+    nobody: float  # of these: no host was whole, or PostgreSQL or Temporal was down
     fault: str
     alone: bool  # nothing else was broken meanwhile
+
+    @property
+    def possible(self) -> float:
+        """Seconds in which it could be taken over, whatever else was broken."""
+        return self.seconds - self.nobody
+
+    @property
+    def took(self) -> str:
+        return f"{self.seconds:.1f} s, {self.nobody:.1f} s of them with nobody there to do it"
 
 
 @dataclass
@@ -42,6 +54,7 @@ class Storm:
     seed: int
     faults: Counter[str] = field(default_factory=Counter[str])
     takeovers: list[Takeover] = field(default_factory=list[Takeover])
+    others: list[Takeover] = field(default_factory=list[Takeover])  # none was seen: see `_look`
     tested_elsewhere: set[str] = field(default_factory=set[str])  # trees, by another than built
     tested: set[str] = field(default_factory=set[str])
     told: list[str] = field(default_factory=list[str])
@@ -56,9 +69,12 @@ class Storm:
         self._down = set[str]()  # servers
         self._broken = 0.0  # when something broke last, or a server was not up
         self._tended = 0.0
+        self._looked, self._nobody = self._began, 0.0
 
     def turn(self, *, wild: bool = True) -> None:
         now = time.monotonic()
+        self._nobody += 0.0 if self._somebody_could() else now - self._looked
+        self._looked = now
         lanes = self.site.lanes()
         self._look(lanes, now)
         for due in [it for it in self._undo if it[0] <= now]:
@@ -154,21 +170,21 @@ class Storm:
         alone = self._others_are_whole(host.name)
         for row in lanes.values():
             if row["host"] == host.name and row["token"] and _anywhere(row):
-                name, epoch = str(row["lane"]), _epoch(row)
-                self._watched.append(Watch(name, epoch, host.name, self._broken, fault, alone))
+                name, token = str(row["lane"]), str(row["token"])
+                since, nobody = self._broken, self._nobody
+                self._watched.append(Watch(name, token, host.name, since, fault, alone, nobody))
 
     def _look(self, lanes: dict[str, Row], now: float) -> None:
         self._count_tests(lanes)
         self.led |= {str(lanes[LEAD]["host"])} - {""} if LEAD in lanes else set()
         for it in list(self._watched) if lanes else []:  # none: PostgreSQL is down
             row = lanes.get(it.lane)
-            if row is None or not row["token"]:
-                self._watched.remove(it)  # it was answered, or called off
-            elif _epoch(row) > it.epoch:
+            if row is not None and row["token"] not in {"", it.token}:
                 self._watched.remove(it)
                 self._taken(it, str(row["host"]), now)
-            elif _whole(self.site.hosts[it.host]) and it.fault in {"freeze", "cut"}:
-                self._watched.remove(it)  # it came back in time
+            elif row is None or not row["token"] or self._is_back(it):
+                self._watched.remove(it)  # answered, called off, or its host goes on with it
+                self.others.append(self._ended(it, now))
 
     def _count_tests(self, lanes: dict[str, Row]) -> None:
         """Who leads has built the trees."""
@@ -178,9 +194,19 @@ class Storm:
         self.tested_elsewhere |= {str(it["lane"]) for it in tests if it["host"] != leader != ""}
 
     def _taken(self, it: Watch, by: str, now: float) -> None:
+        taken = self._ended(it, now)
+        self.takeovers.append(taken)
+        self._say(f"{it.lane} of {it.host} taken over by {by} after {taken.took}")
+
+    def _ended(self, it: Watch, now: float) -> Takeover:
         alone = it.alone and self._broken <= it.since and self._others_are_whole(it.host)
-        self.takeovers.append(Takeover(it.lane, now - it.since, it.fault, alone))
-        self._say(f"{it.lane} of {it.host} taken over by {by} after {now - it.since:.1f} s")
+        return Takeover(it.lane, now - it.since, self._nobody - it.nobody, it.fault, alone)
+
+    def _is_back(self, it: Watch) -> bool:
+        return it.fault in {"freeze", "cut"} and _whole(self.site.hosts[it.host])
+
+    def _somebody_could(self) -> bool:
+        return not self._down & NEEDED and any(map(_whole, self.site.hosts.values()))
 
     def _others_are_whole(self, name: str) -> bool:
         others = (it for it in self.site.hosts.values() if it.name != name)
@@ -196,7 +222,3 @@ def _whole(host: Host) -> bool:
 
 def _anywhere(row: Row) -> bool:
     return not str(row["class"]).startswith("host:")
-
-
-def _epoch(row: Row) -> int:
-    return int(str(row["epoch"]))
