@@ -15,7 +15,7 @@ DO, LOST = "do", "lost"  # the activities
 LONGEST = timedelta(days=30)  # of one attempt; what hangs is noticed by its deadlines, not here
 FIRST, LAST = timedelta(seconds=0.3), timedelta(seconds=5)  # between two attempts
 # As soon after the tenth host that was gone as after the first: who leads does so for months, and
-# each takeover is an attempt. A host that cannot do it now says itself how long to wait.
+# each takeover is an attempt. A host that a server does not answer says itself how long to wait.
 FOR_EVER = RetryPolicy(initial_interval=FIRST, backoff_coefficient=1.0)
 ONCE = RetryPolicy(maximum_attempts=1)
 

@@ -33,7 +33,7 @@ from lockgate.ports.lanes import Lanes
 STICKY = timedelta(seconds=1)  # a workflow that a dead worker had in its cache waits so long for it
 LOOKS = 0.2  # seconds between two looks whether a place is free
 BEATS = 3  # in the time after which a job without one is given to the next host
-AGAIN = timedelta(seconds=2)  # until a job is tried again that no place or no server was there for
+AGAIN = timedelta(seconds=2)  # until a job is tried again that a server was not there for
 MANY = 1000
 
 
@@ -145,7 +145,7 @@ class TemporalHost:
             return
         with places.one() as free:
             if not free:
-                raise _not_answered(lane, "no place is free here", "Full", AGAIN)
+                raise _not_answered(lane, "no place is free here", "Full")
             await self._in_thread(lambda off: self._carry_out(lane, off, self._duties.do))
 
     def _do_own(self, row: LaneRow, called_off: CalledOff) -> Answer:
