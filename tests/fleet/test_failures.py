@@ -157,6 +157,22 @@ def test_agents_of_a_host_that_was_cut_off_for_long_are_ended_when_it_is_back(tm
         assert problems(site, ("a",)) == []
 
 
+def test_a_host_gets_jobs_soon_after_a_long_cut(tmp_path) -> None:
+    """It has found out meanwhile that its connection is dead; by itself the library needs 45 s."""
+    must_have_servers()
+    with opened(tmp_path, {"a": plays("a", 0.1), "b": plays("b", 0.1)}, times=TIMES) as site:
+        (host,) = site.started("h1")
+        site.until_done(site.people.create("a"))
+
+        host.network(up=False)
+        time.sleep(30)
+        id = site.people.create("b")
+        host.network(up=True)
+
+        assert site.until(lambda: site.task(id).host == "h1") <= SOON / 2
+        site.until_done(id)
+
+
 def test_another_leads_in_time_though_the_host_beside_it_froze_too(tmp_path) -> None:
     """Temporal may give the job to the one that froze first: its connections are open."""
     must_have_servers()

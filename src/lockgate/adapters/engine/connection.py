@@ -9,12 +9,14 @@ from threading import Thread
 from typing import TypeVar
 
 from temporalio.client import Client
-from temporalio.service import RPCError, TLSConfig
+from temporalio.service import KeepAliveConfig, RPCError, TLSConfig
 
 from lockgate.core.fleet import Cluster
 from lockgate.errors import BadConfig, Unavailable
 
 PATIENCE = 5.0  # seconds for one answer of the server
+# One that is silent for 15 s is opened again. Temporal allows a ping every 10 s, and no more.
+ALIVE = KeepAliveConfig(interval_millis=12_000, timeout_millis=3_000)
 T = TypeVar("T")
 
 
@@ -65,6 +67,7 @@ async def _connected(cluster: Cluster, identity: str, tls: TLSConfig | None) -> 
         tls=tls or False,
         identity=identity or None,
         connect_timeout=timedelta(seconds=PATIENCE),
+        keep_alive_config=ALIVE,
     )
     await client.count_workflows("WorkflowType='Lane'", rpc_timeout=timedelta(seconds=PATIENCE))
     return client
