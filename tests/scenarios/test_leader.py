@@ -245,3 +245,25 @@ def test_a_sessions_host_is_written_and_only_its_own_loss_ends_it(stage) -> None
 
     work.end_what_is_over([first, second])
     assert set(stage.sessions.ended) == {first}
+
+
+def test_a_session_whose_host_was_gone_while_it_began_is_followed_by_one_on_the_next(stage) -> None:
+    """As after a `kill -9` between the record of the session and the start of its agent."""
+    id = stage.world.create()
+    work = attending(stage, [])
+    work.place(id, "h2")
+    stage.sessions.refuses = "h2 is gone"
+    stage.turn()
+    [first] = stage.alive(id)
+    assert stage.sessions.runs == []
+
+    stage.sessions.refuses = ""
+    work.place(id, "h3")
+    stage.turn(GOODBYE)
+    stage.turn(GOODBYE)
+
+    [second] = stage.alive(id)
+    assert stage.sessions.runs == [second]
+    assert stage.app.store.session(second).host == "h3"
+    assert stage.app.store.session(first).ended is not None
+    assert stage.world.task(id).step_failures == 0

@@ -15,7 +15,7 @@ from lockgate.core.lifecycle.decision import (
 )
 from lockgate.core.lifecycle.map import ARROWS
 from lockgate.core.lifecycle.moves import Move, move
-from lockgate.core.lifecycle.sessions import last_native, session_started
+from lockgate.core.lifecycle.sessions import is_elsewhere, last_native, session_started
 from lockgate.core.lifecycle.sessions import session_ended as _session_ended
 from lockgate.core.model.agents import End, Usage
 from lockgate.core.model.events import (
@@ -372,3 +372,13 @@ def test_a_worker_is_resumed_on_the_host_that_has_its_conversation(agent, host, 
 
     assert last_native([before], agent, host) == native
     assert last_native([], agent, host) == ""
+
+
+@pytest.mark.parametrize(
+    ("began", "now", "elsewhere"),
+    [("h1", "h2", True), ("h1", "h1", False), ("", "h2", False), ("", "", False), ("h1", "", True)],
+)
+def test_a_session_is_elsewhere_where_another_host_has_its_task_now(began, now, elsewhere) -> None:
+    session, task = replace(a_session(), host=began), replace(a_task(Status.WORKING), host=now)
+
+    assert is_elsewhere(session, task) is elsewhere

@@ -114,6 +114,11 @@ def session_started(
     return replace(begun, session=session, slots=0 if spawn.interactive else slots)
 
 
+def is_elsewhere(it: Session, task: Task) -> bool:
+    """It was to begin on another host than the one that has the task now."""
+    return bool(it.host) and it.host != task.host
+
+
 def _beginning(it: Session) -> SessionStarted:
     return SessionStarted(session=it.id, role=it.role, round=it.round, generation=it.generation)
 

@@ -5,6 +5,7 @@ Notices that a session is over, reads what it left, and has the wheel decide wha
 
 import json
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from msgspec import Struct
@@ -12,7 +13,7 @@ from msgspec.structs import replace
 
 from lockgate.core.config.settings import SandboxLevel, Service, Settings, in_turn, programs_in
 from lockgate.core.lifecycle.decision import SpawnAgent
-from lockgate.core.lifecycle.sessions import Place, last_native
+from lockgate.core.lifecycle.sessions import Place, is_elsewhere, last_native
 from lockgate.core.lifecycle.transition import session_id
 from lockgate.core.model.agents import DOOR, End, Ending, Exit, Job, Launch, Report, Usage
 from lockgate.core.model.spans import UNTRACED, Context
@@ -124,6 +125,8 @@ class Spawner(Struct, frozen=True, kw_only=True):
         known = self.store.session(id)
         if known and (known.ended is not None or self.sessions.started(id)):
             return 0.0
+        if known and is_elsewhere(known, task):
+            return self._left_behind(known)
         again = self._seconds_to_wait(task, spawn, known)
         if again:
             return again
@@ -144,6 +147,13 @@ class Spawner(Struct, frozen=True, kw_only=True):
         except NoFreeSlot:  # others began since it was looked at
             return LOOK_AGAIN
         return 0.0
+
+    def _left_behind(self, known: Session) -> float:
+        """Its host was gone while it began. An agent that runs there is ended when it is back."""
+        exit = Exit(ending=Ending.INTERRUPTED, why=f"host {known.host} was gone while it began")
+        with suppress(TurnDeclined):  # that host has recorded its end
+            self.attendance.session_ended(known.id, End(exit))
+        return MOMENT
 
     def _begin(
         self, task: Task, spawn: SpawnAgent, settings: Settings, known: Session | None
