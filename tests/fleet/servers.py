@@ -4,7 +4,7 @@ import json
 import os
 import signal
 import subprocess
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,7 +12,12 @@ from urllib.parse import parse_qs, urlsplit
 
 import yaml
 
-from tests.adapters.engine.fleet_yard import free_port, must_have_temporal, until_it_listens
+from tests.adapters.engine.fleet_yard import (
+    free_port,
+    must_have_temporal,
+    until_it_listens,
+    until_temporal_answers,
+)
 from tests.store import postgres_cluster
 
 DOCS = Path(__file__).parents[2] / "docs" / "fleet"
@@ -26,6 +31,7 @@ class Program:
     argv: tuple[str, ...]
     port: int
     log: Path
+    until_ready: Callable[[int, subprocess.Popen[bytes]], None]
     process: subprocess.Popen[bytes] | None = field(default=None, init=False)
 
     def start(self) -> None:
@@ -38,7 +44,7 @@ class Program:
                 env={"HOME": str(self.log.parent), "PATH": os.environ["PATH"]},
                 start_new_session=True,
             )
-        until_it_listens(self.port, self.process)
+        self.until_ready(self.port, self.process)
 
     def kill(self) -> None:
         """With what it has started."""
@@ -86,9 +92,10 @@ def running(place: Path, *settings: str) -> Generator[Servers]:
 
 def _temporal(place: Path) -> Program:
     port = free_port()
-    argv = (must_have_temporal(), "server", "start-dev", "--headless", "--ip", "127.0.0.1")
+    program = (must_have_temporal(), "server", "start-dev", "--headless", "--ip", "127.0.0.1")
     file = ("--db-filename", str(place / "temporal.db"), "--log-level", "error")
-    return Program((*argv, "--port", str(port), *file, *_advised()), port, place / "temporal.log")
+    argv = (*program, "--port", str(port), *file, *_advised())
+    return Program(argv, port, place / "temporal.log", until_temporal_answers)
 
 
 def _advised() -> tuple[str, ...]:
@@ -104,4 +111,4 @@ def _hub(repositories: Path, log: Path) -> Program:
     port = free_port()
     where = ("--reuseaddr", "--listen=127.0.0.1", f"--port={port}", f"--base-path={repositories}")
     may = ("--export-all", "--enable=receive-pack", "--max-connections=0")
-    return Program(("git", "daemon", *where, *may), port, log)
+    return Program(("git", "daemon", *where, *may), port, log, until_it_listens)

@@ -13,9 +13,10 @@ from threading import Lock
 import pytest
 from msgspec.structs import replace
 
-from lockgate.core.fleet import LaneRow
+from lockgate.adapters.engine.connection import Connection
+from lockgate.core.fleet import Cluster, LaneRow
 from lockgate.core.jobs import Job, lane_of
-from lockgate.errors import Fenced
+from lockgate.errors import Fenced, Unavailable
 
 PROGRAM = Path(sys.executable).with_name("temporal")
 STARTS = 60.0
@@ -41,7 +42,7 @@ def temporal_server(
     with (directory / "temporal.log").open("ab") as log:
         process = subprocess.Popen(argv, stdout=log, stderr=log, env={"HOME": str(directory)})
     try:
-        until_it_listens(port, process)
+        until_temporal_answers(port, process)
         yield f"127.0.0.1:{port}", process
     finally:
         process.kill()
@@ -62,6 +63,19 @@ def until_it_listens(port: int, process: subprocess.Popen[bytes]) -> None:
             return
         time.sleep(0.05)
     pytest.fail("the Temporal server did not start")
+
+
+def until_temporal_answers(port: int, process: subprocess.Popen[bytes]) -> None:
+    """It listens before it is ready, and refuses what it is asked until then."""
+    until_it_listens(port, process)
+    until = time.monotonic() + STARTS
+    while True:
+        try:
+            return Connection(Cluster(address=f"127.0.0.1:{port}")).close()
+        except Unavailable:
+            if time.monotonic() > until:
+                raise
+        time.sleep(0.05)
 
 
 class KeptLanes:
