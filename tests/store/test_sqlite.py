@@ -438,13 +438,13 @@ def test_a_kill_loses_nothing_acknowledged_and_doubles_nothing(path: Path) -> No
     script = [sys.executable, "-m", "tests.store.endless_writer", str(path)]
 
     for milliseconds in (3, 11, 29, 53, 101):
-        writer = subprocess.Popen(script, cwd=ROOT, stdout=subprocess.PIPE, text=True)
-        assert writer.stdout is not None
-        first = writer.stdout.readline()
-        time.sleep(milliseconds / 1000)
-        writer.send_signal(signal.SIGKILL)
-        lines = (first + writer.communicate(timeout=30)[0]).splitlines()
-        acknowledged = int(lines[-1])
+        with subprocess.Popen(script, cwd=ROOT, stdout=subprocess.PIPE, text=True) as writer:
+            assert writer.stdout is not None
+            first = writer.stdout.readline()
+            time.sleep(milliseconds / 1000)
+            writer.send_signal(signal.SIGKILL)
+            rest = writer.stdout.read()  # `communicate` would lose what came with the first line
+        acknowledged = int((first + rest).splitlines()[-1])
 
         rev = store.load(task.id).rev
         assert rev in (acknowledged, acknowledged + 1)
