@@ -4,24 +4,29 @@ from collections.abc import Iterable, Iterator
 
 import pytest
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from lockgate.adapters.store.hosts import SqlHosts
 from lockgate.core.fleet import LaneRow
 from lockgate.core.hosts import Host
 from lockgate.core.jobs import Attend, Evaluate, HostLost, Job, TestTree, lane_of
 from lockgate.core.lifecycle.decision import EvaluateGates
+from lockgate.core.lifecycle.needs import failed
 from lockgate.core.lifecycle.records import placed
 from lockgate.core.model.limits import SAME_FAILURES
-from lockgate.core.model.task import Status, TaskId
+from lockgate.core.model.task import ProjectId, Status, TaskId
 from lockgate.core.train.model import Built, Commit, Tree
 from lockgate.ports.engine import Lane, State
 from lockgate.services.agents.spawner import GOODBYE
 from lockgate.services.orchestrator.crew import NoFleet
 from lockgate.services.orchestrator.hosts import HostWork
 from lockgate.services.orchestrator.leader import AGAIN, Planner
+from lockgate.services.orchestrator.loop import MINE
 from tests.given import HANDOFF
 from tests.scenarios.stage import Stage
 from tests.scenarios.test_loop import TESTS_FIRST
+
+CLAIM = "of h1"
 
 
 class Waiting(Struct):
@@ -41,7 +46,7 @@ class Waiting(Struct):
         )
 
     def unclaimed(self) -> tuple[LaneRow, ...]:
-        return tuple(self.rows)
+        return tuple(it for it in self.rows if not it.token)
 
     def place_again(self, rows: Iterable[LaneRow]) -> tuple[LaneRow, ...]:
         return tuple(rows)
@@ -49,6 +54,9 @@ class Waiting(Struct):
     def put_again(self, rows: Iterable[LaneRow]) -> int:
         self.again += [it.lane for it in rows]
         return 0
+
+    def put_all_again(self) -> int:
+        return self.put_again(self.rows)
 
 
 class Lacks(NoFleet, frozen=True):
@@ -93,6 +101,26 @@ def judged(stage: Stage) -> tuple[TaskId, Evaluate]:
         it for it in stage.app.store.pending_effects(id, 10) if isinstance(it.effect, EvaluateGates)
     ]
     return id, Evaluate(id, project, effect.key)
+
+
+def test_after_a_turn_that_failed_all_jobs_are_put_again_once(stage) -> None:
+    """Also those that a host has claimed: a failover may have lost their end."""
+    engine, crew = Waiting(), stage.loop.crew
+    job = Evaluate(TaskId("t"), ProjectId("p"), "t:1:0")
+    engine.rows.append(replace(waits(job, "any"), token=CLAIM, host="h1"))
+    hosts = SqlHosts(stage.app.store.database)
+    planner = Planner(
+        store=stage.app.store, crew=crew, engine=engine, hosts=hosts, clock=stage.time
+    )
+
+    planner.turned()
+    assert engine.again == []
+    crew.troubles[MINE] = failed(None, "the database restarts", now=0.0)
+    planner.turned()
+    assert engine.again == ["judge t"]
+    del crew.troubles[MINE]
+    planner.turned()
+    assert engine.again == ["judge t"]
 
 
 def test_a_job_that_no_host_can_do_is_shown_to_people_until_one_can(stage) -> None:

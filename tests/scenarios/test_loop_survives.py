@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from lockgate.adapters.store.sql_store import SqlStore
-from lockgate.core.jobs import LIMITS, Evaluate, Kind
+from lockgate.core.jobs import LIMITS, CarryOut, Evaluate, Job, Kind
 from lockgate.core.model.gates import CommandGate
 from lockgate.core.model.task import SessionId, Status, TaskId
 from lockgate.errors import Unavailable
@@ -168,6 +168,31 @@ def test_a_store_that_is_gone_is_waited_for_and_told_once_each_way(stage, monkey
     assert stage.alive(id)
     assert MINE not in stage.loop.troubles
     assert stage.watch.waits[:4] == sorted(stage.watch.waits[:4])  # ever longer
+
+
+def test_what_was_read_and_could_not_be_put_is_put_after_the_store_is_back(
+    stage, monkeypatch
+) -> None:
+    ids = [stage.world.create(name) for name in ("a", "b", "c")]
+    engine = stage.loop.engine
+    put: Callable[[Job], bool] = engine.put
+    puts = [0]
+
+    def fails_at_the_second(job: Job) -> bool:
+        if isinstance(job, CarryOut):
+            puts[0] += 1
+            if puts[0] == 2:
+                stage.loop.stop()
+                raise Unavailable("the database was not changed", why="it restarts", fix="wait")
+        return put(job)
+
+    monkeypatch.setattr(engine, "put", fails_at_the_second)
+    stage.loop.run()
+    assert not all(stage.alive(id) for id in ids)
+
+    stage.turn()
+
+    assert all(stage.alive(id) for id in ids)
 
 
 def test_a_bug_in_a_turn_does_not_end_the_orchestrator(stage, monkeypatch) -> None:

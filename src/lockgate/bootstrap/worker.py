@@ -372,7 +372,7 @@ class Worker:
                 hosts=self._hosts,
                 clock=mine.witness.clock,
             ).turned
-            engine.put_again(SqlLanes(mine.store.database).rows())
+            engine.put_all_again()
             watching = Thread(target=_stop_when, args=(called_off, loop), daemon=True)
             watching.start()
             try:

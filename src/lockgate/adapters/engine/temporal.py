@@ -102,6 +102,10 @@ class TemporalEngine:
             self.put(row.job)
         return tuple(it for it in rows if it not in moved)
 
+    def put_all_again(self) -> int:
+        """Those too that a host has claimed, as a server may have lost what was done with them."""
+        return self.put_again(self._lanes.rows())
+
     def put_again(self, rows: Iterable[LaneRow]) -> int:
         """Say these to Temporal again; how many it did not know."""
         due = [it for it in rows if it.until <= 0]

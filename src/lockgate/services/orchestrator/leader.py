@@ -12,6 +12,7 @@ from lockgate.ports import Clock, Store
 from lockgate.ports.engine import Lane
 from lockgate.ports.lanes import Hosts
 from lockgate.services.orchestrator.crew import Crew
+from lockgate.services.orchestrator.loop import MINE
 
 AGAIN = 5.0  # seconds between two times that waiting jobs are said to the engine again
 
@@ -27,6 +28,7 @@ class FleetEngine(Protocol):
         ...
 
     def put_again(self, rows: Iterable[LaneRow]) -> int: ...
+    def put_all_again(self) -> int: ...
 
 
 class Planner(Struct, kw_only=True):
@@ -45,6 +47,8 @@ class Planner(Struct, kw_only=True):
         lanes = {it.name: it.job for it in self.engine.lanes()}
         self._attend(lanes)
         self._notice_tests(lanes)
+        if MINE in self.crew.troubles:  # the turns before this one failed
+            self.engine.put_all_again()
         now = self.clock.elapsed()
         if now - self._said >= AGAIN:
             self._said = now

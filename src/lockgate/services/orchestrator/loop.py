@@ -157,6 +157,7 @@ class Loop(Struct, kw_only=True):
 
     def _failed(self, why: str) -> float:
         """Told once, and tried again ever more rarely, but at least as often as by itself."""
+        self._read = Mark()  # what was read may not have been put
         before = self.troubles.get(MINE)
         self.troubles[MINE] = now = failed(before, why, now=self.clock.now())
         if before is None:
