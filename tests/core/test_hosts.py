@@ -14,6 +14,7 @@ from lockgate.core.hosts import (
     clock_trouble,
     looked_at,
     name_taken,
+    next_look_at_hubs,
     offers,
     state_at_start,
     was_full,
@@ -146,3 +147,13 @@ def test_a_clock_that_differs_much_is_named_with_what_to_do() -> None:
     assert "the clock of h1 is 3600 s ahead of the database's" in clock_trouble("h1", 3600.0)
     assert "7 s behind the database's" in clock_trouble("h1", -7.0)
     assert "timedatectl set-ntp true" in clock_trouble("h1", -7.0)
+
+
+@pytest.mark.parametrize(
+    ("hosts", "leads", "seconds"),
+    [(1, False, 5.0), (3, False, 5.0), (1000, False, 1000.0), (1, True, 5.0), (1000, True, 5.0)],
+)
+def test_all_hosts_together_ask_a_hub_about_once_a_second_and_the_leader_every_five(
+    hosts, leads, seconds
+) -> None:
+    assert next_look_at_hubs(hosts, leads=leads) == seconds

@@ -111,6 +111,21 @@ def test_what_nobody_has_claimed_in_time_is_put_again(lanes: SqlLanes) -> None:
     assert [it.job for it in lanes.unclaimed(5.0)] == [NEXT]
 
 
+def test_lanes_are_found_by_their_host_their_name_and_what_they_need(lanes: SqlLanes) -> None:
+    lanes.ask(JOB, "gpu", 1.0)
+    lanes.ask(NEXT, "any", 2.0)
+    lanes.ask(Lead(), "any", 3.0)
+    lanes.claim(LANE, "h1", "first", 4.0)
+
+    assert [it.job for it in lanes.of_host("h1")] == [JOB]
+    assert lanes.of_host("h2") == ()
+    found = lanes.find("lead")
+    assert found is not None
+    assert found.job == Lead()
+    assert lanes.find("lead of nobody") is None
+    assert lanes.classes() == {"gpu", "any"}
+
+
 def test_a_job_that_was_called_off_has_no_claim_any_more(lanes: SqlLanes) -> None:
     lanes.ask(JOB, "any", 1.0)
     lanes.claim(LANE, "h1", "first", 2.0)

@@ -64,6 +64,8 @@ from lockgate.core.hosts import (
     host_in,
     looked_at,
     name_taken,
+    next_look_at_hubs,
+    shared_look,
     state_at_start,
     was_full,
     why_drained,
@@ -131,6 +133,8 @@ class Worker:
         self._clock_differs = False  # as told
         self._refused = 0  # late answers, as far as they were told
         self._astray: Mapping[str, str] = {}  # projects whose hubs do not answer
+        self._leads, self._followed, self._of_hosts = False, 0.0, 1
+        self._queues = queues_of(self.me, ())
         self._following = Future[None]()
         self._following.set_result(None)
         self._connection = Connection(settings.temporal, self.me.name)
@@ -195,20 +199,27 @@ class Worker:
 
     def _turn(self) -> None:
         self._look_at_disk(free_space(self._app.home))
-        rows, now = self._lanes.rows(), time.monotonic()
-        mine = sum(1 for it in rows if isinstance(it.job, Attend) and it.host == self.me.name)
+        now = time.monotonic()
+        own = self._lanes.of_host(self.me.name)
+        mine = sum(isinstance(it.job, Attend) for it in own)
         self._free = 0 if self._state is not HostState.UP else max(0, self.me.slots - mine)
-        self._host.serve(queues_of(self.me, {it.needs for it in rows}))
+        self._host.serve(self._queues)
         if now - self._said >= SAYS or self._host.refused > self._refused:
             self._said = now
             self._say_so()
-            if self._following.done():
-                self._following = self._pool.submit(self._follow)
-        leads = HostRole.LEAD in self.me.roles and not self._gives_up
-        if leads and now - self._saw >= SEES:
+            self._queues = queues_of(self.me, self._lanes.classes())
+        every = next_look_at_hubs(self._of_hosts, leads=self._leads)
+        if now - self._followed >= every and self._following.done():
+            self._followed, self._following = now, self._pool.submit(self._follow)
+        if now - self._saw >= shared_look(SEES, self._of_hosts):
             self._saw = now
-            if not self._engine.put(Lead()):
-                self._engine.put_again(it for it in rows if it.lane == LEAD)
+            self._see_to_the_lead()
+
+    def _see_to_the_lead(self) -> None:
+        """Somebody must be asked to lead, also where Temporal has forgotten that."""
+        if HostRole.LEAD in self.me.roles and not self._gives_up and not self._engine.put(Lead()):
+            row = self._lanes.find(LEAD)
+            self._engine.put_again([row] if row else [])
 
     def _look_at_disk(self, free: int) -> None:
         """While it is full nothing new comes here, and another leads; in the end it drains."""
@@ -232,7 +243,7 @@ class Worker:
         trouble = Hubs(self._app.store, GitExchange(self._app.home), GitTrial()).follow()
         for name in trouble.keys() - self._astray.keys():
             self._report(f"{name}: {trouble[name]}")
-        self._astray = trouble
+        self._astray, self._of_hosts = trouble, len(self._hosts.all())
 
     def _say_so(self) -> None:
         more, now = self._host.refused - self._refused, self._app.witness.clock.now()
@@ -357,6 +368,7 @@ class Worker:
     def _lead(self, mine: App, called_off: CalledOff) -> None:
         """Until the claim is another's, or the host stops."""
         self._report(f"host {self.me.name} leads")
+        self._leads, self._followed = True, 0.0
         watch, engine = Watch(), self._engine_on(mine)
         with ThreadPoolExecutor(sum(it.all for it in LIMITS.values())) as pool:
             near = LocalEngine(pool)
@@ -379,6 +391,7 @@ class Worker:
                 with telling(loop, notices_of(mine, self._report)):
                     loop.run()
             finally:
+                self._leads = False
                 loop.stop()
                 near.stop()
         watch.close()

@@ -10,6 +10,7 @@ from lockgate.core.jobs import ANY, LEAD, covers
 HOST = "host:"  # begins the label that only one host has
 HANDS = "hands"  # the role of a host that does jobs
 SILENT_AFTER = 15.0  # seconds; a host says every 5 that it is there
+LOOKS_AT_HUBS = 5.0  # seconds between two fetches from the hubs
 LEAST_FREE = 16 << 20  # bytes, below which a disk is full
 FULL_RESTS = 15.0  # seconds that a host with a full disk gets nothing new
 FULL_TIMES = 3  # so often within FULL_WITHIN seconds: it drains itself
@@ -40,6 +41,22 @@ class Host(Struct, frozen=True, kw_only=True):
     ahead: float = 0.0  # seconds that its own clock is ahead of the database's
     refused: int = 0  # late answers of its that did not count: another had the job by then
     why: str = ""  # why it gets nothing new, where that was not a person's word
+
+
+def next_look_at_hubs(hosts: int, *, leads: bool) -> float:
+    """In how many seconds a host fetches from the hubs again.
+
+    The leader plans from what is there. The others fetch what a job needs when they do it.
+    """
+    return LOOKS_AT_HUBS if leads else shared_look(LOOKS_AT_HUBS, hosts)
+
+
+def shared_look(seconds: float, hosts: int) -> float:
+    """How often each of so many hosts looks at what one of them could look at alone.
+
+    Together they do so about once a second, however many they are.
+    """
+    return max(seconds, float(hosts))
 
 
 def offers(host: Host) -> frozenset[str]:

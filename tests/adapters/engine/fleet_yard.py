@@ -131,6 +131,15 @@ class KeptLanes:
         with self._lock:
             return tuple(self._rows.values())
 
+    def of_host(self, host: str) -> tuple[LaneRow, ...]:
+        return tuple(it for it in self.rows() if it.host == host)
+
+    def find(self, lane: str) -> LaneRow | None:
+        return next((it for it in self.rows() if it.lane == lane), None)
+
+    def classes(self) -> frozenset[str]:
+        return frozenset(it.needs for it in self.rows())
+
     def unclaimed(self, before: float) -> tuple[LaneRow, ...]:
         return tuple(
             it for it in self.rows() if not it.token and not it.until and it.asked < before

@@ -51,7 +51,7 @@ class Hubs(Struct, frozen=True):
     def follow(self) -> Mapping[str, str]:
         """This host's mirrors get the branches as they are now; by project, why one did not.
 
-        A worker does so every few seconds: what starts next starts from there.
+        The leader's worker does so every few seconds, as it plans from there.
         """
         trouble = dict[str, str]()
         for project in self.store.projects():
