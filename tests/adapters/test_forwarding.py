@@ -1,5 +1,6 @@
 """A command that is sent on to another host: its answer comes back as it is, once."""
 
+import socket
 import threading
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -55,3 +56,23 @@ def test_an_answer_without_an_end_may_have_been_carried_out() -> None:
     with server(200, [], b"o\0osaid\0") as url, pytest.raises(Unavailable) as error:
         told.extend(sent_on(url.replace("127.0.0.1", "lg-1.localhost"), "key", b"asked"))
     assert "it is not known whether the command was carried out" in error.value.what
+
+
+def test_a_host_that_breaks_off_after_the_whole_request_may_have_carried_it_out() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as broken:
+
+        def close() -> None:
+            connection, _ = broken.accept()
+            with connection:
+                heard = b""
+                while not heard.endswith(b"asked"):
+                    heard += connection.recv(1 << 16)
+
+        thread = threading.Thread(target=close)
+        thread.start()
+        with pytest.raises(Unavailable) as error:
+            list(sent_on(f"http://127.0.0.1:{broken.getsockname()[1]}", "key", b"asked"))
+        thread.join()
+
+    assert error.value.what == "it is not known whether the command was carried out"
+    assert error.value.fix == "look: lockgate status"

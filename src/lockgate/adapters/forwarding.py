@@ -23,8 +23,9 @@ def sent_on(url: str, token: str, request: bytes) -> Generator[bytes]:
     what, ended = NOTHING, False
     try:
         with closing(_connection(url)) as connection:
-            answer = _asked(connection, url, token, request)
+            _send(connection, url, token, request)
             what, rest = UNKNOWN, b""
+            answer = _answer(connection, url)
             while chunk := answer.read1(1 << 16):
                 *fields, rest = (rest + chunk).split(b"\0")
                 ended = ended or any(it.startswith(b"x") for it in fields)
@@ -35,13 +36,13 @@ def sent_on(url: str, token: str, request: bytes) -> Generator[bytes]:
         raise _unreached(what, url, "it ended before it had answered")
 
 
-def _asked(
-    connection: http.client.HTTPConnection, url: str, token: str, request: bytes
-) -> http.client.HTTPResponse:
+def _send(connection: http.client.HTTPConnection, url: str, token: str, request: bytes) -> None:
     said = {**SENT, FORWARDED: "1", "Authorization": f"Bearer {token}", "Connection": "close"}
-    connection.connect()
-    at = connection.sock
     connection.request("POST", CALL, request, {**said, "Host": urlsplit(url).netloc})
+
+
+def _answer(connection: http.client.HTTPConnection, url: str) -> http.client.HTTPResponse:
+    at = connection.sock
     answer = connection.getresponse()
     at.settimeout(SILENT)
     if answer.status != http.HTTPStatus.OK:
@@ -60,5 +61,8 @@ def _connection(url: str) -> http.client.HTTPConnection:
 
 
 def _unreached(what: str, url: str, why: str) -> Unavailable:
-    told = f"the host that has the task's files, {url}, was not reached: {why}"
-    return Unavailable(what, why=told, fix="see that it is up: lockgate fleet status")
+    host = f"the host that has the task's files, {url},"
+    if what == UNKNOWN:
+        return Unavailable(what, why=f"{host} did not answer: {why}", fix="look: lockgate status")
+    fix = "see that it is up: lockgate fleet status"
+    return Unavailable(what, why=f"{host} was not reached: {why}", fix=fix)

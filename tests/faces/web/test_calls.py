@@ -368,7 +368,10 @@ def test_a_server_that_is_down_or_says_nothing_is_told(team: Team, monkeypatch) 
         url = f"http://127.0.0.1:{silent.getsockname()[1]}"
         laptop.remember(laptop.Login(url, "x"))
         monkeypatch.setattr(laptop, "ANSWERS", 0.2)
-        assert "does not answer" in team.refused("status")
+        told = team.refused("status")
+        assert "it is not known whether the command was carried out" in told
+        assert ("does not answer" in told, "look: lockgate status" in told) == (True, True)
+    assert "nothing was done" in team.refused("status")
     assert "was not reached: Connection refused" in team.refused("status")
     assert json.loads(team.says("status", "--json")[1])["error"]["fix"]
 
@@ -389,7 +392,8 @@ def test_an_answer_that_breaks_off_is_told(team: Team) -> None:
             (b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\no\0ohello\0", "before it had answered"),
             (b"HTTP/1.1 404 No\r\nConnection: close\r\n\r\nno", "it is no Lockgate server"),
             (b"HTTP/1.1 418 No\r\nConnection: close\r\n\r\ntea", "it said 418: tea"),
-            (b"nonsense\r\n\r\n", "was not reached"),
+            (b"nonsense\r\n\r\n", "it is not known whether the command was carried out"),
+            (b"", "it is not known whether the command was carried out"),
         ):
             thread = threading.Thread(target=answer, args=(text,))
             thread.start()
@@ -447,7 +451,7 @@ def test_a_certificate_is_the_one_that_is_named_or_one_that_the_system_knows(
             (good, "the token is not known here"),
             (good._replace(fingerprint="0" * 64), "another certificate than the one"),
             (good._replace(fingerprint=""), "is not good: self-signed certificate"),
-            (good._replace(url=f"http://127.0.0.1:{board.port}"), "was not reached"),
+            (good._replace(url=f"http://127.0.0.1:{board.port}"), "broke its answer off"),
         ):
             laptop.remember(login)
             assert forwarded(["status"]) == 1

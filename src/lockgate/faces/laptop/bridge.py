@@ -14,7 +14,7 @@ from typing import BinaryIO
 from lockgate.errors import LockgateError, Unavailable
 from lockgate.faces import client
 from lockgate.faces.laptop import commands
-from lockgate.faces.laptop.server import PATIENT, Login, asked, in_words
+from lockgate.faces.laptop.server import PATIENT, Login, asked, broken_off
 from lockgate.faces.pipe import LISTEN, LONGEST, Message, inner, lost, malformed, parsed
 
 AT_ONCE = 32  # requests that wait for their answers
@@ -89,7 +89,7 @@ class Bridge:
             self._refuse(message, f"{error.why} ({error.fix})")
         except (OSError, http.client.HTTPException, ValueError) as error:
             if key in self._open:  # else it was cancelled
-                self._refuse(message, in_words(self._login, error).why)
+                self._refuse(message, broken_off(self._login, error))
         finally:
             self._open.pop(key, None)
 

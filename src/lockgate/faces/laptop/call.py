@@ -9,7 +9,7 @@ import sys
 from urllib.parse import urlsplit
 
 from lockgate import __version__
-from lockgate.errors import LockgateError, Refused, Unavailable
+from lockgate.errors import LockgateError, Refused
 from lockgate.faces import client
 from lockgate.faces.laptop import commands
 from lockgate.faces.laptop.server import (
@@ -17,8 +17,10 @@ from lockgate.faces.laptop.server import (
     NOTHING,
     Login,
     asked,
+    broken_off,
     chosen,
     in_words,
+    unknown,
 )
 
 INTERRUPTED = 130
@@ -88,11 +90,8 @@ def _printed(login: Login, answer: http.client.HTTPResponse) -> int:
                     return int(field[1:])
                 client.say(1 if field[:1] == b"o" else 2, field[1:])
     except (OSError, http.client.HTTPException) as error:
-        why = in_words(login, error).why
-    else:
-        why = "the server ended before it had answered"
-    what, fix = "it is not known whether the command was carried out", "look: lockgate status"
-    raise Unavailable(what, why=why, fix=fix)
+        raise unknown(broken_off(login, error)) from error
+    raise unknown("the server ended before it had answered")
 
 
 def _compare_versions(login: Login, theirs: str) -> None:

@@ -25,6 +25,7 @@ PATIENT = (120.0, 120.0)  # seconds: until an answer begins, and without a word 
 LARGEST_ANSWER = 1 << 20  # bytes of an answer that is no stream
 PROTOCOL = "1"  # of the requests below /people/
 NOTHING = "nothing was done"
+UNKNOWN = "it is not known whether the command was carried out"
 DIGITS = 64  # of a fingerprint
 
 
@@ -201,10 +202,13 @@ def asked(
             at = connection.sock
             at.settimeout(begins)
             connection.request("POST", path, body, said)
-            answer = connection.getresponse()
-            at.settimeout(goes_on)
         except (OSError, http.client.HTTPException, _WrongCertificate) as error:
             raise in_words(login, error) from error
+        try:
+            answer = connection.getresponse()
+            at.settimeout(goes_on)
+        except (OSError, http.client.HTTPException) as error:
+            raise unknown(broken_off(login, error)) from error
         with answer:
             if answer.status not in {200, 202}:
                 raise _refusal(login, answer)
@@ -231,6 +235,19 @@ def in_words(login: Login, error: Exception) -> LockgateError:
         why = f"{login.url} was not reached: {told}"
     fix = "see that the server is up (there: lockgate status) and that you are on its network"
     return Unavailable(NOTHING, why=why, fix=fix)
+
+
+def broken_off(login: Login, error: Exception) -> str:
+    """Why an answer did not come whole, once the server had the request."""
+    if isinstance(error, TimeoutError):
+        return f"{login.url} does not answer"
+    told = getattr(error, "strerror", None) or str(error).strip() or type(error).__name__
+    return f"{login.url} broke its answer off: {told}"
+
+
+def unknown(why: str) -> Unavailable:
+    """The server had the whole request, and did not say how the command ended."""
+    return Unavailable(UNKNOWN, why=why, fix="look: lockgate status")
 
 
 _BY_STATUS = {

@@ -4,11 +4,12 @@ import json
 import platform
 import re
 import sys
+from http.client import HTTPException
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 import click
 
-from lockgate.errors import LockgateError, Refused
+from lockgate.errors import LockgateError, Refused, Unavailable
 from lockgate.faces.cli.output import echo, json_option, show
 from lockgate.faces.laptop import server
 from lockgate.faces.laptop.call import SSH_NAME
@@ -43,8 +44,11 @@ def login(*, url: str, fingerprint: str, ssh: str, as_json: bool) -> None:
         raise Refused(WHAT, why="no code was given", fix=fix)
     body = urlencode({"link": code, "laptop": _laptop()}).encode()
     headers = {"Origin": at.url, "Content-Type": "application/x-www-form-urlencoded"}
-    with server.asked(at, LOGIN, body, headers) as answer:
-        told = _facts(answer.read(server.LARGEST_ANSWER))
+    try:
+        with server.asked(at, LOGIN, body, headers) as answer:
+            told = _facts(answer.read(server.LARGEST_ANSWER))
+    except (Unavailable, OSError, HTTPException) as error:
+        raise _not_logged_in(at, error) from error
     kept = at._replace(token=told["token"], person=told["person"], ssh=ssh or told["ssh"])
     server.remember(kept)
     facts = {"url": kept.url, "person": kept.person, "may": told["may"], "name": told["name"]}
@@ -67,6 +71,14 @@ def logout(*, as_json: bool) -> None:
         echo(f"note: the server did not hear of it: {error.why}", err=True)
     server.forget(kept)
     show({"url": kept.url}, f"logged out at {kept.url}", as_json=as_json)
+
+
+def _not_logged_in(at: server.Login, error: Exception) -> LockgateError:
+    """The code may have been used where the server had the whole request."""
+    if isinstance(error, Unavailable) and error.what != server.UNKNOWN:
+        return error
+    why = error.why if isinstance(error, Unavailable) else server.broken_off(at, error)
+    return Unavailable(WHAT, why=why, fix="log in again; where the code was used, with a new one")
 
 
 def _asked(url: str) -> str:
