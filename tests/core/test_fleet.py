@@ -18,6 +18,7 @@ from lockgate.core.fleet import (
     host_with_files,
     is_able,
     is_at_work,
+    labels_lacking,
     needs_at,
     needs_of,
     next_snapshot,
@@ -209,7 +210,7 @@ def test_people_see_who_leads_what_runs_where_and_why_something_waits() -> None:
 
     seen = seen_by(hosts, rows, 100.0)
 
-    assert (seen.leader, seen.epoch) == ("h1", 3)
+    assert (seen.leader, seen.epoch, seen.led, seen.oldest) == ("h1", 3, 100.0, 10.0)
     assert [(it.agents, it.gates, it.leads, it.silent) for it in seen.hosts] == [
         (1, 0, True, 2.0),
         (0, 1, False, 0.0),
@@ -315,3 +316,30 @@ def test_where_nobody_leads_that_is_seen() -> None:
     seen = seen_by((), (), 1.0)
 
     assert (seen.leader, seen.epoch, seen.hosts, seen.jobs) == ("", 0, (), ())
+    assert (seen.led, seen.oldest) == (0.0, 0.0)
+
+
+def test_a_job_that_rests_is_not_the_oldest_that_waits() -> None:
+    rests = claimed(TurnTrain(P), until=120.0, asked=10.0)
+
+    assert seen_by((), (rests, claimed(JUDGED)), 100.0).oldest == 10.0
+
+
+@pytest.mark.parametrize(
+    ("labels", "hub", "why"),
+    [
+        (("arm", "gpu", "fpga"), True, ()),
+        (("arm", "gpu"), True, ("no host has arm and fpga",)),
+        ((), True, ("no host has arm", "no host has arm and gpu", "no host has arm and fpga")),
+        (("arm", "gpu", "fpga"), False, ("no host has arm",)),
+    ],
+)
+def test_labels_that_no_host_has_are_known_before_a_job_asks_for_them(labels, hub, why) -> None:
+    hosts = (H1, Host(name="h2", labels=labels))
+    seen = seen_by(hosts, (claimed(Lead(), "h1", needs=LEAD),), 100.0)
+
+    found = labels_lacking(LABELLED, seen, hub=hub)
+
+    assert found[: len(why)] == why
+    assert bool(found) is bool(why)
+    assert labels_lacking(Settings(formula="none", gates=()), seen, hub=hub) == ()

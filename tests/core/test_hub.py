@@ -140,6 +140,14 @@ def test_without_atomic_pushes_a_hub_will_do_where_a_new_leader_waits() -> None:
 
     assert all(it.ok for it in found)
     assert "waits" in found[-1].what
+    assert "weaker" in found[-1].what
+
+
+def test_to_wait_at_a_hub_that_has_atomic_pushes_is_called_weaker() -> None:
+    [_, last] = judged(URL, FINE, fenced=False)
+
+    assert last.ok
+    assert 'weaker: set fence = "ref"' in last.why
 
 
 @pytest.mark.parametrize("target", MergeTarget)

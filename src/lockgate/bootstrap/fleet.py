@@ -3,21 +3,24 @@
 import os
 import platform
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from lockgate.adapters.hub import GitExchange
 from lockgate.adapters.hub.trial import GitTrial
 from lockgate.adapters.user_files import fleet_of
 from lockgate.bootstrap.app import App
-from lockgate.bootstrap.rules import database_of
+from lockgate.bootstrap.rules import database_of, home_of
 from lockgate.core.fleet import (
     FleetSettings,
     HostRole,
+    labels_lacking,
     problem_in,
     trouble_among,
 )
@@ -39,7 +42,7 @@ def hubs_of(it: App) -> Hubs:
 
 
 def host_settings(
-    it: App,
+    home: Path,
     name: str = "",
     labels: Sequence[str] = (),
     slots: int | None = None,
@@ -47,7 +50,7 @@ def host_settings(
     roles: Sequence[str] = (),
 ) -> FleetSettings:
     """`fleet.toml` of the home, and over it what the command line says; BadConfig else."""
-    told = fleet_of(it.home)
+    told = fleet_of(home)
     own = told.host
     own = replace(
         own,
@@ -60,7 +63,7 @@ def host_settings(
     settings = replace(told, host=own)
     why = problem_in(settings)
     if why:
-        raise BadConfig(NOTHING, why=why, fix=f"change it in {it.home / 'fleet.toml'}")
+        raise BadConfig(NOTHING, why=why, fix=f"change it in {home / 'fleet.toml'}")
     return settings
 
 
@@ -72,80 +75,139 @@ def open_host(
 ) -> "AbstractContextManager[Worker | None]":
     """BadConfig where this program or this home cannot take part in a fleet."""
     may_serve(it.caller, NOTHING)
-    _must_be_able(it, NOTHING)
+    _must_have_temporalio(NOTHING)
+    _must_be_shared(it.home, NOTHING)
     from lockgate.bootstrap.worker import working
 
     return working(it, settings, answer, report)
 
 
-def _must_be_able(it: App, what: str) -> None:
+def _must_have_temporalio(what: str) -> None:
     if find_spec("temporalio") is None:
         fix = "pip install 'lockgate[temporal]'"
         raise BadConfig(what, why="the library temporalio is not installed", fix=fix)
-    if not database_of(it.home, os.environ).startswith("postgres"):
+
+
+def _must_be_shared(home: Path, what: str) -> None:
+    if not database_of(home, os.environ).startswith("postgres"):
         fix = "lockgate db migrate-to postgresql://user@host/name, or set LOCKGATE_DATABASE"
         raise BadConfig(what, why="several hosts cannot share a database in a file", fix=fix)
 
 
-def check_fleet(it: App) -> tuple[tuple[str, str], ...]:
-    """What was looked at, and what is wrong with it in words; empty where nothing is."""
+class Look(Struct, frozen=True):
+    """What `fleet check` found; all empty where it is in order."""
+
+    trouble: str = ""  # what is wrong, and what to do
+    note: str = ""  # what works with a limit, or was not looked at
+
+
+def check_fleet(
+    opened: Callable[[], App], environ: Mapping[str, str] = os.environ
+) -> Mapping[str, Look]:
+    """By what was looked at. Where the database does not open, the rest is looked at all the same.
+
+    Who calls with a session's token is refused then: the database says whose it is.
+    """
+    try:
+        it = opened()
+    except LockgateError as error:
+        if environ.get("LOCKGATE_TOKEN"):
+            raise
+        return _without_database(home_of(environ), error)
     must_be_human(it.caller, "the fleet was not checked")
-    return tuple((what, _trouble(look)) for what, look in _looks(it))
+    return {what: _looked(look) for what, look in _looks(it).items()}
 
 
-def _looks(it: App) -> tuple[tuple[str, Callable[[], str]], ...]:
-    return (
-        ("settings", lambda: _settings(it)),
-        ("database", lambda: _database(it)),
-        ("clock", lambda: clock_trouble("this machine", time.time() - it.witness.clock.now())),
-        ("Temporal", lambda: _temporal(it)),
-        ("hosts", lambda: _hosts(it)),
-        ("jobs", lambda: _jobs(it)),
-        ("hubs", lambda: _hubs(it)),
-        ("projects", lambda: _projects(it)),
-    )
+def _looks(it: App) -> Mapping[str, Callable[[], Look]]:
+    return {
+        "settings": lambda: _settings(it.home),
+        "database": lambda: _database(it.home),
+        "clock": lambda: _clock(it),
+        "Temporal": lambda: _temporal(it.home),
+        "hosts": lambda: _said(trouble_among(it.hosts.status(it.caller))),
+        "jobs": lambda: _jobs(it),
+        "labels": lambda: _labels(it),
+        "hubs": lambda: _hubs(it),
+        "projects": lambda: _projects(it),
+    }
 
 
-def _trouble(look: Callable[[], str]) -> str:
+def _without_database(home: Path, error: LockgateError) -> Mapping[str, Look]:
+    unknown = Look(note="not looked at: that needs the database")
+    known = {
+        "settings": _looked(lambda: _settings(home)),
+        "database": _in_words(error),
+        "Temporal": _looked(lambda: _temporal(home)),
+    }
+    rest = ("clock", "hosts", "jobs", "labels", "hubs", "projects")
+    return {**known, **dict.fromkeys(rest, unknown)}
+
+
+def _looked(look: Callable[[], Look]) -> Look:
     try:
         return look()
     except LockgateError as error:
-        return f"{error} ({error.fix})"
+        return _in_words(error)
 
 
-def _settings(it: App) -> str:
-    host_settings(it)
-    return ""
+def _in_words(error: LockgateError) -> Look:
+    return Look(f"{error} ({error.fix})")
 
 
-def _database(it: App) -> str:
-    _must_be_able(it, "no fleet can use this home")
-    return ""
+def _said(trouble: Iterable[str], notes: Iterable[str] = ()) -> Look:
+    return Look("; ".join(trouble), "; ".join(notes))
 
 
-def _temporal(it: App) -> str:
-    _must_be_able(it, "Temporal was not asked")
+def _settings(home: Path) -> Look:
+    host_settings(home)
+    return Look()
+
+
+def _database(home: Path) -> Look:
+    _must_be_shared(home, "no fleet can use this home")
+    return Look()
+
+
+def _clock(it: App) -> Look:
+    return Look(clock_trouble("this machine", time.time() - it.witness.clock.now()))
+
+
+def _temporal(home: Path) -> Look:
+    _must_have_temporalio("Temporal was not asked")
     from lockgate.adapters.engine.connection import Connection
 
-    Connection(fleet_of(it.home).temporal).close()
-    return ""
+    Connection(fleet_of(home).temporal).close()
+    return Look()
 
 
-def _hosts(it: App) -> str:
-    return "; ".join(trouble_among(it.hosts.status(it.caller)))
+def _jobs(it: App) -> Look:
+    jobs = it.hosts.status(it.caller).jobs
+    return _said(f"{row.lane}: {row.why}" for row in jobs if row.why)
 
 
-def _jobs(it: App) -> str:
-    return "; ".join(f"{row.lane}: {row.why}" for row in it.hosts.status(it.caller).jobs if row.why)
+def _labels(it: App) -> Look:
+    """Also those that no job asks for yet."""
+    seen, found = it.hosts.status(it.caller), list[str]()
+    for project in it.store.projects():
+        try:
+            settings = it.configuration.settings_of(project)
+        except LockgateError as error:
+            found.append(f"{project.name}: {_in_words(error).trouble}")
+            continue
+        lacking = labels_lacking(settings, seen, hub=bool(project.url))
+        fix = "(give a host the label in its fleet.toml, or take it out of needs)"
+        found += [f"{project.name}: {why} {fix}" for why in lacking]
+    return _said(found)
 
 
-def _hubs(it: App) -> str:
+def _hubs(it: App) -> Look:
     checked = hubs_of(it).checked()
-    bad = ((name, one) for name, found in checked.items() for one in found if not one.ok)
-    return "; ".join(f"{name}: {one.what}: {one.why} ({one.fix})" for name, one in bad)
+    found = [(f"{name}: {one.text}", one) for name, some in checked.items() for one in some]
+    wrong = (text for text, one in found if not one.ok)
+    return _said(wrong, (text for text, one in found if one.ok and one.why))
 
 
-def _projects(it: App) -> str:
+def _projects(it: App) -> Look:
     """Without a hub a project's jobs are done by the leader's host alone."""
     alone = [project.name for project in it.store.projects() if not project.url]
-    return f"no hub, so one host does it all: {', '.join(alone)}" if alone else ""
+    return Look(note=f"no hub, so one host does it all: {', '.join(alone)}") if alone else Look()

@@ -338,6 +338,8 @@ class FleetSeen(Struct, frozen=True, kw_only=True):
     epoch: int  # how often the lead was taken
     hosts: tuple[HostSeen, ...]
     jobs: tuple[JobSeen, ...]  # those that wait, the oldest first
+    led: float = 0.0  # seconds since the leader took the lead; 0 where nobody leads
+    oldest: float = 0.0  # seconds that the oldest job waits which does not rest
 
 
 def seen_by(
@@ -358,7 +360,21 @@ def seen_by(
             *(_job_seen(it, known, now) for it in waiting),
             *(JobSeen(lane=it, needs="", host="", since=0.0, why=aside[it]) for it in aside),
         ),
+        led=max(0.0, now - lead.since) if lead and lead.host else 0.0,
+        oldest=max((now - it.asked for it in waiting if not it.until), default=0.0),
     )
+
+
+def labels_lacking(settings: Settings, seen: FleetSeen, *, hub: bool) -> tuple[str, ...]:
+    """Why jobs of such a project would wait for labels, for people; empty where none would.
+
+    Without a hub the host that leads does them alone.
+    """
+    hosts = [it.host for it in seen.hosts if hub or it.leads or not seen.leader]
+    own = settings.needs
+    asked = (own, *((*own, *_of_gates(settings, it)) for it in Where))
+    reasons = (why_waiting(class_of(it), hosts) for it in asked if it)
+    return tuple(dict.fromkeys(it.removeprefix("waits: ") for it in reasons if it))
 
 
 def trouble_among(seen: FleetSeen) -> tuple[str, ...]:

@@ -124,10 +124,17 @@ class Tried(Struct, frozen=True, kw_only=True):
 
 
 class Finding(Struct, frozen=True, kw_only=True):
+    """Where `ok` has a why, people are told of it too: it works, with a limit."""
+
     ok: bool
     what: str
     why: str = ""
     fix: str = ""
+
+    @property
+    def text(self) -> str:
+        why, fix = (f": {self.why}" if self.why else ""), (f" ({self.fix})" if self.fix else "")
+        return f"{self.what}{why}{fix}"
 
 
 def judged(url: str, tried: Tried, *, fenced: bool) -> tuple[Finding, ...]:
@@ -147,10 +154,11 @@ def judged(url: str, tried: Tried, *, fenced: bool) -> tuple[Finding, ...]:
 
 def _atomic(tried: Tried, *, fenced: bool) -> Finding:
     if not tried.pushed and tried.refused:
-        return Finding(ok=True, what="it takes refs/lockgate, and two refs at once or neither")
+        what = "it takes refs/lockgate, and two refs at once or neither"
+        return Finding(ok=True, what=what, why="" if fenced else _WEAKER)
     why = tried.pushed or "a push of two refs moved one of them, though the other was refused"
     if "atomic" in why and not fenced:
-        weaker = 'fence = "wait" is in use: a new leader waits until no old push can come'
+        weaker = 'fence = "wait" is in use and weaker: a new leader waits for old pushes to end'
         return Finding(ok=True, what=f"it moves refs one by one; {weaker}", why=why)
     fix = 'let this host push refs/lockgate/*; without atomic pushes set fence = "wait"'
     return _bad("no landing is safe there", why, fix)
@@ -161,6 +169,9 @@ def _left(tried: Tried) -> tuple[Finding, ...]:
     return (_bad("the refs of the trial were not removed", tried.removed, fix),) * bool(
         tried.removed
     )
+
+
+_WEAKER = 'fence = "wait" is in use, which is weaker: set fence = "ref" on all hosts'
 
 
 def _where(reach: Reach) -> str:

@@ -2,7 +2,7 @@
 
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import closing, nullcontext
 from functools import partial
 from typing import Protocol
@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from lockgate.bootstrap import App
 from lockgate.bootstrap.assistants import kept_warm, mcp_child
-from lockgate.bootstrap.fleet import check_fleet, host_settings, hubs_of, open_host
+from lockgate.bootstrap.fleet import Look, check_fleet, host_settings, hubs_of, open_host
 from lockgate.bootstrap.gates import Benches
 from lockgate.bootstrap.orchestrator import feed_of, web_child
 from lockgate.core.fleet import FleetSeen, FleetSettings, HostRole, HostSeen, JobSeen
@@ -62,7 +62,7 @@ def worker(
     this host takes part; options come first.
     """
     it = app()
-    settings = host_settings(it, name, labels, slots, judges, roles)
+    settings = host_settings(it.home, name, labels, slots, judges, roles)
     serve_host(it, settings, listen)
 
 
@@ -159,10 +159,10 @@ def hub(*, url: str, as_json: bool) -> None:
 @json_option
 def check(*, as_json: bool) -> None:
     """Check what a fleet needs: database, Temporal, hosts, hubs."""
-    found = check_fleet(app())
-    facts = [{"what": what, "trouble": why} for what, why in found]
+    found = check_fleet(app)
+    facts = [{"what": it, "trouble": look.trouble, "note": look.note} for it, look in found.items()]
     show(facts, _check_text(found), as_json=as_json)
-    wrong = [what for what, why in found if why and what != "projects"]
+    wrong = [what for what, look in found.items() if look.trouble]
     if wrong:
         fix = "see to that, then run it again"
         raise Unavailable("the fleet is not in order", why=", ".join(wrong), fix=fix)
@@ -171,7 +171,9 @@ def check(*, as_json: bool) -> None:
 def _fleet_text(seen: FleetSeen) -> str:
     if not seen.hosts:
         return "no host: start one with lockgate worker"
-    lead = f"{seen.leader} leads (epoch {seen.epoch})" if seen.leader else "nobody leads"
+    lead = f"{seen.leader} leads (epoch {seen.epoch}) for {seen.led:.0f} s"
+    lead = lead if seen.leader else "nobody leads"
+    lead += f"; the oldest job waits for {seen.oldest:.0f} s" if seen.oldest else ""
     head = ("HOST", "STATE", "SEEN", "AGENTS", "GATES", "REFUSED", "LABELS", "VERSION")
     parts = [lead, table([head, *map(_host, seen.hosts)])]
     parts += [why for it in seen.hosts if (why := clock_trouble(it.host.name, it.host.ahead))]
@@ -180,11 +182,19 @@ def _fleet_text(seen: FleetSeen) -> str:
     return "\n\n".join(parts)
 
 
-def _check_text(found: tuple[tuple[str, str], ...]) -> str:
-    return "\n".join(
-        f"{'!!' if why else 'ok'}  {what}{f': {one_line(why)}' if why else ''}"
-        for what, why in found
-    )
+def _check_text(found: Mapping[str, Look]) -> str:
+    """One line for a part that is in order; else what is wrong, and what works with a limit."""
+    lines = [
+        f"{mark}  {what}{text and f': {one_line(text)}'}"
+        for what, look in found.items()
+        for mark, text in _marked(look)
+    ]
+    return "\n".join(lines)
+
+
+def _marked(look: Look) -> tuple[tuple[str, str], ...]:
+    said = tuple(it for it in (("!!", look.trouble), ("--", look.note)) if it[1])
+    return said or (("ok", ""),)
 
 
 def _host(row: HostSeen) -> tuple[str, ...]:

@@ -105,7 +105,7 @@ def _work_in_fleet(it: App, listen: str) -> None:
     from lockgate.bootstrap.fleet import host_settings
     from lockgate.faces.cli.operate.fleet import serve_host
 
-    serve_host(it, host_settings(it), listen)
+    serve_host(it, host_settings(it.home), listen)
 
 
 class Closing(Protocol):
