@@ -129,8 +129,14 @@ TASKS ?= 500
 home-soak: $(DEV) system ## TASKS scripted tasks in a home full of faults, checked at the end
 	$(BIN)/python -m tests.soak --tasks $(TASKS) $(ARGS)
 
+# What several hosts rely on: rows and claims, the hub, who leads, laptops; then the hosts themselves.
+FLEET = tests/core/test_fleet.py tests/core/test_hub.py $(addprefix tests/store/test_,fence.py lanes.py lead.py postgres.py) \
+	tests/adapters/engine tests/adapters/hub $(addprefix tests/scenarios/,test_leader.py test_hub.py train/test_frozen.py) \
+	$(addprefix tests/faces/,test_hosts.py cli/test_fleet.py cli/test_fleet_check.py cli/test_budgets.py web/test_calls.py \
+	laptop) tests/fleet
+
 fleet: $(DEV) system ## several hosts on a real Temporal, PostgreSQL and hub
-	$(BIN)/pytest -n 0 -m "not agents" tests/fleet tests/adapters/engine $(ARGS)
+	$(BIN)/pytest -n 0 -m "not agents" $(FLEET) $(ARGS)
 
 docs: $(DEV) ## write the generated pages
 	$(BIN)/python scripts/make_docs.py
