@@ -13,14 +13,15 @@ from lockgate.adapters.engine import LocalEngine
 from lockgate.adapters.engine.connection import Connection
 from lockgate.adapters.engine.host import Answer, Duties, TemporalHost
 from lockgate.adapters.engine.temporal import TemporalEngine
-from lockgate.core.fleet import Cluster, Shared, queues_of
+from lockgate.core.fleet import Cluster, Pool, Shared, queues_of
 from lockgate.core.hosts import Host
-from lockgate.core.jobs import Evaluate, Job, lane_of
+from lockgate.core.jobs import LIMITS, Evaluate, Job, Kind, Limit, lane_of
 from lockgate.core.model.task import ProjectId, TaskId
 from lockgate.ports.engine import Engine, State
 from tests.adapters.engine.fleet_yard import KeptLanes, temporal_server
 
 PATIENCE = 60.0
+PLACES = 4  # for evaluations
 
 
 @dataclass
@@ -69,7 +70,7 @@ def address(tmp_path_factory) -> Generator[str]:
 @contextmanager
 def local(yard: Yard) -> Generator[Engine]:
     with ThreadPoolExecutor(10) as pool:
-        engine = LocalEngine(pool)
+        engine = LocalEngine(pool, limits={**LIMITS, Kind.JUDGE: Limit(PLACES, PLACES)})
         engine.begin(yard.do, lambda: None)
         try:
             yield engine
@@ -85,7 +86,7 @@ def temporal(yard: Yard, address: str) -> Generator[Engine]:
         do=lambda row, called_off: Answer(yard.do(row.job, called_off)),
         lost=lambda row, host: Answer(0.0),
         token=lambda: f"token {next(tokens)}",
-        places={},
+        places={Pool.GATES: lambda: PLACES},
         grace=5.0,
     )
     connection, times = Connection(Cluster(address=address)), Shared(beat=4.0)
@@ -196,3 +197,24 @@ def test_a_lane_that_rests_is_empty_when_it_is_called_off(opened) -> None:
     engine.call_off(lane_of(job))
 
     assert engine.lanes() == ()
+
+
+def test_a_job_that_waits_for_a_place_is_never_done_once_it_is_called_off(opened) -> None:
+    engine, yard = opened
+    running = [judge(it) for it in range(PLACES)]
+    waits = judge(PLACES)
+    assert all(engine.put(it) for it in running)
+    until(lambda: len(yard.begun) == PLACES)
+    assert engine.put(waits)
+    assert states(engine)[lane_of(waits)] is State.WAITING
+
+    engine.call_off(lane_of(waits))
+
+    assert lane_of(waits) not in states(engine)
+    for it in running:
+        yard.end(it)
+    until(lambda: not engine.lanes())
+    another = judge(PLACES + 1)
+    assert engine.put(another)
+    until(lambda: another in yard.begun)
+    assert waits not in yard.begun

@@ -112,6 +112,23 @@ def test_jobs_of_a_host_that_does_not_come_back_are_told_to_another_as_lost(addr
         assert host.did == []
 
 
+def test_a_job_that_fails_leaves_its_why_and_a_later_success_takes_it_away(address) -> None:
+    lanes, job = KeptLanes(), judge("fails")
+    with connected(address) as connection, serving(connection, lanes, "h7") as host:
+        engine = TemporalEngine(connection, lanes, lambda _: "any", times=TIMES)
+        host.work = lambda *_: Answer(3600.0, "the hub is down")
+        engine.put(job)
+        until(lambda: [it.why for it in lanes.rows()] == ["the hub is down"])
+
+        host.work = lambda *_: Answer(3600.0)
+        engine.hurry(lane_of(job))
+        assert engine.put(job)
+        assert [it.why for it in lanes.rows()] == [""]  # it is tried again
+
+        until(lambda: len(host.did) == 2 and bool(lanes.rows()[0].until))
+        assert [it.why for it in lanes.rows()] == [""]
+
+
 def test_a_job_that_waits_is_put_elsewhere_when_it_needs_something_else(address) -> None:
     lanes, needs = KeptLanes(), ["fpga"]
     with connected(address) as connection, serving(connection, lanes, "h6") as host:
