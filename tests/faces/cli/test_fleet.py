@@ -17,7 +17,7 @@ from lockgate.core.fleet import FleetSettings, HostRole, OwnFacts
 from lockgate.core.hosts import Host, HostState
 from lockgate.core.jobs import Attend, HostLost, Lead
 from lockgate.core.lifecycle import moves
-from lockgate.core.model.task import Role, Status, Task
+from lockgate.core.model.task import ProjectId, Role, Status, Task, TaskId
 from lockgate.errors import Refused
 from lockgate.faces.cli.operate.fleet import board_of
 from lockgate.services.agents.spawner import Monitor
@@ -66,7 +66,9 @@ def test_hosts_are_listed_drained_used_again_and_forgotten(shell: Shell, app: Ap
     lanes.ask(Lead(), "lead", 1.0)
     lanes.claim("lead", "h1", "token", 2.0)
 
-    assert "h1 leads (epoch 1)" in shell.did("fleet", "status")
+    lanes.ask(HostLost(TaskId("t"), ProjectId("p"), "h2"), "any", NOW - 10)
+    assert "h1 leads (epoch 1) for " in shell.did("fleet", "status")
+    assert shell.run("fleet", "status", "--json").facts["led"] > 0
     assert "gets nothing new" in shell.did("fleet", "drain", "h1")
     assert "draining" in shell.did("fleet", "status")
     shell.did("fleet", "undrain", "h1")
@@ -247,6 +249,16 @@ def test_settings_that_nothing_can_go_by_are_refused(shell: Shell, text, why) ->
 
     assert answer.code == 2
     assert why in answer.err
+
+
+def test_an_orchestrator_does_not_start_beside_a_fleet(shell: Shell, app: App) -> None:
+    with_host(app)
+
+    answer = shell.program("up", seconds=60)
+
+    assert answer.code == 1
+    assert "no orchestrator was started" in answer.err
+    assert "host h1 of a fleet" in answer.err
 
 
 def test_a_project_is_given_a_hub_and_loses_it_again(shell: Shell, app: App, tmp_path) -> None:

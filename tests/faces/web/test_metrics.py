@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from lockgate.core.lifecycle.decision import Decision
 from lockgate.core.model.events import Event, GateCompleted, StatusChanged
 from lockgate.core.model.task import Actor, Cause, Status, Task
+from tests.faces.test_hosts import with_fleet
 from tests.faces.web.home import a_home, a_shop
 from tests.faces.web.serving import Board, serving
 
@@ -108,3 +109,17 @@ def test_the_length_of_the_merge_queues_is_told_by_standing(tmp_path: Path) -> N
             'lockgate_queue_length{standing="held"}': 1
         }
     home.app.close()
+
+
+def test_a_fleet_has_its_hosts_the_leaders_age_and_the_oldest_job_that_waits(own: Board) -> None:
+    alone = own.get("/metrics").text
+    with_fleet(own.home.app)
+
+    found = figures(own)
+
+    assert "lockgate_hosts" not in alone
+    assert found['lockgate_hosts{state="up"}'] == found['lockgate_hosts{state="draining"}'] == 1
+    assert found['lockgate_host_silent_seconds{host="h1"}'] == 0
+    assert found["lockgate_leader_seconds"] > 1000
+    assert found["lockgate_oldest_job_seconds"] > 1000
+    assert found['lockgate_refused_answers_total{host="h1"}'] == 0

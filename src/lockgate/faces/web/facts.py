@@ -65,7 +65,8 @@ _FACTS: dict[str, Callable[[Site, Request], object]] = {
 def metrics(site: Site, request: Request) -> Response:
     app = site.app_of(request)
     standings = app.train_boards.standings(site.trains)
-    found = measures_of(app).all(app.boards.inbox().needs, standings, site.counted)
+    needs = app.boards.inbox().needs
+    found = measures_of(app).all(needs, standings, site.counted, app.fleet())
     text = "".join(_lines(found))
     return Response(text, media_type="text/plain; version=0.0.4; charset=utf-8")
 

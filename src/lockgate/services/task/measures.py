@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 
 from msgspec import Struct, field
 
+from lockgate.core.fleet import FleetSeen
 from lockgate.core.lifecycle.needs import Need
 from lockgate.core.model.statistics import STEPS, Count, seconds_of
 from lockgate.core.model.task import Status
@@ -38,7 +39,11 @@ class Measures(Struct, frozen=True, kw_only=True):
     clock: Clock
 
     def all(
-        self, needs: Iterable[Need], standings: Iterable[str], counted: Counted
+        self,
+        needs: Iterable[Need],
+        standings: Iterable[str],
+        counted: Counted,
+        fleet: FleetSeen | None = None,
     ) -> Iterator[Measure]:
         """`standings` are those of the changes in all merge queues.
 
@@ -66,6 +71,8 @@ class Measures(Struct, frozen=True, kw_only=True):
         usd, tokens = self.figures.spent()
         yield _counter("cost_usd_total", "What agents have cost, in USD.", usd)
         yield _counter("tokens_total", "Tokens that agents have used.", tokens)
+        if fleet:
+            yield from _of_fleet(fleet)
 
     def _tasks(self) -> Iterator[Sum]:
         counts = self.store.counts()
@@ -92,6 +99,20 @@ class Measures(Struct, frozen=True, kw_only=True):
 
 def _sum(value: float, part: str = "", **labels: str) -> Sum:
     return Sum(labels=labels, value=float(value), part=part)
+
+
+def _of_fleet(seen: FleetSeen) -> Iterator[Measure]:
+    states = Counter(it.host.state.value for it in seen.hosts)
+    them = (_sum(n, state=state) for state, n in sorted(states.items()))
+    yield _gauge("hosts", "Hosts of the fleet, by state.", them)
+    silent = (_sum(it.silent, host=it.host.name) for it in seen.hosts)
+    yield _gauge("host_silent_seconds", "Since a host was seen last.", silent)
+    leads = (_sum(seen.led),) if seen.leader else ()
+    yield _gauge("leader_seconds", "For how long the leader leads; none where nobody does.", leads)
+    oldest = (_sum(seen.oldest),)
+    yield _gauge("oldest_job_seconds", "How long the oldest job waits for a host.", oldest)
+    refused = (_sum(it.host.refused, host=it.host.name) for it in seen.hosts)
+    yield _counter("refused_answers_total", "Late answers of hosts that did not count.", refused)
 
 
 def _gauge(name: str, says: str, sums: Iterable[Sum]) -> Measure:
