@@ -128,7 +128,7 @@ def test_a_client_that_freezes_inside_a_turn_stops_no_writer_for_longer_than_the
     assert store.first_broken_event() is None
 
 
-def test_a_connection_that_is_cut_off_is_noticed_by_its_own_time_limits(url: str) -> None:
+def test_connections_have_time_limits_of_the_network_unless_the_url_names_others(url: str) -> None:
     database = PostgresDatabase(url, 5.0)
     asked = PostgresDatabase(f"{url}&tcp_user_timeout=60000", 5.0)
 
