@@ -15,6 +15,7 @@ from lockgate.faces.mcp.server import TOOLS
 from lockgate.faces.pipe import READING
 from tests.faces.mcp.room import BOTH, Room, text_of
 from tests.faces.shell import Shell
+from tests.faces.test_hosts import with_fleet
 
 OPERATORS = {
     *("list_tasks", "get_task", "why", "list_findings", "events"),
@@ -222,3 +223,19 @@ def test_an_answer_is_never_longer_than_a_client_takes(shell) -> None:
     assert len(sizes) > 1
     last = log.structured_content["events"][-1]["seq"]
     assert last == log.structured_content["next"] < 2 * MOST_TASKS + 1
+
+
+@pytest.mark.parametrize("mode", BOTH)
+def test_the_board_has_the_hosts_of_a_fleet_and_nothing_of_them_without_one(shell, mode) -> None:
+    room = Room(shell, mode=mode)
+    alone = room.did("list_tasks")
+    app = shell.app()
+    with_fleet(app)
+    app.close()
+
+    fleet = room.did("list_tasks")["fleet"]
+
+    assert alone.get("fleet") is None
+    assert fleet["leader"] == "h1"
+    assert [it["host"]["name"] for it in fleet["hosts"]] == ["h1", "h2"]
+    assert [it["why"] for it in fleet["jobs"]] == ["waits: no host has gpu"]

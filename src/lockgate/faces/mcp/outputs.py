@@ -143,6 +143,9 @@ class Board(Answer):
     counts: dict[str, int]
     needs: list[Need]
     seq: int
+    fleet: dict[str, object] | None = Field(
+        default=None, description="Of several hosts: who leads, each host, what waits for one."
+    )
 
 
 class Finding(Output):

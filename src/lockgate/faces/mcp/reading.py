@@ -2,6 +2,7 @@
 
 from lockgate.bootstrap.team import root_of_clone
 from lockgate.core.config.clones import Clone
+from lockgate.core.model.facts import json_facts
 from lockgate.core.model.findings import Finding
 from lockgate.core.model.task import TaskId
 from lockgate.errors import NoSuchTask
@@ -22,14 +23,24 @@ def board(desk: Desk, asked: inputs.ListTasks) -> Facts:
         text=asked.text or "",
         needs=asked.needs,
     )
-    limit = asked.limit
+    limit, fleet = asked.limit, _fleet(desk)
     while True:
-        facts = desk.app.boards.board(which, asked.after, limit).facts()
+        facts = desk.app.boards.board(which, asked.after, limit).facts() | fleet
         if answers.fits(facts):
             return facts
         if limit == 1:
             return _in_brief(facts)
         limit //= 2
+
+
+def _fleet(desk: Desk) -> Facts:
+    """The hosts, who leads and what waits, as `status` has them; where one machine works, nothing.
+
+    Where there are too many of them, the rest of the board is shown without.
+    """
+    fleet = desk.app.fleet()
+    found = {"fleet": json_facts(fleet)} if fleet else {}
+    return found if len(answers.written(found)) <= answers.MOST // 2 else {}
 
 
 def _in_brief(facts: dict[str, object]) -> Facts:
