@@ -33,13 +33,13 @@ def board(desk: Desk, asked: inputs.ListTasks) -> Facts:
         limit //= 2
 
 
-def _fleet(desk: Desk) -> Facts:
+def _fleet(desk: Desk) -> dict[str, object]:
     """The hosts, who leads and what waits, as `status` has them; where one machine works, nothing.
 
     Where there are too many of them, the rest of the board is shown without.
     """
     fleet = desk.app.fleet()
-    found = {"fleet": json_facts(fleet)} if fleet else {}
+    found: dict[str, object] = {"fleet": json_facts(fleet)} if fleet else {}
     return found if len(answers.written(found)) <= answers.MOST // 2 else {}
 
 
