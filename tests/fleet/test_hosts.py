@@ -1,7 +1,9 @@
 """Two hosts do the tasks of one project, and go on when the one that leads is killed."""
 
+import re
 import shutil
 import subprocess
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -15,6 +17,7 @@ from tests.store import postgres_cluster
 
 DOCS = Path(__file__).parents[2] / "docs" / "fleet"
 TAKEN_OVER = 15.0  # seconds, at most
+AT_WORK = 15.0  # seconds, at most, from when a host is declared lost
 
 
 SLOW = worker(writes("good"), "{ sleep = 8 }", hands_off("x"), COMPLETE) + REVIEWER
@@ -52,6 +55,13 @@ def test_tasks_are_done_by_hosts_and_land_after_the_leader_was_killed(
         fleet.until(lambda: all(people.task(id).status is Status.DONE for id in ids))
 
 
+def begins_at(clone: Path, commit: str) -> bool:
+    """Whether the work in a clone goes on from this commit."""
+    git = ("git", "-c", "safe.directory=*", "-C", clone)  # a sandbox may give it another owner
+    argv = (*git, "merge-base", "--is-ancestor", commit, "HEAD")
+    return subprocess.run(argv, check=False, capture_output=True).returncode == 0
+
+
 @pytest.mark.slow
 @pytest.mark.postgres
 def test_a_task_whose_host_lost_power_goes_on_at_another_and_no_counter_moves(tmp_path) -> None:
@@ -65,9 +75,15 @@ def test_a_task_whose_host_lost_power_goes_on_at_another_and_no_counter_moves(tm
         before = people.task(id)
         fleet.until(lambda: bool(fleet.refs(f"changes/{id}")))  # what it has done until now
 
+        [kept] = {it.rpartition("/")[2] for it in fleet.refs(f"snapshots/{id}")}
+
         fleet.cut_power("h1")
 
-        fleet.until(lambda: people.task(id).host == "h2")
+        fleet.until(lambda: people.task(id).host != "h1")  # it is declared lost
+        seconds = fleet.until(lambda: people.task(id).host == "h2" and fleet.agents_at("h2") == 1)
+        assert seconds <= AT_WORK
+        [second] = [it for it in people.app.store.sessions(id) if it.host == "h2"]
+        assert begins_at(Path(second.directory or ""), kept)
         fleet.until(lambda: people.task(id).status is Status.REVIEWING)
         after = people.task(id)
         assert after.generation > before.generation
@@ -126,9 +142,55 @@ def test_the_unit_of_the_docs_is_one_that_systemd_takes() -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
+KEYS = {"image", "environment", "ports", "volumes", "healthcheck", "depends_on"}
+VALUE = re.compile(
+    r"[^$]*(\$\{\w+:\?[^}]*\})?[^$]*"
+)  # a variable stops compose where it is not set
+PORT = re.compile(r"127\.0\.0\.1:\d+:\d+")
+SPAN = re.compile(r"\d+(ms|s|m|h)")
+
+
+def test_the_compose_file_of_the_docs_says_nothing_that_compose_does_not_take() -> None:
+    """There is no compose here: the forms are those of the Compose Specification, where used."""
+    told = yaml.safe_load((DOCS / "compose.yaml").read_text())
+    services, named = told["services"], told["volumes"]
+
+    for service in services.values():
+        assert set(service) <= KEYS
+        assert re.fullmatch(r"[\w/-]+:[\w.]+", service["image"])
+        assert all(PORT.fullmatch(it) for it in service.get("ports", ()))
+        for name, value in service["environment"].items():
+            assert name.isidentifier()
+            assert isinstance(value, str)
+            assert VALUE.fullmatch(value)
+        for source, place, *mode in (it.split(":") for it in service["volumes"]):
+            assert source in named if source[0] != "." else (DOCS / source).is_file()
+            assert place.startswith("/")
+            assert mode in ([], ["ro"])
+        check = service.get("healthcheck", {"test": ["CMD"], "interval": "1s"})
+        assert check["test"][0] in {"CMD", "CMD-SHELL"}
+        assert SPAN.fullmatch(check["interval"])
+        for other, how in service.get("depends_on", {}).items():
+            assert how == {"condition": "service_healthy"}
+            assert "healthcheck" in services[other]
+    assert all(it is None for it in named.values())
+
+
+def test_the_trial_of_the_docs_joins_what_compose_serves() -> None:
+    """The page's fleet.toml and database for the trial name the namespace and ports of the file."""
+    services = yaml.safe_load((DOCS / "compose.yaml").read_text())["services"]
+    page = (DOCS.parent / "fleet.md").read_text()
+    trial = page.partition("## A trial on one machine")[2].partition("```toml\n")[2]
+    settings = tomllib.loads(trial.partition("```")[0])["temporal"]
+
+    assert settings["namespace"] == services["temporal"]["environment"]["DEFAULT_NAMESPACE"]
+    assert f"{settings['address']}:7233" in services["temporal"]["ports"]
+
+
 def test_the_compose_file_of_the_docs_names_its_servers_and_keeps_their_data() -> None:
     told = yaml.safe_load((DOCS / "compose.yaml").read_text())
 
+    assert set(told) == {"services", "volumes"}
     assert set(told["services"]) == {"postgres", "temporal-postgres", "temporal"}
     assert set(told["volumes"]) == {"lockgate-data", "temporal-data"}
     for service in told["services"].values():
