@@ -16,6 +16,7 @@ from lockgate.core.fleet import (
     asked_of_host,
     host_at_work,
     host_with_files,
+    hosts_have_agents,
     is_able,
     is_at_work,
     labels_lacking,
@@ -109,6 +110,19 @@ def test_without_a_hub_the_host_that_leads_does_what_others_could() -> None:
     assert needs(HostLost(T, P, "h2"), hub=False) == "any"
     assert needs(TurnTrain(P), hub=True) is None
     assert needs_of(CarryOut(T, P), replace(task, host="h2"), (), hub=False, leader=H1) == "host:h2"
+
+
+@pytest.mark.parametrize(
+    ("hub", "hosts", "have"),
+    [
+        ("ssh://hub", (replace(H1, seen=99.0),), True),
+        ("", (replace(H1, seen=99.0),), False),  # the leader's host does it all
+        ("ssh://hub", (), False),
+        ("ssh://hub", (replace(H1, seen=1.0),), False),  # an orchestrator alone by now
+    ],
+)
+def test_hosts_have_the_agents_of_a_project_with_a_hub(hub, hosts, have) -> None:
+    assert hosts_have_agents(hub, hosts, 100.0) is have
 
 
 def test_a_job_waits_for_the_labels_that_its_project_and_its_gates_need() -> None:

@@ -16,6 +16,7 @@ from lockgate.core.lifecycle.records import placed
 from lockgate.core.model.limits import SAME_FAILURES
 from lockgate.core.model.task import ProjectId, Status, TaskId
 from lockgate.core.train.model import Built, Commit, Tree
+from lockgate.errors import Refused
 from lockgate.ports.engine import Lane, State
 from lockgate.services.agents.spawner import GOODBYE
 from lockgate.services.orchestrator.crew import NoFleet
@@ -25,6 +26,7 @@ from lockgate.services.orchestrator.loop import MINE
 from tests.given import HANDOFF
 from tests.scenarios.stage import Stage
 from tests.scenarios.test_loop import TESTS_FIRST
+from tests.scenarios.world import git
 
 CLAIM = "of h1"
 
@@ -223,6 +225,37 @@ def attending(stage: Stage, waited: list[float], **more) -> HostWork:
 
 def with_hub(stage: Stage) -> None:
     stage.app.store.give_hub(stage.world.project().id, "hub")
+
+
+def in_a_fleet(stage: Stage) -> None:
+    """Its project has a hub, and another host works on it."""
+    store, root = stage.app.store, stage.world.root
+    hub = root.with_name("hub.git")
+    git(root, "clone", "--quiet", "--bare", ".", str(hub))
+    store.give_hub(store.add_project(stage.world.project()).id, str(hub))
+    SqlHosts(store.database).put(Host(name="h2", seen=store.database.now()))
+
+
+def test_a_task_starts_whose_agent_only_other_hosts_have(stage) -> None:
+    stage.harnesses.how = "npm install -g agent"
+    id = stage.world.create(auto_start=False)
+    with pytest.raises(Refused, match="agent scripted is not installed"):
+        stage.app.coordinator.start(id)
+    in_a_fleet(stage)
+
+    stage.app.coordinator.start(id)
+
+    assert stage.world.task(id).status is Status.WORKING
+
+
+def test_a_file_is_no_agent_of_a_task_that_other_hosts_may_do(stage) -> None:
+    in_a_fleet(stage)
+
+    with pytest.raises(Refused, match="other hosts of the fleet do not have it") as refused:
+        stage.world.create(agent="./agent.sh")
+
+    assert "[agents.NAME]" in refused.value.fix
+    assert stage.app.store.projects_ready() == ()
 
 
 def test_what_a_worker_has_done_is_kept_while_it_works(stage) -> None:

@@ -13,7 +13,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from lockgate.adapters.harnesses import Registry
-from lockgate.adapters.store import open_store, shared_text
+from lockgate.adapters.store import hosts_have_agents, open_store, shared_text
 from lockgate.adapters.store.sql import HAS_HOSTS, HAS_PULL, HAS_PULLS
 from lockgate.adapters.store.sql_store import SqlStore
 from lockgate.adapters.system import (
@@ -356,9 +356,8 @@ class App(Struct, frozen=True, kw_only=True):
         from lockgate.adapters.train import GitYard
         from lockgate.services.train.view import TrainView
 
-        log = SqlTrainLog(self.store.database)
-        hub = GitExchange(self.home)
-        yard = GitYard(self.home, signoff=partial(signs_off, self.home), hub=hub)
+        log, signoff = SqlTrainLog(self.store.database), partial(signs_off, self.home)
+        yard = GitYard(self.home, signoff=signoff, hub=GitExchange(self.home))
         pulls = SqlPulls(self.store.database)
         return TrainView(self.store, log, yard, self.configuration, pulls, self.hub_fence)
 
@@ -445,6 +444,7 @@ def open_app(environ: Mapping[str, str] = os.environ) -> App:
         logins=Logins(harnesses, credentials),
         clock=SystemClock(store.database.now),
         secrets=HandedOut(configuration, harnesses, credentials),
+        hosts_have_agents=partial(hosts_have_agents, store),
     )
     return App(
         home=home,

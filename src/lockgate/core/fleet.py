@@ -299,6 +299,14 @@ def host_at_work(hosts: Iterable[Host], now: float) -> str:
     return next((f"host {it.name} of a fleet" for it in up), "")
 
 
+def hosts_have_agents(hub: str, hosts: Iterable[Host], now: float) -> bool:
+    """Whether a project's tasks go to hosts that have their agents, whatever this machine has.
+
+    Without a hub the leader's host does them all.
+    """
+    return bool(hub) and bool(host_at_work(hosts, now))
+
+
 # What people see of it.
 
 

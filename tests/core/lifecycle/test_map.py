@@ -446,3 +446,16 @@ def test_nothing_starts_with_an_agent_that_is_not_installed() -> None:
 
     assert answer.why == "agent scripted is not installed"
     assert answer.fix == "npm install -g agent"
+
+
+def test_what_a_host_of_a_fleet_does_starts_whatever_agents_this_machine_has() -> None:
+    login = NoLogin("claude is not logged in", "lockgate auth claude")
+    seen = evidence(
+        a_task(S.PENDING),
+        actor=Actor.HUMAN,
+        agent_missing="npm install -g agent",
+        login_missing=login,
+        hosts_have_agents=True,
+    )
+
+    assert validate_transition(seen, S.WORKING) is None

@@ -196,6 +196,7 @@ class Evidence(Struct, frozen=True, kw_only=True):
     agent_missing: str | None = None  # how to install its agent, where it is not there
     reviewer: str = ""  # who reviews where a file is the worker; empty: no agent is there to do it
     login_missing: NoLogin | None = None  # of its agent or of a reviewer's
+    hosts_have_agents: bool = False  # a host of a fleet does it, which has its agents, not this one
     unsigned: str | None = None  # why the commit that would land could not be signed
 
 

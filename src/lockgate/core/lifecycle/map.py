@@ -52,12 +52,16 @@ def configured(seen: Evidence) -> Missing | None:
         return Missing(seen.misconfigured, fix)
     if seen.untrusted is not None:
         return Missing(seen.untrusted, "lockgate trust, in its repository")
+    if seen.unsigned is not None:
+        return Missing(unsigned(seen.unsigned), SIGN)
+    return None if seen.hosts_have_agents else _agents_are_there(seen)
+
+
+def _agents_are_there(seen: Evidence) -> Missing | None:
     if seen.agent_missing is not None:
         return Missing(f"agent {seen.task.agent} is not installed", seen.agent_missing)
     if seen.login_missing is not None:
         return Missing(seen.login_missing.why, seen.login_missing.fix)
-    if seen.unsigned is not None:
-        return Missing(unsigned(seen.unsigned), SIGN)
     return None
 
 

@@ -1,5 +1,6 @@
 """Gathers what a decision may look at. TASK.md is read here, once, and nobody brings their own."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 from msgspec import Struct
@@ -70,6 +71,7 @@ class Witness(Struct, frozen=True, kw_only=True):
     clock: Clock
     secrets: Secrets
     host: str = ""  # this one's name, where jobs of several are done
+    hosts_have_agents: Callable[[Project], bool] = lambda _: False  # of a fleet, for its tasks
 
     def look(self, id: TaskId, caller: Caller) -> Look:
         task = self.store.load(id)
@@ -89,6 +91,7 @@ class Witness(Struct, frozen=True, kw_only=True):
             agent_missing=self._agent_missing(task, project, rules) if starts else None,
             reviewer=self._reviewer(task, project, rules),
             login_missing=self._login_missing(task, project, rules) if starts else None,
+            hosts_have_agents=starts and self.hosts_have_agents(project),
             unsigned=self.repository.signing_trouble(project) if starts else None,
             now=self.clock.now(),
             actor=caller.actor,

@@ -144,10 +144,20 @@ class Tasks(Struct, frozen=True, kw_only=True):
         if caller.far and asked.agent and names_a_file(asked.agent):
             why = f"{asked.agent} is a file, and files of your machine are not on the server"
             raise Refused(what, why=why, fix="name an agent that the server has")
+        if asked.agent and names_a_file(asked.agent):
+            self._check_travels(project, asked.agent, what)
         accept(records.check_summary(asked.summary), what)
         accept(records.check_priority(asked.priority), what)
         accept(records.check_context(asked.context), what)
         self.check_branch(project, asked.branch, what)
+
+    def _check_travels(self, project: Project, file: str, what: str) -> None:
+        if self.coordinator.witness.hosts_have_agents(project):
+            raise Refused(
+                what,
+                why=f"{file} is a file here, and other hosts of the fleet do not have it",
+                fix="commit it, and let [agents.NAME] of .lockgate/config.toml name its command",
+            )
 
     def check_rename(self, id: TaskId, summary: str, caller: Caller) -> None:
         """A human sets the goal; a worker may set the summary alone; a reviewer neither."""
