@@ -47,7 +47,14 @@ from lockgate.core.jobs import (
     TurnTrain,
     lane_of,
 )
-from lockgate.core.model.gates import CommandGate, HumanGate, Placement, Where
+from lockgate.core.model.gates import (
+    CommandGate,
+    HumanGate,
+    MultipassReviewGate,
+    ParallelReviewGate,
+    Placement,
+    Where,
+)
 from lockgate.core.model.task import ProjectId, Role, Session, SessionId, Status, TaskId
 from lockgate.core.train.model import Built, Commit, Tree
 from tests.given import a_session, a_task
@@ -137,6 +144,21 @@ def test_a_job_waits_for_the_labels_that_its_project_and_its_gates_need() -> Non
     assert needs(Lead(), hub=True) == "lead"
     assert needs(JUDGED, hub=False) == "arm+gpu+host:h1"  # nobody else has the commits
     assert needs(JUDGED, hub=False, leader=replace(H1, labels=("arm", "gpu"))) == "host:h1"
+
+
+def test_a_task_needs_the_agents_of_its_reviewers_on_its_host() -> None:
+    review = ParallelReviewGate(name="review", place=HUMANS, reviewer="codex")
+    again = MultipassReviewGate("again", HUMANS, reviewer="gemini")
+    usual = ParallelReviewGate(name="usual", place=HUMANS)
+    rules = Settings(formula="none", needs=("arm",), gates=(review, again, usual))
+    task = replace(a_task(), agent="claude")
+
+    asked = asked_of_host(CarryOut(T, P), rules)
+
+    assert set(asked) == {"arm", "agent:codex", "agent:gemini"}
+    needs = needs_of(CarryOut(T, P), task, asked, hub=True, leader=H1)
+    assert needs == "agent:claude+agent:codex+agent:gemini+arm"
+    assert asked_of_host(JUDGED, rules) == ("arm",)
 
 
 def test_a_host_is_able_to_do_what_its_labels_cover() -> None:

@@ -20,6 +20,7 @@ from lockgate.core.hosts import (
     why_waiting,
 )
 from lockgate.core.jobs import (
+    AGENT,
     ANY,
     LEAD,
     Anywhere,
@@ -40,7 +41,13 @@ from lockgate.core.jobs import (
     covers,
     place_of,
 )
-from lockgate.core.model.gates import CommandGate, DifferentialGate, Where
+from lockgate.core.model.gates import (
+    CommandGate,
+    DifferentialGate,
+    MultipassReviewGate,
+    ParallelReviewGate,
+    Where,
+)
 from lockgate.core.model.task import Role, Session, Task
 
 # What `fleet.toml` of a host says.
@@ -172,10 +179,13 @@ def needs_at(place: Place) -> str | None:
 
 
 def asked_of_host(job: Job, settings: Settings) -> tuple[str, ...]:
-    """The labels that its project asks for, and of gates those that the job runs."""
+    """The labels that its project asks for, and of gates those that the job runs.
+
+    Reviewers work where the task's clone is, so its host has their agents.
+    """
     match job:
         case CarryOut():
-            return settings.needs
+            return (*settings.needs, *_of_reviewers(settings))
         case Evaluate():
             return (*settings.needs, *_of_gates(settings, Where.CHANGE))
         case TestTree():
@@ -208,6 +218,13 @@ def _of_gates(settings: Settings, on: Where) -> tuple[str, ...]:
     """Those with a condition too: whether a change meets it is known when it is judged."""
     gates = (it for it in settings.gates if isinstance(it, CommandGate | DifferentialGate))
     return tuple(need for it in gates if on in it.place.on for need in it.needs)
+
+
+def _of_reviewers(settings: Settings) -> tuple[str, ...]:
+    reviews = (
+        it for it in settings.gates if isinstance(it, ParallelReviewGate | MultipassReviewGate)
+    )
+    return tuple(f"{AGENT}{it.reviewer}" for it in reviews if it.reviewer)
 
 
 def queue_of(pool: Pool, needs: str) -> str:

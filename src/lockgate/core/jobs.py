@@ -199,6 +199,7 @@ class Here(Struct, frozen=True):
 
 
 Place = On | Anywhere | Here
+AGENT = "agent:"  # begins the label of an agent
 ANY = "any"  # the class of jobs that every host can do
 LEAD = "lead"  # the lane of the leader, and the label of hosts that may lead
 
@@ -238,7 +239,7 @@ def _at_clone(task: Task | None) -> On | None:
 
 
 def _agent_of(task: Task | None) -> tuple[str, ...]:
-    return () if task is None else (f"agent:{task.agent}",)
+    return () if task is None else (f"{AGENT}{task.agent}",)
 
 
 # Whose turn it is.
