@@ -1,6 +1,7 @@
 """What hosts offer, why a job waits for one, and who may use a name."""
 
 import pytest
+from msgspec.structs import replace
 
 from lockgate.core.hosts import (
     FULL_RESTS,
@@ -10,8 +11,10 @@ from lockgate.core.hosts import (
     Disk,
     Host,
     HostState,
+    agents_in,
     another_may_lead,
     clock_trouble,
+    free_slots,
     looked_at,
     name_taken,
     next_look_at_hubs,
@@ -19,6 +22,7 @@ from lockgate.core.hosts import (
     state_at_start,
     was_full,
     why_drained,
+    why_not_taken,
     why_waiting,
     zero_of,
 )
@@ -59,6 +63,28 @@ def test_a_host_that_only_leads_offers_no_agent_and_no_label() -> None:
 )
 def test_what_nobody_can_do_says_why_it_waits(of_class: str, why: str) -> None:
     assert why_waiting(of_class, (ONE, DRAINED, GONE)) == why
+
+
+@pytest.mark.parametrize(
+    ("at_work", "lacking", "why"),
+    [
+        (0, (), ""),
+        (1, (), ""),
+        (2, (), "host h1 has 2 agents at work, and as many slots"),
+        (3, (), "host h1 has 3 agents at work, and 2 slots"),
+        (0, ("claude",), "host h1 has no claude that is installed and logged in"),
+    ],
+)
+def test_a_host_takes_a_task_while_it_has_a_slot_and_its_agents(at_work, lacking, why) -> None:
+    host = replace(ONE, slots=2)
+
+    assert why_not_taken(host, at_work, lacking) == why
+    assert free_slots(host, at_work) == max(0, 2 - at_work)
+
+
+def test_the_agents_of_a_class_are_those_that_it_names() -> None:
+    assert agents_in("agent:claude+agent:codex+gpu") == ("claude", "codex")
+    assert agents_in("any") == agents_in("host:h1") == ()
 
 
 def test_without_any_host_everything_waits() -> None:

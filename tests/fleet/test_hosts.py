@@ -113,6 +113,26 @@ def test_an_agent_outlives_its_killed_worker_and_the_next_one_takes_it_up(tmp_pa
 
 @pytest.mark.slow
 @pytest.mark.postgres
+def test_a_burst_of_tasks_puts_no_more_to_work_than_a_host_has_slots(tmp_path) -> None:
+    must_have_servers()
+    script = worker(writes("good"), "{ sleep = 4 }", hands_off("x"), COMPLETE) + REVIEWER
+    with opened(tmp_path, *[script] * 5) as fleet:
+        people, most = fleet.people, 0
+        ids = [people.create(f"b{it}") for it in range(5)]
+        fleet.start("h1", "--slots", "2")
+
+        def all_handed_in() -> bool:
+            nonlocal most
+            tasks = [people.task(id) for id in ids]
+            most = max(most, sum(it.status is Status.WORKING and it.host == "h1" for it in tasks))
+            return all(it.status is Status.REVIEWING for it in tasks)
+
+        fleet.until(all_handed_in)
+        assert most == 2
+
+
+@pytest.mark.slow
+@pytest.mark.postgres
 def test_a_gate_that_needs_a_label_waits_for_a_host_that_has_it(tmp_path) -> None:
     must_have_servers()
     config = CONFIG.replace("attempts = 1\n", 'attempts = 1\nneeds = ["gpu"]\n')

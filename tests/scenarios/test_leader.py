@@ -1,6 +1,7 @@
 """What the leader of several hosts does with jobs that wait, and a host with gates not for it."""
 
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from msgspec import Struct, field
@@ -20,7 +21,7 @@ from lockgate.errors import Refused
 from lockgate.ports.engine import Lane, State
 from lockgate.services.agents.spawner import GOODBYE
 from lockgate.services.orchestrator.crew import NoFleet
-from lockgate.services.orchestrator.hosts import HostWork
+from lockgate.services.orchestrator.hosts import HostWork, Placing
 from lockgate.services.orchestrator.leader import AGAIN, Planner
 from lockgate.services.orchestrator.loop import MINE
 from tests.given import HANDOFF
@@ -225,6 +226,47 @@ def attending(stage: Stage, waited: list[float], **more) -> HostWork:
 
 def with_hub(stage: Stage) -> None:
     stage.app.store.give_hub(stage.world.project().id, "hub")
+
+
+def test_a_burst_of_tasks_puts_no_more_to_work_on_a_host_than_it_has_slots(stage) -> None:
+    host, store = Host(name="h1", slots=2), stage.app.store
+    work, hosts = attending(stage, [], name="h1"), SqlHosts(store.database)
+    placing = Placing(hosts=hosts, clock=stage.time)
+    ids = [stage.world.started(f"b{it}") for it in range(5)]
+
+    def comes(id: TaskId) -> str:
+        with placing.place(id, host, work, ()) as why:
+            return why
+
+    with ThreadPoolExecutor(5) as pool:
+        refused = list(pool.map(comes, ids))
+
+    here = [id for id in ids if stage.world.task(id).host == "h1"]
+    assert (len(here), placing.free, placing.places) == (2, 0, 0)
+    assert refused.count("host h1 has 2 agents at work, and as many slots") == 3
+    assert comes(here[0]) == ""  # its next agent is not limited
+
+    stage.turn()  # their agents begin
+    assert hosts.at_work("h1", stage.time.now()) == 2
+    assert comes(next(it for it in ids if it not in here)) != ""
+
+    for id in here:
+        stage.world.move(id, Status.CANCELLED)
+        for session in stage.alive(id):
+            stage.dies(session)
+            stage.loop.look_after([session])
+    placing.look(host)
+    assert placing.places == 2
+
+
+def test_a_task_is_not_placed_on_a_host_that_has_lost_its_agent(stage) -> None:
+    host, id = Host(name="h1", slots=2), stage.world.started()
+    placing = Placing(hosts=SqlHosts(stage.app.store.database), clock=stage.time)
+
+    with placing.place(id, host, attending(stage, [], name="h1"), ("claude",)) as why:
+        assert why == "host h1 has no claude that is installed and logged in"
+
+    assert stage.world.task(id).host == ""
 
 
 def in_a_fleet(stage: Stage) -> None:

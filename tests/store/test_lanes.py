@@ -22,10 +22,11 @@ from lockgate.adapters.store.lanes import SqlLanes
 from lockgate.adapters.store.sql_store import SqlStore
 from lockgate.core.hosts import Host, HostState
 from lockgate.core.jobs import CarryOut, Evaluate, Job, Lead, lane_of
-from lockgate.core.model.task import ProjectId, TaskId
+from lockgate.core.lifecycle.decision import Decision
+from lockgate.core.model.task import ProjectId, Status, TaskId
 from lockgate.errors import Fenced, Unavailable
 from tests.store.conftest import Place
-from tests.store.samples import PROJECT
+from tests.store.samples import PROJECT, a_session, a_task
 
 JOB = CarryOut(TaskId("t1"), ProjectId("p1"))
 LANE = lane_of(JOB)
@@ -111,14 +112,12 @@ def test_what_nobody_has_claimed_in_time_is_put_again(lanes: SqlLanes) -> None:
     assert [it.job for it in lanes.unclaimed(5.0)] == [NEXT]
 
 
-def test_lanes_are_found_by_their_host_their_name_and_what_they_need(lanes: SqlLanes) -> None:
+def test_lanes_are_found_by_their_name_and_what_they_need(lanes: SqlLanes) -> None:
     lanes.ask(JOB, "gpu", 1.0)
     lanes.ask(NEXT, "any", 2.0)
     lanes.ask(Lead(), "any", 3.0)
     lanes.claim(LANE, "h1", "first", 4.0)
 
-    assert [it.job for it in lanes.of_host("h1")] == [JOB]
-    assert lanes.of_host("h2") == ()
     found = lanes.find("lead")
     assert found is not None
     assert found.job == Lead()
@@ -217,6 +216,27 @@ def test_a_copy_of_the_database_has_no_claim_and_no_host(store: SqlStore, lanes:
         lanes.done(LANE, "first")
 
 
+def test_a_host_has_at_work_its_agents_and_the_tasks_whose_agents_begin(store: SqlStore) -> None:
+    begins: dict[str, object] = {"status": Status.WORKING, "host": "h1"}
+    there: dict[str, dict[str, object]] = {
+        "begins": begins,
+        "rests": {**begins, "not_before": 90.0},  # until a usage limit ends
+        "dead": {**begins, "dead": True},
+        "waits": {"status": Status.REVIEWING, "host": "h1"},
+        "elsewhere": {**begins, "host": "h2"},
+    }
+    for id, fields in there.items():
+        store.create(Decision(a_task(id, **fields)))
+    task = a_task("runs", **begins)
+    store.create(Decision(task, session=a_session(task, host="h1")))
+    judged = a_task("judged", status=Status.AGENT_REVIEW, host="h1")
+    store.create(Decision(judged, session=a_session(judged, "s2", host="h1")))
+    hosts = SqlHosts(store.database)
+
+    assert [hosts.at_work(it, 50.0) for it in ("h1", "h2", "h3")] == [3, 1, 0]
+    assert hosts.at_work("h1", 90.0) == 4
+
+
 def test_hosts_are_known_by_name_until_they_are_forgotten(store: SqlStore) -> None:
     hosts = SqlHosts(store.database)
     one = Host(
@@ -247,6 +267,10 @@ def test_hosts_are_known_by_name_until_they_are_forgotten(store: SqlStore) -> No
     found = hosts.find("h1")
     assert found is not None
     assert found.seen == 10.0
+
+    assert hosts.equip("h1", ("claude", "codex"))
+    assert not hosts.equip("h9", ())
+    assert [it.agents for it in hosts.all()] == [(), ("claude", "codex")]
 
     assert hosts.forget("h1")
     assert not hosts.forget("h1")

@@ -1,6 +1,5 @@
 """Puts a host of a fleet together: it does the jobs that Temporal brings, and may lead."""
 
-import platform
 import time
 from collections.abc import Callable, Generator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -10,8 +9,6 @@ from threading import Event, Thread
 
 from msgspec.structs import replace
 
-from lockgate import __version__
-from lockgate.adapters.config.load import load_config
 from lockgate.adapters.engine import LocalEngine
 from lockgate.adapters.engine.connection import Connection
 from lockgate.adapters.engine.host import Answer, Duties, TemporalHost
@@ -33,8 +30,8 @@ from lockgate.adapters.system import (
     sweep,
     wait,
 )
-from lockgate.adapters.user_files import serving_of
 from lockgate.bootstrap.app import App
+from lockgate.bootstrap.offers import agents_of, host_of, lacking_for, rules_for
 from lockgate.bootstrap.orchestrator import (
     call_of,
     crew_of,
@@ -43,8 +40,6 @@ from lockgate.bootstrap.orchestrator import (
     notices_of,
     telling,
 )
-from lockgate.bootstrap.team import start_of
-from lockgate.core.config.settings import HARNESSES, Settings
 from lockgate.core.fleet import (
     FleetSettings,
     HostRole,
@@ -57,7 +52,6 @@ from lockgate.core.fleet import (
 )
 from lockgate.core.hosts import (
     Disk,
-    Host,
     HostState,
     another_may_lead,
     clock_trouble,
@@ -78,7 +72,6 @@ from lockgate.core.jobs import (
     HostLost,
     Job,
     Lead,
-    TestTree,
     project_of,
     task_of,
 )
@@ -89,19 +82,19 @@ from lockgate.ports import Call
 from lockgate.ports.engine import CalledOff
 from lockgate.services.agents.spawner import Monitor
 from lockgate.services.orchestrator.crew import Crew
-from lockgate.services.orchestrator.hosts import HostWork
+from lockgate.services.orchestrator.hosts import HostWork, Placing
 from lockgate.services.orchestrator.leader import Planner
 from lockgate.services.orchestrator.loop import Loop
 from lockgate.services.setup.hubs import Hubs
 
 ENDS = 30.0  # seconds between two looks for agents whose sessions are over
 TICK = 1.0  # seconds between two looks at the rows
+EQUIPS = 30.0  # seconds between two looks which agents are here
 SAYS = 5.0  # seconds between two signs of life for people
 SEES = 3.0  # seconds between two looks whether somebody leads
 AT_ONCE = 0.001
 THREADS = 256
 GRACE = 30.0
-NONE = Settings(formula="none", gates=())
 
 
 def fenced(it: App, row: LaneRow) -> App:
@@ -126,7 +119,8 @@ class Worker:
         it = _as_host(it, self.me.name, settings)
         self._app, self._settings, self._report = it, settings, report
         self._hosts, self._lanes = SqlHosts(it.store.database), SqlLanes(it.store.database)
-        self._stopping, self._free, self._said, self._saw = Event(), 0, 0.0, 0.0
+        self._stopping, self._said, self._saw, self._equipped = Event(), 0.0, 0.0, 0.0
+        self._placing = Placing(hosts=self._hosts, clock=it.witness.clock)
         self._state, self._trouble, self._ended = HostState.UP, "", 0.0
         self._disk, self._full = Disk(), False
         self._gives_up = False  # to lead: its disk is full, and another host may
@@ -200,9 +194,7 @@ class Worker:
     def _turn(self) -> None:
         self._look_at_disk(free_space(self._app.home))
         now = time.monotonic()
-        own = self._lanes.of_host(self.me.name)
-        mine = sum(isinstance(it.job, Attend) for it in own)
-        self._free = 0 if self._state is not HostState.UP else max(0, self.me.slots - mine)
+        self._placing.look(self.me)
         self._host.serve(self._queues)
         if now - self._said >= SAYS or self._host.refused > self._refused:
             self._said = now
@@ -239,11 +231,21 @@ class Worker:
         return self._state is HostState.UP and not self._full
 
     def _follow(self) -> None:
-        """What starts next starts from where the hubs are now."""
+        """What starts next starts from where the hubs are now, by agents that are here now."""
+        if time.monotonic() - self._equipped >= EQUIPS:
+            self._equip()
         trouble = Hubs(self._app.store, GitExchange(self._app.home), GitTrial()).follow()
         for name in trouble.keys() - self._astray.keys():
             self._report(f"{name}: {trouble[name]}")
         self._astray, self._of_hosts = trouble, len(self._hosts.all())
+
+    def _equip(self) -> None:
+        """Which agents are here: somebody may have installed one, or given it a login."""
+        self._equipped, agents = time.monotonic(), agents_of(self._app)
+        if agents != self.me.agents:
+            self.me = replace(self.me, agents=agents)
+            self._hosts.equip(self.me.name, agents)
+            self._report(f"host {self.me.name} has these agents now: {', '.join(agents) or 'none'}")
 
     def _say_so(self) -> None:
         more, now = self._host.refused - self._refused, self._app.witness.clock.now()
@@ -275,7 +277,7 @@ class Worker:
             grace=GRACE,
             own={Pool.GATES: max(1, self.me.judges)},
             places={
-                Pool.HANDS: lambda: self._free if self._takes else 0,
+                Pool.HANDS: lambda: self._placing.places if self._takes else 0,
                 Pool.GATES: lambda: self.me.judges if self._takes else 0,
                 Pool.LEAD: lambda: 0 if self._gives_up else THREADS,
             },
@@ -288,9 +290,18 @@ class Worker:
             return Answer(AT_ONCE if self._gives_up else 0.0)
         if isinstance(row.job, HostLost) and row.job.moves and row.job.host == self.me.name:
             self._state = HostState.DRAINING  # it may not have heard of that yet
+        if not isinstance(row.job, CarryOut):
+            return self._done(mine, row, called_off)
+        lacking = lacking_for(mine, row)
+        with self._placing.place(row.job.task, self.me, self._work(mine), lacking) as why:
+            if not why:
+                return self._done(mine, row, called_off)
+        if lacking:
+            self._equip()
+        return Answer(SAYS if lacking or host_in(row.needs) else AT_ONCE, why)
+
+    def _done(self, mine: App, row: LaneRow, called_off: CalledOff) -> Answer:
         crew = self._crew(mine)
-        if isinstance(row.job, CarryOut):
-            self._work(mine).place(row.job.task, self.me.name)
         again = crew.do(row.job, called_off)
         if crew.overtaken:
             raise Fenced(row.lane)
@@ -402,40 +413,6 @@ def _as_host(it: App, name: str, settings: FleetSettings) -> App:
     witness = replace(it.witness, host=name)
     views = replace(it.views, witness=witness)
     return replace(it, hub_fence=settings.fleet.fence, witness=witness, views=views)
-
-
-def rules_for(it: App, job: Job) -> Settings:
-    """By which a job is done; none where it belongs to no project."""
-    if not project_of(job):
-        return NONE
-    project, id = it.store.project(project_of(job)), task_of(job)
-    if isinstance(job, TestTree):
-        return it.configuration.settings_at(project, job.tip)
-    task = it.store.find(id) if id else None
-    return it.configuration.settings_for(task, project) if task else NONE
-
-
-def host_of(it: App, settings: FleetSettings) -> Host:
-    own, served = settings.host, serving_of(it.home)
-    serves = own.listen and HostRole.API in own.roles
-    return Host(
-        name=own.name or platform.node(),
-        labels=own.labels,
-        agents=_agents(it),
-        roles=tuple(own.roles),
-        slots=own.slots,
-        judges=own.judges,
-        boot=start_of(it),
-        version=__version__,
-        ssh=own.ssh or served.ssh,
-        api=own.api or (served.url if serves else ""),
-    )
-
-
-def _agents(it: App) -> tuple[str, ...]:
-    """Those whose programs are here."""
-    usual = load_config(None, origin="this host")
-    return tuple(one for one in HARNESSES if it.harnesses.missing(one, usual) is None)
 
 
 @contextmanager

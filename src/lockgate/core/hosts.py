@@ -1,11 +1,11 @@
 """The hosts of a fleet: what each has, which jobs it can do, and why a job waits for one."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from enum import StrEnum
 
 from msgspec import Struct
 
-from lockgate.core.jobs import ANY, LEAD, covers
+from lockgate.core.jobs import AGENT, ANY, LEAD, covers
 
 HOST = "host:"  # begins the label that only one host has
 HANDS = "hands"  # the role of a host that does jobs
@@ -63,7 +63,7 @@ def offers(host: Host) -> frozenset[str]:
     """All that a job may need of a host, itself among it; one that only leads does no jobs."""
     if host.roles and HANDS not in host.roles:
         return frozenset(host.roles)
-    agents = (f"agent:{it}" for it in host.agents)
+    agents = (f"{AGENT}{it}" for it in host.agents)
     return frozenset((*host.labels, *host.roles, *agents, f"{HOST}{host.name}"))
 
 
@@ -87,6 +87,26 @@ def why_waiting(of_class: str, hosts: Iterable[Host]) -> str:
     return (
         "waits: no host is there" if of_class == ANY else f"waits: no host has {_words(of_class)}"
     )
+
+
+def agents_in(of_class: str) -> tuple[str, ...]:
+    """The agents that a host must have for the jobs of a class."""
+    named = (it for it in of_class.split("+") if it.startswith(AGENT))
+    return tuple(it.removeprefix(AGENT) for it in named)
+
+
+def free_slots(host: Host, at_work: int) -> int:
+    return max(0, host.slots - at_work)
+
+
+def why_not_taken(host: Host, at_work: int, lacking: Sequence[str]) -> str:
+    """Why a task that has no host yet gets none of a host's slots; empty where it gets one."""
+    if lacking:
+        return f"host {host.name} has no {lacking[0]} that is installed and logged in"
+    if free_slots(host, at_work):
+        return ""
+    slots = "as many slots" if at_work == host.slots else f"{host.slots} slots"
+    return f"host {host.name} has {at_work} agents at work, and {slots}"
 
 
 def state_at_start(known: Host | None) -> HostState:

@@ -1,6 +1,6 @@
 """Lanes and hosts on disk: each job has one row, and who claims the row may speak for the job."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from lockgate.core.fleet import LaneRow
@@ -31,10 +31,6 @@ class Lanes(Protocol):
         ...
 
     def rows(self) -> tuple[LaneRow, ...]: ...
-    def of_host(self, host: str) -> tuple[LaneRow, ...]:
-        """Those that it was the last to claim."""
-        ...
-
     def find(self, lane: str) -> LaneRow | None: ...
     def classes(self) -> frozenset[str]:
         """What the jobs that are there need of a host."""
@@ -71,6 +67,14 @@ class Hosts(Protocol):
         ...
 
     def forget(self, name: str) -> bool: ...
+    def equip(self, name: str, agents: Sequence[str]) -> bool:
+        """It has these agents from now on, with their logins. Whether there is such a host."""
+        ...
+
+    def at_work(self, name: str, now: float) -> int:
+        """How many agents live there, and how many of its tasks wait for theirs to begin."""
+        ...
+
     def tasks_at(self, name: str) -> tuple[tuple[TaskId, ProjectId], ...]:
         """The tasks whose clones are there and that are not over."""
         ...

@@ -131,9 +131,6 @@ class KeptLanes:
         with self._lock:
             return tuple(self._rows.values())
 
-    def of_host(self, host: str) -> tuple[LaneRow, ...]:
-        return tuple(it for it in self.rows() if it.host == host)
-
     def find(self, lane: str) -> LaneRow | None:
         return next((it for it in self.rows() if it.lane == lane), None)
 

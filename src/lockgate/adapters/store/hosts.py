@@ -1,5 +1,7 @@
 """The hosts of a fleet, in the same database as the tasks."""
 
+from collections.abc import Sequence
+
 from lockgate.adapters.store.database import Database, Run
 from lockgate.adapters.store.json_forms import Fields, Row
 from lockgate.adapters.store.rows import Values, storable
@@ -26,6 +28,16 @@ WHERE name = :name RETURNING state
 """
 MARK = "UPDATE hosts SET state = :state, why = :why WHERE name = :name RETURNING name"
 FORGET = "DELETE FROM hosts WHERE name = :name RETURNING name"
+EQUIP = "UPDATE hosts SET agents = :agents WHERE name = :name RETURNING name"
+# Agents that live there, and tasks there whose agents have yet to begin.
+AT_WORK = """
+SELECT (SELECT count(*) FROM sessions WHERE host = :name AND ended IS NULL) + (
+    SELECT count(*) FROM tasks
+    WHERE host = :name AND status = 'WORKING' AND dead = 0 AND not_before <= :now AND NOT EXISTS (
+        SELECT 1 FROM sessions WHERE task = tasks.id AND ended IS NULL
+    )
+) AS n
+"""
 TASKS_AT = """
 SELECT id, project FROM tasks WHERE host = :name AND status NOT IN ('DONE', 'CANCELLED') ORDER BY id
 """
@@ -72,6 +84,13 @@ class SqlHosts:
     def tasks_at(self, name: str) -> tuple[tuple[TaskId, ProjectId], ...]:
         found = self._database.read(TASKS_AT, {"name": name})
         return tuple((TaskId(str(it["id"])), ProjectId(str(it["project"]))) for it in found)
+
+    def equip(self, name: str, agents: Sequence[str]) -> bool:
+        return self._changed(EQUIP, {"name": name, "agents": canonical(tuple(agents))})
+
+    def at_work(self, name: str, now: float) -> int:
+        found = self._database.read(AT_WORK, {"name": name, "now": float(now)})
+        return Fields("a host", found[0]).whole("n")
 
     def _changed(self, statement: str, values: Values) -> bool:
         got = list[Row | None]()

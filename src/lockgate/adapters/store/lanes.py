@@ -30,7 +30,6 @@ WHERE lane = :lane AND token = :token RETURNING lane
 CALL_OFF = "DELETE FROM lanes WHERE lane = :lane RETURNING lane"
 NOTE = "UPDATE lanes SET why = :why WHERE lane = :lane AND token = '' RETURNING lane"
 ALL = "SELECT * FROM lanes ORDER BY asked, lane"
-OF_HOST = "SELECT * FROM lanes WHERE host = :host ORDER BY asked, lane"
 ONE = "SELECT * FROM lanes WHERE lane = :lane"
 CLASSES = "SELECT DISTINCT class FROM lanes"
 UNCLAIMED = """
@@ -82,9 +81,6 @@ class SqlLanes:
 
     def rows(self) -> tuple[LaneRow, ...]:
         return self._read(ALL, {})
-
-    def of_host(self, host: str) -> tuple[LaneRow, ...]:
-        return self._read(OF_HOST, {"host": host})
 
     def find(self, lane: str) -> LaneRow | None:
         return next(iter(self._read(ONE, {"lane": lane})), None)

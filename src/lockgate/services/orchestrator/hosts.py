@@ -3,12 +3,14 @@
 It attends to the sessions that run there, and goes on with the tasks of a host that is lost.
 """
 
-from collections.abc import Callable, Iterable
-from contextlib import suppress
+from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import contextmanager, suppress
+from threading import Lock
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from lockgate.core.fleet import is_at_work, next_snapshot
+from lockgate.core.hosts import Host, free_slots, why_not_taken
 from lockgate.core.jobs import Attend, Evaluate, HostLost, Job
 from lockgate.core.lifecycle.evaluation import work_lost
 from lockgate.core.lifecycle.records import placed
@@ -17,6 +19,7 @@ from lockgate.core.model.task import Session, SessionId, Task, TaskId
 from lockgate.errors import LockgateError, TurnDeclined
 from lockgate.ports import Clock, Sessions, Store, Workspaces
 from lockgate.ports.engine import CalledOff
+from lockgate.ports.lanes import Hosts
 from lockgate.services.agents.spawner import Monitor
 from lockgate.services.task.sessions import Attendance
 
@@ -24,6 +27,51 @@ LOOKS = 250.0  # milliseconds between two looks whether a session is over
 SOON = 1.0  # seconds until an end that could not be read is looked at again
 OFTEN = 20  # looks, after which the store is asked too
 GRACE = 5.0
+
+
+class Placing(Struct, kw_only=True):
+    """Gives the slots of this host to tasks that have no host yet, one after the other."""
+
+    hosts: Hosts
+    clock: Clock
+    free: int = 0  # slots, at the last look
+    _begun: int = 0  # such tasks whose agents have yet to begin; their slots are not free
+    _lock: Lock = field(default_factory=Lock)
+
+    @property
+    def places(self) -> int:
+        """How many of these tasks may be prepared at once."""
+        return self.free + self._begun
+
+    def look(self, host: Host) -> None:
+        with self._lock:
+            self.free = free_slots(host, self.hosts.at_work(host.name, self.clock.now()))
+
+    @contextmanager
+    def place(
+        self, task: TaskId, host: Host, work: "HostWork", lacking: Sequence[str]
+    ) -> Generator[str]:
+        """Why the host does not take it; empty where it does, which is written, or has it."""
+        if work.store.load(task).host == host.name:
+            yield ""
+            return
+        why = self._take(task, host, work, lacking)
+        try:
+            yield why
+        finally:
+            with self._lock:
+                self._begun -= not why
+
+    def _take(self, task: TaskId, host: Host, work: "HostWork", lacking: Sequence[str]) -> str:
+        """Nobody else counts before it is written."""
+        with self._lock:
+            at_work = self.hosts.at_work(host.name, self.clock.now())
+            why = why_not_taken(host, at_work, lacking)
+            if not why:
+                work.place(task, host.name)
+            self._begun += not why
+            self.free = free_slots(host, at_work + (not why))
+        return why
 
 
 class HostWork(Struct, frozen=True, kw_only=True):

@@ -51,12 +51,13 @@ class Logins(Struct, frozen=True):
         One that stands in must be installed and logged in.
         """
         first, *others = agents
-        ready = [first, *(it for it in others if self._is_ready(it, settings))]
+        ready = [first, *(it for it in others if self.is_ready(it, settings))]
         logins = {it: self.login(it, settings) for it in ready}
         limited = {it: limits[login] for it, login in logins.items() if login in limits}
         return whose_turn(ready, limited)
 
-    def _is_ready(self, agent: str, settings: Settings) -> bool:
+    def is_ready(self, agent: str, settings: Settings) -> bool:
+        """Whether its program is here, and a login where it needs one."""
         installed = self.harnesses.missing(agent, settings) is None
         return installed and self.missing(agent, settings) is None
 
