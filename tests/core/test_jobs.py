@@ -29,15 +29,18 @@ from lockgate.core.jobs import (
     TurnTrain,
     class_of,
     covers,
+    host_of,
     kind_of,
     lane_of,
     next_project,
     place_of,
     project_of,
+    session_of,
     task_of,
 )
 from lockgate.core.model.task import ProjectId, SessionId, Task, TaskId
 from lockgate.core.train.model import Built, Commit, Tree
+from tests.given import a_session
 
 A, T = ProjectId("a"), TaskId("t")
 TEST = TestTree(A, "main", Commit("c"), Built(Commit("d"), Tree("e")))
@@ -94,6 +97,26 @@ THERE, JUDGED = replace(HERE, host="h1"), replace(HERE, host="h1", candidate="c"
 )
 def test_a_job_is_done_where_what_it_works_on_is(job: Job, task: Task | None, place: Place) -> None:
     assert place_of(job, task, ("gpu",)) == place
+
+
+@pytest.mark.parametrize(
+    ("session", "task", "host"),
+    [
+        (a_session(), THERE, "h1"),
+        (a_session(), HERE, ""),
+        (replace(a_session(), host="h2"), THERE, "h2"),
+        (replace(a_session(), host="h2"), HERE, "h2"),
+        (None, THERE, "h1"),
+    ],
+)
+def test_a_session_is_attended_to_on_its_own_host_whatever_host_its_task_has(
+    session, task, host
+) -> None:
+    job = Attend(SessionId("s"), T, A)
+
+    assert host_of(session, task) == host
+    assert place_of(job, task, session=session) == (On(host) if host else Anywhere())
+    assert (session_of(job), session_of(CarryOut(T, A))) == ("s", None)
 
 
 def test_jobs_that_need_the_same_are_of_one_class() -> None:

@@ -207,6 +207,28 @@ def test_sessions_are_attended_to_and_a_test_that_ended_turns_its_train(stage) -
     assert [it.id for it in trains.due()] == [project]
 
 
+def test_a_session_whose_task_has_no_host_any_more_is_attended_to_on_its_own(stage) -> None:
+    """As where its host gave the task away while the session began."""
+    store, engine = stage.app.store, Waiting()
+    id = stage.world.create()
+    work = attending(stage, [])
+    work.place(id, "h1")
+    stage.turn()
+    [session] = stage.alive(id)
+    work.place(id, "")
+    planner = Planner(
+        store=store,
+        crew=stage.loop.crew,
+        engine=engine,
+        hosts=SqlHosts(store.database),
+        clock=stage.time,
+    )
+
+    planner.turned()
+
+    assert engine.jobs == [Attend(session, id, stage.world.task(id).project)]
+
+
 def attending(stage: Stage, waited: list[float], **more) -> HostWork:
     def wait(milliseconds: float) -> None:
         waited.append(milliseconds)

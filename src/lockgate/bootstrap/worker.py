@@ -73,6 +73,7 @@ from lockgate.core.jobs import (
     Job,
     Lead,
     project_of,
+    session_of,
     task_of,
 )
 from lockgate.core.model.task import SessionId
@@ -361,13 +362,14 @@ class Worker:
         )
 
     def _needs(self, mine: App, job: Job) -> str | None:
-        task, project = task_of(job), project_of(job)
+        task, project, session = task_of(job), project_of(job), session_of(job)
         return needs_of(
             job,
             mine.store.find(task) if task else None,
             self._labels(mine, job),
             hub=bool(project and mine.store.project(project).url),
             leader=self.me,
+            session=mine.store.session(session) if session else None,
         )
 
     def _labels(self, mine: App, job: Job) -> tuple[str, ...]:

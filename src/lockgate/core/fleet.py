@@ -195,14 +195,20 @@ def asked_of_host(job: Job, settings: Settings) -> tuple[str, ...]:
 
 
 def needs_of(
-    job: Job, task: Task | None, labels: Iterable[str], *, hub: bool, leader: Host
+    job: Job,
+    task: Task | None,
+    labels: Iterable[str],
+    *,
+    hub: bool,
+    leader: Host,
+    session: Session | None = None,
 ) -> str | None:
     """As `needs_at`. Without a hub no other host has the commits: the leader's does it all.
 
     Where that one lacks a label the job waits for it, and is done nowhere else.
     """
     asked = tuple(labels)
-    place = place_of(job, task, asked)
+    place = place_of(job, task, asked, session=session)
     if isinstance(place, Anywhere) and not hub and not isinstance(job, HostLost | Lead):
         own = On(leader.name)
         place = own if is_able(leader, asked) else Anywhere((*asked, f"{HOST}{leader.name}"))

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from msgspec import Struct
 
-from lockgate.core.model.task import ProjectId, SessionId, Task, TaskId
+from lockgate.core.model.task import ProjectId, Session, SessionId, Task, TaskId
 from lockgate.core.train.model import Built, Commit
 
 
@@ -167,6 +167,10 @@ def task_of(job: Job) -> TaskId | None:
             return None
 
 
+def session_of(job: Job) -> SessionId | None:
+    return job.session if isinstance(job, Attend) else None
+
+
 def project_of(job: Job) -> ProjectId:
     match job:
         case CarryOut(_, project) | Evaluate(_, project) | HostLost(_, project):
@@ -204,8 +208,13 @@ ANY = "any"  # the class of jobs that every host can do
 LEAD = "lead"  # the lane of the leader, and the label of hosts that may lead
 
 
-def place_of(job: Job, task: Task | None, needs: Iterable[str] = ()) -> Place:
-    """`task` is the job's own, if it has one; `needs` is what its project and its gates ask for."""
+def place_of(
+    job: Job, task: Task | None, needs: Iterable[str] = (), *, session: Session | None = None
+) -> Place:
+    """`task` and `session` are the job's own, if it has them.
+
+    `needs` is what its project and its gates ask for.
+    """
     match job:
         case CarryOut():
             return _at_clone(task) or Anywhere((*needs, *_agent_of(task)))
@@ -215,13 +224,19 @@ def place_of(job: Job, task: Task | None, needs: Iterable[str] = ()) -> Place:
         case TestTree():
             return Anywhere(tuple(needs))
         case Attend():
-            return _at_clone(task) or Anywhere()
+            host = host_of(session, task)
+            return On(host) if host else Anywhere()
         case HostLost(_, _, host, moves):
             return On(host) if moves else Anywhere()
         case Lead():
             return Anywhere((LEAD,))
         case TurnTrain() | SyncForge() | Tidy():
             return Here()
+
+
+def host_of(session: Session | None, task: Task | None) -> str:
+    """The host on which a session runs; empty where no host has it or its task."""
+    return (session.host if session else "") or (task.host if task else "")
 
 
 def class_of(needs: Iterable[str]) -> str:

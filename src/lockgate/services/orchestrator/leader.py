@@ -7,7 +7,7 @@ from msgspec import Struct, field
 
 from lockgate.core.fleet import LaneRow
 from lockgate.core.hosts import why_waiting
-from lockgate.core.jobs import Attend, Job, TestTree, task_of
+from lockgate.core.jobs import Attend, Job, TestTree, host_of, task_of
 from lockgate.ports import Clock, Store
 from lockgate.ports.engine import Lane
 from lockgate.ports.lanes import Hosts
@@ -60,7 +60,7 @@ class Planner(Struct, kw_only=True):
         for id in self.store.ids_alive():
             session = self.store.session(id)
             task = self.store.find(session.task) if session else None
-            if task and task.host and f"session {id}" not in lanes:
+            if task and host_of(session, task) and f"session {id}" not in lanes:
                 self.engine.put(Attend(id, task.id, task.project))
 
     def _notice_tests(self, lanes: dict[str, Job]) -> None:
