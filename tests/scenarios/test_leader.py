@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 from msgspec import Struct, field
@@ -10,20 +11,22 @@ from msgspec.structs import replace
 from lockgate.adapters.store.hosts import SqlHosts
 from lockgate.core.fleet import LaneRow
 from lockgate.core.hosts import Host
-from lockgate.core.jobs import Attend, Evaluate, HostLost, Job, TestTree, lane_of
+from lockgate.core.jobs import Attend, CarryOut, Evaluate, HostLost, Job, TestTree, lane_of
 from lockgate.core.lifecycle.decision import EvaluateGates
 from lockgate.core.lifecycle.needs import failed
 from lockgate.core.lifecycle.records import placed
 from lockgate.core.model.limits import SAME_FAILURES
-from lockgate.core.model.task import ProjectId, Status, TaskId
+from lockgate.core.model.task import ProjectId, Status, Task, TaskId
 from lockgate.core.train.model import Built, Commit, Tree
 from lockgate.errors import Refused
+from lockgate.ports import Project
 from lockgate.ports.engine import Lane, State
 from lockgate.services.agents.spawner import GOODBYE
 from lockgate.services.orchestrator.crew import NoFleet
 from lockgate.services.orchestrator.hosts import HostWork, Placing
 from lockgate.services.orchestrator.leader import AGAIN, Planner
 from lockgate.services.orchestrator.loop import MINE
+from lockgate.services.task.sessions import Attendance
 from tests.given import HANDOFF
 from tests.scenarios.stage import Stage
 from tests.scenarios.test_loop import TESTS_FIRST
@@ -392,3 +395,36 @@ def test_a_session_whose_host_was_gone_while_it_began_is_followed_by_one_on_the_
     assert stage.app.store.session(second).host == "h3"
     assert stage.app.store.session(first).ended is not None
     assert stage.world.task(id).step_failures == 0
+
+
+def test_a_host_that_gives_a_task_away_while_it_prepares_its_session_begins_none(stage) -> None:
+    """As by `fleet drain --move`: the next host begins the session that was asked for."""
+    id = stage.world.create()
+    stage.app.coordinator.start(id)
+    work = attending(stage, [], name="h1")
+    work.place(id, "h1")
+    project = stage.world.task(id).project
+    prepare, spawner = stage.workspaces.prepare, stage.loop.crew.hands.spawner
+    here = replace(spawner.attendance.coordinator.witness, host="h1")
+    at_h1 = Attendance(replace(spawner.attendance.coordinator, witness=here))
+    hands = stage.loop.crew.hands
+    stage.loop.crew.hands = replace(hands, spawner=replace(spawner, attendance=at_h1))
+
+    def while_it_moves(of: Project, task: Task) -> Path:
+        work.host_lost(HostLost(id, project, "h1", moves=True))
+        return Path(prepare(of, task))
+
+    stage.workspaces.prepare = while_it_moves
+    again = stage.loop.crew.do(CarryOut(id, project), lambda: False)
+
+    assert again > 0
+    assert (stage.alive(id), stage.sessions.runs) == ([], [])
+    assert stage.loop.crew.troubles == {}
+
+    stage.workspaces.prepare, stage.loop.crew.hands = prepare, hands
+    work.place(id, "h2")
+    stage.loop.crew.do(CarryOut(id, project), lambda: False)
+
+    [session] = stage.alive(id)
+    assert stage.sessions.runs == [session]
+    assert stage.app.store.session(session).host == "h2"

@@ -15,7 +15,7 @@ from lockgate.core.lifecycle.decision import (
 )
 from lockgate.core.lifecycle.map import ARROWS
 from lockgate.core.lifecycle.moves import Move, move
-from lockgate.core.lifecycle.sessions import is_elsewhere, last_native, session_started
+from lockgate.core.lifecycle.sessions import Place, is_elsewhere, last_native, session_started
 from lockgate.core.lifecycle.sessions import session_ended as _session_ended
 from lockgate.core.model.agents import End, Usage
 from lockgate.core.model.events import (
@@ -382,3 +382,17 @@ def test_a_session_is_elsewhere_where_another_host_has_its_task_now(began, now, 
     session, task = replace(a_session(), host=began), replace(a_task(Status.WORKING), host=now)
 
     assert is_elsewhere(session, task) is elsewhere
+
+
+@pytest.mark.parametrize(
+    ("here", "has", "begins"),
+    [("", "", True), ("", "h1", True), ("h1", "h1", True), ("h1", "", False), ("h1", "h2", False)],
+)
+def test_a_session_begins_only_on_the_host_that_has_its_task(here, has, begins) -> None:
+    task = replace(a_task(Status.WORKING, generation=3), host=has)
+
+    begun = session_started(
+        evidence(task), SpawnAgent(Role.WORKER, 3), "hash", Place("/w", host=here)
+    )
+
+    assert isinstance(begun, Decision) is begins

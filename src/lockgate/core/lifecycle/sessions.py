@@ -67,6 +67,7 @@ class Place(Struct, frozen=True):
     native: str = ""
     heard: int = 0
     login: str = ""  # what it logs in with, as a digest
+    host: str = ""  # the host that prepared it; empty where there is one host alone
 
 
 NOWHERE = Place()
@@ -84,6 +85,9 @@ def session_started(
         return Declined("a newer worker has been asked for since", f"lockgate task show {task.id}")
     if task.status in ENDED:
         return Declined(f"the task is {task.status}", f"lockgate task show {task.id}")
+    if place.host and place.host != task.host:
+        why = f"host {place.host} does not have the task any more"
+        return Declined(why, f"lockgate task show {task.id}")
     session = Session(
         id=session_id(task.id, spawn.generation, spawn.seat),
         task=task.id,

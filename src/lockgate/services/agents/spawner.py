@@ -144,7 +144,7 @@ class Spawner(Struct, frozen=True, kw_only=True):
             return MOMENT
         try:
             self._begin(task, spawn, settings, known)
-        except NoFreeSlot:  # others began since it was looked at
+        except (NoFreeSlot, TurnDeclined):  # others began since, or another host has the task
             return LOOK_AGAIN
         return 0.0
 

@@ -82,6 +82,7 @@ class Attendance(Struct, frozen=True):
         NoFreeSlot where so many of other tasks of its project are at work already; 0 is no limit.
         """
         token_hash = hashed(token)
+        place = replace(place, host=self.coordinator.witness.host)
 
         def decide(seen: Evidence) -> Decision | Declined:
             return sessions.session_started(seen, spawn, token_hash, place, slots)
