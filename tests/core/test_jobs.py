@@ -36,6 +36,7 @@ from lockgate.core.jobs import (
     place_of,
     project_of,
     session_of,
+    stops_early,
     task_of,
 )
 from lockgate.core.model.task import ProjectId, SessionId, Task, TaskId
@@ -125,6 +126,26 @@ def test_jobs_that_need_the_same_are_of_one_class() -> None:
     assert covers(["gpu", "agent:claude"], "agent:claude+gpu")
     assert not covers(["gpu"], "agent:claude+gpu")
     assert covers([], ANY)
+
+
+@pytest.mark.parametrize(
+    ("job", "stops"),
+    [
+        (Evaluate(T, A, "k"), True),
+        (TEST, True),
+        (Attend(SessionId("s"), T, A), True),
+        (Lead(), True),
+        (CarryOut(T, A), False),
+        (HostLost(T, A, "h1"), False),
+        (TurnTrain(A), False),
+        (SyncForge(A), False),
+        (Tidy(), False),
+    ],
+)
+def test_long_jobs_stop_when_they_are_called_off_and_the_others_come_to_their_end(
+    job, stops
+) -> None:
+    assert stops_early(job) is stops
 
 
 def test_every_kind_has_a_limit_that_one_project_alone_does_not_use_up() -> None:

@@ -128,6 +128,15 @@ def kind_of(job: Job) -> Kind:
     return _KINDS[type(job)]
 
 
+def stops_early(job: Job) -> bool:
+    """Whether it stops before its end when it is called off, so that its answer does not count."""
+    match job:
+        case Evaluate() | TestTree() | Attend() | Lead():
+            return True
+        case CarryOut() | HostLost() | TurnTrain() | SyncForge() | Tidy():
+            return False
+
+
 def lane_of(job: Job) -> str:
     """What is in one lane happens in order: of two jobs in it the second one waits."""
     match job:

@@ -17,7 +17,7 @@ from lockgate.adapters.engine.host import Answer, Duties, Places, TemporalHost
 from lockgate.adapters.engine.temporal import UNCLAIMED, TemporalEngine
 from lockgate.core.fleet import Cluster, LaneRow, Pool, Shared, queues_of
 from lockgate.core.hosts import Host as CoreHost
-from lockgate.core.jobs import Evaluate, lane_of
+from lockgate.core.jobs import CarryOut, Evaluate, lane_of
 from lockgate.core.model.task import ProjectId, TaskId
 from lockgate.errors import BadConfig, Fenced, Unavailable
 from tests.adapters.engine.fleet_yard import KeptLanes, free_port, temporal_server
@@ -180,6 +180,27 @@ def test_what_a_host_that_is_stopped_had_begun_is_done_by_another(address) -> No
             until(lambda: not lanes.rows())
 
     assert first.host.refused == 0
+
+
+def test_what_a_host_that_is_stopped_has_finished_is_done_by_no_other(address) -> None:
+    """What only has an end, and none before it, is answered by the host that came to it."""
+    lanes, job = KeptLanes(), CarryOut(TaskId("finished"), ProjectId("p"))
+    with connected(address) as connection:
+        engine = TemporalEngine(connection, lanes, lambda _: "any", times=TIMES)
+        host, began = Host(connection, lanes, "h5b"), Event()
+
+        def finishes(row: LaneRow, called_off: Callable[[], bool]) -> Answer:
+            began.set()
+            until(called_off)
+            return Answer(0.0)
+
+        host.work = finishes
+        engine.put(job)
+        assert began.wait(PATIENCE)
+
+        host.close()
+
+    assert (lanes.rows(), host.host.refused) == ((), 0)
 
 
 def test_a_late_answer_is_refused_and_counted(address) -> None:

@@ -26,6 +26,7 @@ from temporalio.worker import (
 from lockgate.adapters.engine.connection import Connection
 from lockgate.adapters.engine.flows import DO, FLOWS, LOST, BoundFlow, LaneFlow
 from lockgate.core.fleet import LaneRow, Pool, Queue, Shared, pool_of
+from lockgate.core.jobs import stops_early
 from lockgate.errors import Fenced, LockgateError
 from lockgate.ports.engine import CalledOff
 from lockgate.ports.lanes import Lanes
@@ -201,13 +202,13 @@ class TemporalHost:
     def _carry_out(
         self, lane: str, called_off: CalledOff, work: Callable[[LaneRow, CalledOff], Answer]
     ) -> None:
-        """What was called off or interrupted is not answered: who claims it next does that."""
+        """A job that stopped before its end is not answered: who claims it next does that."""
         try:
             row = self._lanes.claim(lane, self._name, self._duties.token(), self._duties.now())
             if row is None:
                 return
             answer = work(row, called_off)
-            if called_off():
+            if called_off() and stops_early(row.job):
                 self._must_be_ours(row)
                 raise _not_answered(lane, "interrupted", "Interrupted")
             self._record(row, answer)
