@@ -428,3 +428,26 @@ def test_a_host_that_gives_a_task_away_while_it_prepares_its_session_begins_none
     [session] = stage.alive(id)
     assert stage.sessions.runs == [session]
     assert stage.app.store.session(session).host == "h2"
+
+
+def test_a_host_that_comes_to_a_job_late_takes_no_task_away_that_another_has_begun(stage) -> None:
+    id = stage.world.create()
+    first, late = attending(stage, [], name="h1"), attending(stage, [], name="h2")
+    stage.app.coordinator.start(id)
+    for host in (first, late, first):  # who has begun nothing is gone
+        assert host.may_take_on(id)
+        host.place(id, host.name)
+    stage.turn()
+
+    assert not late.may_take_on(id)
+    assert stage.world.task(id).host == "h1"
+
+
+def test_what_is_to_be_done_for_a_task_that_was_deleted_is_done(stage) -> None:
+    work, project = attending(stage, [], name="h1"), stage.world.project().id
+    gone = TaskId("gone")
+
+    work.place(gone, "h1")
+
+    assert work.may_take_on(gone)
+    assert work.host_lost(HostLost(gone, project, "h2")) == 0.0

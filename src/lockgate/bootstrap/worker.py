@@ -293,8 +293,10 @@ class Worker:
             self._state = HostState.DRAINING  # it may not have heard of that yet
         if not isinstance(row.job, CarryOut):
             return self._done(mine, row, called_off)
-        lacking = lacking_for(mine, row)
-        with self._placing.place(row.job.task, self.me, self._work(mine), lacking) as why:
+        work, lacking = self._work(mine), lacking_for(mine, row)
+        if not work.may_take_on(row.job.task):
+            return Answer(AT_ONCE)  # it is put again, for the host that has the task
+        with self._placing.place(row.job.task, self.me, work, lacking) as why:
             if not why:
                 return self._done(mine, row, called_off)
         if lacking:

@@ -11,9 +11,13 @@ from lockgate.core.lifecycle.decision import (
     Decision,
     Declined,
     DiscardTask,
+    Effect,
     EndSessions,
     Evidence,
     MirrorTask,
+    PrepareWorkspace,
+    SpawnAgent,
+    overtaken,
     rules_for,
 )
 from lockgate.core.lifecycle.map import gates_of
@@ -176,6 +180,15 @@ def recovered(task: Task, now: float) -> Decision:
 def placed(task: Task, host: str, now: float) -> Decision:
     """Its clone is on this host from now on; on none where the name is empty."""
     return Decision(replace(task, host=host, rev=task.rev + 1, updated=now))
+
+
+def may_take_on(task: Task, host: str, pending: Iterable[Effect]) -> bool:
+    """Whether a host may do what a task waits for: no other has it, or began there what it needs.
+
+    A host that comes to a job late finds a clone and a session that the one before it has made.
+    """
+    begins = (it for it in pending if isinstance(it, PrepareWorkspace | SpawnAgent))
+    return task.host in {"", host} or any(not overtaken(it, task) for it in begins)
 
 
 def lost_its_dependency(task: Task, why: str, now: float) -> Decision:

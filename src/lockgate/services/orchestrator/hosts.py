@@ -13,7 +13,7 @@ from lockgate.core.fleet import is_at_work, next_snapshot
 from lockgate.core.hosts import Host, free_slots, why_not_taken
 from lockgate.core.jobs import Attend, Evaluate, HostLost, Job
 from lockgate.core.lifecycle.evaluation import work_lost
-from lockgate.core.lifecycle.records import placed
+from lockgate.core.lifecycle.records import may_take_on, placed
 from lockgate.core.model.agents import End, Ending, Exit
 from lockgate.core.model.task import Session, SessionId, Task, TaskId
 from lockgate.errors import LockgateError, TurnDeclined
@@ -27,6 +27,7 @@ LOOKS = 250.0  # milliseconds between two looks whether a session is over
 SOON = 1.0  # seconds until an end that could not be read is looked at again
 OFTEN = 20  # looks, after which the store is asked too
 GRACE = 5.0
+EFFECTS = 100  # of one task, at most, that are still to do
 
 
 class Placing(Struct, kw_only=True):
@@ -52,7 +53,8 @@ class Placing(Struct, kw_only=True):
         self, task: TaskId, host: Host, work: "HostWork", lacking: Sequence[str]
     ) -> Generator[str]:
         """Why the host does not take it; empty where it does, which is written, or has it."""
-        if work.store.load(task).host == host.name:
+        known = work.store.find(task)
+        if known is None or known.host == host.name:
             yield ""
             return
         why = self._take(task, host, work, lacking)
@@ -147,17 +149,26 @@ class HostWork(Struct, frozen=True, kw_only=True):
 
     def place(self, task: TaskId, host: str) -> None:
         """Its clone is made on this host, and what works in it runs here."""
-        if self.store.load(task).host != host:
+        known = self.store.find(task)
+        if known and known.host != host:
             self.attendance.coordinator.turn(
                 task, lambda seen: placed(seen.task, host, seen.now), what=f"task {task} stays"
             )
+
+    def may_take_on(self, id: TaskId) -> bool:
+        """Whether to have the task on this host: no other has it and made all that it needs."""
+        task = self.store.find(id)
+        pending = (it.effect for it in self.store.pending_effects(id, EFFECTS))
+        return task is None or may_take_on(task, self.name, pending)
 
     def host_lost(self, job: HostLost) -> float:
         """Its sessions count as interrupted, which no counter counts; it goes on elsewhere.
 
         A host that gives it away keeps what was done first: where that fails, nothing moves yet.
         """
-        task = self.store.load(job.task)
+        task = self.store.find(job.task)
+        if task is None:
+            return 0.0
         there = task.host == job.host
         if there and job.moves and job.host == self.name:
             self._push(task, self.store.sessions(job.task))
