@@ -18,8 +18,8 @@ from lockgate.core.lifecycle.records import placed
 from lockgate.core.model.limits import SAME_FAILURES
 from lockgate.core.model.task import ProjectId, Status, Task, TaskId
 from lockgate.core.train.model import Built, Commit, Tree
-from lockgate.errors import Refused
-from lockgate.ports import Project
+from lockgate.errors import Refused, Unavailable
+from lockgate.ports import Project, Store
 from lockgate.ports.engine import Lane, State
 from lockgate.services.agents.spawner import GOODBYE
 from lockgate.services.orchestrator.crew import NoFleet
@@ -451,3 +451,32 @@ def test_what_is_to_be_done_for_a_task_that_was_deleted_is_done(stage) -> None:
 
     assert work.may_take_on(gone)
     assert work.host_lost(HostLost(gone, project, "h2")) == 0.0
+
+
+class Blinks:
+    """A store that is not there when a task's sessions are asked for, the first time."""
+
+    def __init__(self, store: Store) -> None:
+        self._store, self._blinked = store, False
+
+    def __getattr__(self, name: str) -> object:
+        if name == "sessions" and not self._blinked:
+            self._blinked = True
+            raise Unavailable("the sessions were not read", why="it is down", fix="wait")
+        return getattr(self._store, name)
+
+
+def test_a_lost_host_is_recorded_whole_where_the_store_was_down_in_the_midst_of_it(stage) -> None:
+    id, job = judged(stage)
+    work = attending(stage, [], name="h1")
+    work.place(id, "h2")
+    work = replace(work, store=Blinks(stage.app.store))
+    lost = HostLost(id, job.project, "h2")
+
+    with pytest.raises(Unavailable):
+        work.host_lost(lost)
+    work.host_lost(lost)
+
+    task = stage.world.task(id)
+    assert (task.host, task.status) == ("", Status.WORKING)
+    assert stage.alive(id) == []

@@ -16,7 +16,7 @@ from lockgate.core.lifecycle.decision import (
     PublishChange,
     SpawnAgent,
 )
-from lockgate.core.lifecycle.evaluation import change_refused, judged, work_lost
+from lockgate.core.lifecycle.evaluation import change_refused, host_gone, judged, work_lost
 from lockgate.core.lifecycle.map import ARROWS, gates_passed
 from lockgate.core.lifecycle.moves import Facts, Move, Work, change_taken, move
 from lockgate.core.model.events import (
@@ -742,3 +742,14 @@ def test_a_round_without_seats_is_none_that_lost_work_takes_back() -> None:
 )
 def test_what_was_handed_over_is_not_lost_with_its_host(task) -> None:
     refused(work_lost(evidence(task), "h1"))
+
+
+def test_a_task_leaves_a_lost_host_in_the_turn_in_which_its_work_counts_as_lost() -> None:
+    judged = replace(a_task(Status.AGENT_REVIEW), host="h1")
+    working = replace(a_task(Status.WORKING), host="h1")
+
+    again, goes_on = (taken(host_gone(evidence(it), "h1")).task for it in (judged, working))
+
+    assert (again.host, again.status) == ("", Status.WORKING)
+    assert (goes_on.host, goes_on.status) == ("", Status.WORKING)
+    refused(host_gone(evidence(working), "h2"))

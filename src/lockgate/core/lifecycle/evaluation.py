@@ -14,6 +14,7 @@ from lockgate.core.lifecycle.decision import (
     reviewers,
 )
 from lockgate.core.lifecycle.map import gates_of
+from lockgate.core.lifecycle.records import placed
 from lockgate.core.lifecycle.transition import (
     Arrival,
     also,
@@ -288,6 +289,16 @@ def change_refused(seen: Evidence, findings: Sequence[Finding], since: int) -> D
     rounds = task.review_round - (1 if task.seats else 0)
     unread = replace(task, review_round=rounds, seats=(), passed=())
     return concluded(replace(seen, task=unread), (Failed(CHANGE_CHECK, tuple(findings)),))
+
+
+def host_gone(seen: Evidence, host: str) -> Decision | Declined:
+    """The task has no host any more, and what was not handed over there is done again: one turn."""
+    if seen.task.host != host:
+        return over(seen, f"host {host} does not have the task any more")
+    lost = work_lost(seen, host)
+    if isinstance(lost, Declined):
+        return placed(seen.task, "", seen.now)
+    return replace(lost, task=replace(lost.task, host=""))
 
 
 def work_lost(seen: Evidence, host: str) -> Decision | Declined:

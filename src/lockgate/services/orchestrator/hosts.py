@@ -12,7 +12,7 @@ from msgspec import Struct, field
 from lockgate.core.fleet import is_at_work, next_snapshot
 from lockgate.core.hosts import Host, free_slots, why_not_taken
 from lockgate.core.jobs import Attend, Evaluate, HostLost, Job
-from lockgate.core.lifecycle.evaluation import work_lost
+from lockgate.core.lifecycle.evaluation import host_gone
 from lockgate.core.lifecycle.records import may_take_on, placed
 from lockgate.core.model.agents import End, Ending, Exit
 from lockgate.core.model.task import Session, SessionId, Task, TaskId
@@ -169,19 +169,15 @@ class HostWork(Struct, frozen=True, kw_only=True):
         task = self.store.find(job.task)
         if task is None:
             return 0.0
-        there = task.host == job.host
-        if there and job.moves and job.host == self.name:
+        if job.moves and task.host == job.host == self.name:
             self._push(task, self.store.sessions(job.task))
-        if there:
-            self.place(job.task, "")
+        with suppress(TurnDeclined):  # it is on another host by now
+            self.attendance.coordinator.turn(
+                job.task, lambda seen: host_gone(seen, job.host), what=f"task {job.task} stays"
+            )
         exit = Exit(ending=Ending.INTERRUPTED, why=f"host {job.host} is lost")
         for session in self.store.sessions(job.task):
             if session.ended is None and session.host in {"", job.host}:
                 with suppress(TurnDeclined):  # somebody else has recorded it
                     self.attendance.session_ended(session.id, End(exit))
-        if there:
-            with suppress(TurnDeclined):  # its work was handed over, or is not to be judged
-                self.attendance.coordinator.turn(
-                    job.task, lambda seen: work_lost(seen, job.host), what=f"task {job.task} stays"
-                )
         return 0.0
