@@ -51,3 +51,12 @@ def test_a_clone_that_is_of_none_or_of_several_is_told_so(clone: Clone, held, wh
     assert isinstance(answer, Unclear)
     assert why in answer.why
     assert "LOCKGATE_PROJECT" in answer.fix
+
+
+def test_a_password_in_an_origin_is_in_no_message() -> None:
+    for held in (ALL, (SHOP, TWIN)):
+        found = meant(Clone(origin="https://ann:SECRET@github.com/acme/shop", name="x"), held)
+        none = meant(Clone(origin="https://ann:SECRET@host/acme/none"), held)
+        assert not isinstance(none, Held)
+        assert "SECRET" not in none.why
+        assert isinstance(found, Held) or "SECRET" not in found.why

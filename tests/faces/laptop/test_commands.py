@@ -105,6 +105,22 @@ def test_a_clone_is_known_by_its_origin_and_name(tmp_path, monkeypatch) -> None:
     assert commands.where() == "project=api"
 
 
+@pytest.mark.parametrize(
+    ("url", "told"),
+    [
+        ("https://ann:SECRET@host/a/b", "https://host/a/b"),
+        ("https://SECRET@host:8443/a/b.git", "https://host:8443/a/b.git"),
+        ("https://ann:SEC@RET@host/a@b", "https://host/a@b"),
+        ("ssh://git@host/a/b", "ssh://host/a/b"),
+        ("https://host/a@b", "https://host/a@b"),
+        ("git@host:a/b", "git@host:a/b"),
+        ("/srv/a@b", "/srv/a@b"),
+    ],
+)
+def test_no_credentials_of_an_origin_leave_the_laptop(url: str, told: str) -> None:
+    assert commands.origin_in(f'[remote "origin"]\n\turl = {url}\n') == told
+
+
 def test_outside_a_clone_nothing_is_told(tmp_path, monkeypatch) -> None:
     (tmp_path / ".git").write_text("no link\n")
     gone = tmp_path / "gone"

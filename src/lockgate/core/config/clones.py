@@ -44,11 +44,11 @@ def meant(clone: Clone, held: Sequence[Held]) -> Held | Unclear:
         return Unclear(why, f"change into your clone, or set LOCKGATE_PROJECT to {_named(held)}")
     same = [it for it in held if _is_from(clone.origin, it)]
     if same:
-        return _one(same, f"cloned from {clone.origin}", held)
+        return _one(same, f"cloned from {_without_user(clone.origin)}", held)
     if clone.origin:
         called = _last(clone.origin)
         found = [it for it in held if it.name == called and not it.origin]
-        return _one(found, f"cloned from {clone.origin}", held)
+        return _one(found, f"cloned from {_without_user(clone.origin)}", held)
     return _one([it for it in held if it.name == clone.name], f"called {clone.name!r}", held)
 
 
@@ -65,6 +65,15 @@ def _one(found: Sequence[Held], how: str, held: Sequence[Held]) -> Held | Unclea
                 f"several projects of the server are {how}",
                 f"set LOCKGATE_PROJECT to one of: {roots}",
             )
+
+
+def _without_user(url: str) -> str:
+    """What a message shows: laptops of older versions send the password in the url too."""
+    scheme, found, rest = url.partition("://")
+    if not found:
+        return url
+    authority, slash, path = rest.partition("/")
+    return f"{scheme}://{authority.rpartition('@')[2]}{slash}{path}"
 
 
 def _is_from(origin: str, held: Held) -> bool:

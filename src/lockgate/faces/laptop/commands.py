@@ -127,7 +127,7 @@ def _text(path: str) -> str:
 
 
 def origin_in(config: str) -> str:
-    """The first url of the remote called origin."""
+    """The first url of the remote called origin, without the user and password in it."""
     inside = False
     for line in config.splitlines():
         told = line.strip()
@@ -135,5 +135,13 @@ def origin_in(config: str) -> str:
             inside = told.replace(" ", "").lower() == '[remote"origin"]'
         key, equals, value = told.partition("=")
         if inside and equals and key.strip().lower() == "url":
-            return value.strip().strip('"')
+            return _without_user(value.strip().strip('"'))
     return ""
+
+
+def _without_user(url: str) -> str:
+    scheme, found, rest = url.partition("://")
+    if not found:
+        return url
+    authority, slash, path = rest.partition("/")
+    return f"{scheme}://{authority.rpartition('@')[2]}{slash}{path}"
