@@ -141,6 +141,8 @@ def test_outside_a_clone_nothing_is_told(tmp_path, monkeypatch) -> None:
         ("https://[::1]:8443", "https://[::1]:8443"),
         ("http://lg-1.localhost:8440", "http://lg-1.localhost:8440"),
         ("http://127.0.0.1:80", "http://127.0.0.1"),
+        ("https://my_host:8443", "https://my_host:8443"),
+        ("https://build.example.org.", "https://build.example.org."),
     ],
 )
 def test_an_address_is_one_origin(said: str, meant: str) -> None:
@@ -156,6 +158,11 @@ def test_an_address_is_one_origin(said: str, meant: str) -> None:
         ("https://", "is no address"),
         ("https://ann:x@build", "is no address"),
         ("https://build:port", "is no address"),
+        ("https://a..b", "is no address"),
+        ("https://a b.example", "is no address"),
+        ("https://-a.example", "is no address"),
+        ("https://[::1", "is no address"),
+        ("https://" + "a" * 64, "is no address"),
     ],
 )
 def test_a_token_goes_nowhere_in_the_clear(said: str, why: str) -> None:

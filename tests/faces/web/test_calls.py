@@ -9,9 +9,10 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from urllib.parse import urlencode
+from urllib.parse import parse_qs, urlencode
 
 import pytest
 from msgspec.structs import replace
@@ -251,6 +252,33 @@ def test_a_word_works_once_and_a_laptop_has_one_token(team: Team) -> None:
 
     assert [it.person for it in web_logins_of(app).tokens()] == ["bob"]
     assert run(["web", "tokens"], None) == 0
+
+
+def test_a_code_is_read_from_stdin_where_the_address_has_none(team: Team, monkeypatch) -> None:
+    app = team.board.home.app
+    bare = team.board.origin.removeprefix("http://")
+    told = {"token": "t", "person": "bob", "may": "work", "ssh": "", "name": "bob@mac"}
+    asked = list[str]()
+
+    @contextmanager
+    def answered(at: laptop.Login, _path: str, body: bytes, _headers: object):
+        asked.append(f"{at.url} {parse_qs(body.decode())['link'][0]}")
+        yield io.BytesIO(json.dumps(told).encode())
+
+    word = web_logins_of(app).link("bob", app.caller)
+    monkeypatch.setattr(laptop, "asked", answered)
+    monkeypatch.setattr(sys, "stdin", io.StringIO(f"{word}\n"))
+
+    assert run(["login", "build:8443"]) == 0
+    assert run(["login", f"https://{bare}/login?link={word}"]) == 0
+    assert asked == [f"https://build:8443 {word}", f"https://{bare} {word}"]
+
+
+def test_an_address_that_is_none_is_told_in_plain_words(team: Team) -> None:
+    for url in ("https://a..b", "https://a b.example", "https://[::1"):
+        assert run(["login", url]) == 2
+        told = team.capture.readouterr().err
+        assert (url in told, "is no address of a server" in told) == (True, True)
 
 
 def test_a_browser_s_login_and_a_session_s_token_are_no_laptop_s(team: Team) -> None:

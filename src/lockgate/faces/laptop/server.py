@@ -8,6 +8,7 @@ import hmac
 import http.client
 import json
 import os
+import re
 import ssl
 from collections.abc import Generator, Mapping
 from contextlib import closing, contextmanager
@@ -27,6 +28,8 @@ PROTOCOL = "1"  # of the requests below /people/
 NOTHING = "nothing was done"
 UNKNOWN = "it is not known whether the command was carried out"
 DIGITS = 64  # of a fingerprint
+LABEL = r"[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?"
+HOST = re.compile(rf"{LABEL}(?:\.{LABEL})*\.?|[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*")
 
 
 class Login(NamedTuple):
@@ -112,14 +115,19 @@ def _write(known: Mapping[str, object]) -> None:
 
 def address(url: str, what: str = NOTHING) -> str:
     """The origin that is meant; Refused where a token would go there in the clear."""
-    told = urlsplit(url if "://" in url else f"https://{url}")
     fix = "name it as https://HOST[:PORT]"
     try:
+        told = urlsplit(url if "://" in url else f"https://{url}")
         port = told.port
     except ValueError as error:
-        raise Refused(what, why=f"{url!r} is no address: {error}", fix=fix) from error
+        why = f"{url!r} is no address of a server: {error}"
+        raise Refused(what, why=why, fix=fix) from error
     host = told.hostname or ""
-    if told.scheme not in {"http", "https"} or not host or told.username is not None:
+    if (
+        told.scheme not in {"http", "https"}
+        or not HOST.fullmatch(host)
+        or told.username is not None
+    ):
         raise Refused(what, why=f"{url!r} is no address of a server", fix=fix)
     if told.scheme == "http" and not is_loopback(host):
         why = f"{host} is reached by plain http, where anybody on the way could read the token"

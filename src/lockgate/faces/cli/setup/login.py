@@ -33,12 +33,12 @@ def login(*, url: str, fingerprint: str, ssh: str, as_json: bool) -> None:
     name. The token is kept in login.json of the home, for you alone, and is good for 90 days.
     """
     at = server.Login(
-        url=server.address(url, WHAT),
+        url=_address(url),
         fingerprint=server.fingerprint(fingerprint) if fingerprint else "",
     )
     if ssh and not SSH_NAME.fullmatch(ssh):
         raise Refused(WHAT, why=f"{ssh!r} is no name for ssh", fix="--ssh USER@HOST")
-    code = _code_in(url) or _code_in(_asked(at.url))
+    code = _link_in(url) or _code_in(_asked(at.url))
     if not code:
         fix = "have one made on the server: lockgate web login --person NAME"
         raise Refused(WHAT, why="no code was given", fix=fix)
@@ -93,7 +93,23 @@ def _code_in(text: str) -> str:
     told = text.strip()
     if "://" not in told:
         return told if "/" not in told and "." not in told else ""
-    return parse_qs(urlsplit(told).query).get("link", [""])[0]
+    return _link_in(told)
+
+
+def _link_in(url: str) -> str:
+    """The code in a link; empty where the address has none."""
+    try:
+        query = urlsplit(url if "://" in url else f"https://{url}").query
+    except ValueError:
+        return ""
+    return parse_qs(query).get("link", [""])[0]
+
+
+def _address(url: str) -> str:
+    try:
+        return server.address(url, WHAT)
+    except Refused as error:
+        raise click.UsageError(f"{error.why}; {error.fix}") from error
 
 
 def _laptop() -> str:
