@@ -321,13 +321,16 @@ def _connect(connection: _socket.socket, path: str) -> None:
         os.close(descriptor)
 
 
-def say(descriptor: int, text: bytes) -> None:
-    """At once, as it is."""
+def say(descriptor: int, text: bytes) -> bool:
+    """At once, as it is; False where the reader has gone."""
     try:
         while text:
             text = text[os.write(descriptor, text) :]
+    except BrokenPipeError:
+        return False
     except OSError:
-        pass  # the reader has gone
+        pass
+    return True
 
 
 def _fail(why: str) -> int:

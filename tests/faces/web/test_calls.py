@@ -3,6 +3,7 @@
 import asyncio
 import io
 import json
+import os
 import socket
 import subprocess
 import sys
@@ -374,6 +375,29 @@ def test_who_does_not_read_their_answer_holds_up_nobody(monkeypatch) -> None:
     assert asyncio.run(slow())
 
 
+def test_a_reader_that_was_too_slow_gets_an_end_without_an_exit_code(monkeypatch) -> None:
+    monkeypatch.setattr(calls, "READS", 0.05)
+    monkeypatch.setattr(calls, "BEHIND", 1)
+    monkeypatch.setattr(calls, "BEAT", 0.05)
+
+    async def late() -> list[bytes]:
+        line = calls.Line(asyncio.get_running_loop())
+        parts = line.parts()
+        await anext(parts)
+        for _ in range(3):
+            await asyncio.to_thread(line.out, "x")
+        await asyncio.to_thread(line.end, 0)
+        await asyncio.to_thread(line.close)
+        return [it async for it in parts]
+
+    async def heard() -> list[bytes]:
+        return await asyncio.wait_for(late(), 10)
+
+    told = asyncio.run(heard())
+    assert told[0] == b"ox\0"
+    assert b"x0\0" not in told
+
+
 def test_an_answer_that_takes_long_says_that_it_goes_on(monkeypatch) -> None:
     monkeypatch.setattr(calls, "BEAT", 0.01)
 
@@ -427,6 +451,36 @@ def test_an_answer_that_breaks_off_is_told(team: Team) -> None:
             thread.start()
             assert why in team.says("status")[2]
             thread.join()
+
+
+def test_a_command_ends_when_the_reader_of_its_output_has_gone(team: Team, monkeypatch) -> None:
+    monkeypatch.setattr(laptop, "SILENT", 5.0)
+    with socket.create_server(("127.0.0.1", 0)) as endless:
+
+        def answer() -> None:
+            connection, _ = endless.accept()
+            with connection:
+                while not connection.recv(1 << 16).endswith(b"--follow"):
+                    pass
+                connection.sendall(b"HTTP/1.1 200 OK\r\n\r\no\0ohello\0")
+                connection.recv(1)  # until the laptop closes it
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        laptop.remember(laptop.Login(f"http://127.0.0.1:{endless.getsockname()[1]}", "x"))
+        before = os.dup(1)
+        there, ours = os.pipe()
+        os.close(there)
+        os.dup2(ours, 1)
+        try:
+            code = forwarded(["events", "--follow"])
+        finally:
+            os.dup2(before, 1)
+            os.close(before)
+            os.close(ours)
+        thread.join()
+
+    assert code == 0
 
 
 def test_a_laptop_goes_by_the_login_that_is_named(team: Team) -> None:

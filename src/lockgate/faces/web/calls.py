@@ -77,10 +77,13 @@ class Line:
             self._broken = True
 
     async def parts(self) -> AsyncIterator[bytes]:
-        """The first one says that the command has begun; empty ones that it goes on."""
+        """The first one says that the command has begun; empty ones that it goes on.
+
+        Where a part was lost they end without an exit code, so that the laptop does not know it.
+        """
         try:
             yield b"o\0"
-            while True:
+            while not (self._broken and self._queue.empty()):
                 try:
                     part = await asyncio.wait_for(self._queue.get(), BEAT)
                 except TimeoutError:
