@@ -26,6 +26,11 @@ def serving_settings(it: App) -> Serving:
     return found
 
 
+def ssh_of(it: App) -> str:
+    """What ssh calls this machine; its certificate is not looked at."""
+    return serving_of(it.home).ssh
+
+
 def check_certificate(certificate: str, key: str) -> None:
     what, fix = "nothing was served", "see certificate and key of [server] in settings.toml"
     try:

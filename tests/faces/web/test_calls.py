@@ -325,6 +325,40 @@ def test_a_request_that_does_not_come_whole_is_ended(team: Team, monkeypatch) ->
         assert b"413" in slow.recv(100)
 
 
+def test_a_connection_that_sends_empty_lines_after_an_answer_is_ended(
+    team: Team, monkeypatch
+) -> None:
+    monkeypatch.setattr(serve, "HEAD_ARRIVES", 0.2)
+
+    with connected(team) as idle:
+        idle.sendall(f"GET /none HTTP/1.1\r\nHost: {team.board.served.host}\r\n\r\n".encode())
+        heard = b""
+        while b"</html>" not in heard:
+            heard += idle.recv(1 << 16)
+        idle.sendall(b"\r\n")
+        assert idle.recv(100) == b""
+
+
+def test_a_login_needs_no_certificate_that_can_be_read(team: Team) -> None:
+    settings = team.board.home.app.home / "settings.toml"
+    settings.write_text('[server]\ncertificate = "/none"\nkey = "/none"\nssh = "lg@team.test"\n')
+
+    team.log_in("bob")
+
+    assert (laptop.chosen().person, laptop.chosen().ssh) == ("bob", "lg@team.test")
+
+
+def test_settings_that_cannot_be_read_use_no_login_link_up(team: Team) -> None:
+    app = team.board.home.app
+    settings = app.home / "settings.toml"
+    word = web_logins_of(app).link("bob", app.caller)
+    settings.write_text("[server")
+    assert run(["login", f"{team.board.origin}/login?link={word}"]) == 1
+    assert "settings.toml" in team.capture.readouterr().err
+    settings.unlink()
+    assert run(["login", f"{team.board.origin}/login?link={word}"]) == 0
+
+
 def test_one_person_has_so_many_commands_at_once(team: Team, monkeypatch) -> None:
     team.log_in("bob")
     monkeypatch.setattr(calls, "OF_ONE", 0)

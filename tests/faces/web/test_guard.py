@@ -1,13 +1,18 @@
 """Who gets in at the web board, and who does not."""
 
+import asyncio
+import json
 import re
 from itertools import product
 
 import pytest
+from starlette.types import Message, Receive, Scope, Send
 
 from lockgate.adapters.store.database import Run
 from lockgate.bootstrap.outside import web_logins_of
-from lockgate.faces.web.guard import COOKIE
+from lockgate.errors import Unavailable
+from lockgate.faces.web import doors
+from lockgate.faces.web.guard import COOKIE, Guard, Served, Tries, Visitor
 from lockgate.faces.web.serve import _routes
 from tests.faces.web.home import a_home
 from tests.faces.web.serving import Board, serving
@@ -327,3 +332,28 @@ def test_no_page_has_code_of_its_own_or_loads_anything_from_elsewhere(board: Boa
         assert not re.search(r"\son[a-z]+\s*=", re.sub(r"<[^>]*aria[^>]*>", "", text)), path
         assert " style=" not in text, path
         assert not re.search(r'(src|href|action)="(https?:)?//', text), path
+
+
+def test_a_database_that_is_down_is_told_in_three_parts() -> None:
+    sent = list[Message]()
+
+    def identify(_how: str, _what: str) -> Visitor | None:
+        raise Unavailable("nothing was read", why="the database is down", fix="start it")
+
+    async def unused(_scope: Scope, _receive: Receive, _send: Send) -> None:
+        raise AssertionError
+
+    async def receive() -> Message:
+        return {"type": "http.request"}
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    guard = Guard(unused, Served(origin="https://team"), identify, doors.turned_away, Tries())
+    headers = [(b"host", b"team"), (b"authorization", b"Bearer x")]
+    scope = {"type": "http", "method": "POST", "path": "/people/call", "headers": headers}
+    asyncio.run(guard(scope, receive, send))
+
+    told = {"what": "nothing was read", "why": "the database is down", "fix": "start it"}
+    assert sent[0]["status"] == 503
+    assert json.loads(sent[1]["body"]) == {"error": told}

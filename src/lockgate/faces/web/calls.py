@@ -18,8 +18,9 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from lockgate import __version__
 from lockgate.bootstrap import App
 from lockgate.bootstrap.outside import for_person, web_logins_of
-from lockgate.bootstrap.team import seat_of, sent_elsewhere, serving_settings
+from lockgate.bootstrap.team import seat_of, sent_elsewhere, ssh_of
 from lockgate.errors import LockgateError
+from lockgate.faces.web.guard import told
 from lockgate.faces.web.site import Site, visitor_of
 from lockgate.ports import Taken
 
@@ -189,10 +190,10 @@ def _key(request: Request) -> str:
 def _forwarded(app: App, raw: bytes, line: Line, key: str) -> bool:
     """Whether another host has the files that the command needs, and was asked in place of us."""
     try:
-        told = sent_elsewhere(app, raw, key)
-        if told is None:
+        answer = sent_elsewhere(app, raw, key)
+        if answer is None:
             return False
-        for part in told:
+        for part in answer:
             line.pass_on(part)
     except LockgateError as error:
         line.err(f"{error.what}: {error.why}\n  {error.fix}\n")
@@ -218,7 +219,10 @@ def log_in_laptop(site: Site) -> Callable[[Request], Awaitable[Response]]:
         except ClientDisconnect:
             return _no("the request did not arrive in time", "try again", 413)
         link, laptop = (str(fields.get(it, ""))[: LONGEST + 1] for it in ("link", "laptop"))
-        return await run_in_threadpool(_logged_in, site, request, link, laptop)
+        try:
+            return await run_in_threadpool(_logged_in, site, request, link, laptop)
+        except LockgateError as error:
+            return JSONResponse(told(error), 503)
 
     return endpoint
 
@@ -230,6 +234,7 @@ def _logged_in(site: Site, request: Request, link: str, laptop: str) -> Response
     if site.tries.are_too_many():
         return _no("there were too many wrong tries", "wait a minute, then try again", 429)
     good = 0 < len(link) <= LONGEST and laptop.isprintable() and len(laptop) <= LONGEST
+    ssh = ssh_of(site.app)  # first: what goes wrong here must not use the link up
     made = web_logins_of(site.app).log_in_laptop(link, laptop) if good else None
     if made is None:
         site.tries.note()
@@ -239,9 +244,9 @@ def _logged_in(site: Site, request: Request, link: str, laptop: str) -> Response
         )
     token, key = made
     app = for_person(site.app, key.person, f"token {key.name}")
-    told = {"token": token, "person": key.person, "may": app.caller.may, "expires": key.expires}
-    told |= {"name": key.name, "ssh": serving_settings(site.app).ssh, "version": __version__}
-    return JSONResponse(told)
+    facts = {"token": token, "person": key.person, "may": app.caller.may, "expires": key.expires}
+    facts |= {"name": key.name, "ssh": ssh, "version": __version__}
+    return JSONResponse(facts)
 
 
 def log_out_laptop(site: Site) -> Callable[[Request], Awaitable[Response]]:

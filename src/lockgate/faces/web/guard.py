@@ -17,6 +17,8 @@ from starlette.responses import JSONResponse, PlainTextResponse, RedirectRespons
 from starlette.types import ASGIApp, Message, Receive, Scope
 from starlette.types import Send as Sending
 
+from lockgate.errors import LockgateError
+
 COOKIE = "lockgate"
 LARGEST = 1 << 20  # bytes of what is sent to us
 ARRIVES = 10.0  # seconds in which a request is here whole
@@ -101,7 +103,10 @@ class Guard:
             await self.app(scope, receive, send)
         if scope["type"] != "http":
             return
-        answer = self._refusal(scope)
+        try:
+            answer = self._refusal(scope)
+        except LockgateError as error:  # the database is down: who asks is not known
+            answer = JSONResponse(told(error), 503)
         if answer is None:
             await self.app(scope, _limited(receive), _with_headers(send, scope["path"]))
         else:
@@ -169,6 +174,10 @@ class Guard:
 
 def same(one: str, other: str) -> bool:
     return hmac.compare_digest(one.encode(), other.encode())
+
+
+def told(error: LockgateError) -> dict[str, object]:
+    return {"error": {"what": error.what, "why": error.why, "fix": error.fix}}
 
 
 def _no(origin: str) -> dict[str, object]:

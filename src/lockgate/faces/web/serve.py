@@ -150,6 +150,12 @@ class Hurried(HttpToolsProtocol):
         self._wait(no_more=True)
         super().connection_lost(exc)
 
+    def data_received(self, data: bytes) -> None:
+        """Empty lines between two requests begin none, and have ended the wait for the next."""
+        super().data_received(data)
+        if self._late is None and getattr(self.cycle, "response_complete", True):
+            self._wait()
+
     def on_message_begin(self) -> None:
         super().on_message_begin()
         self._wait()
