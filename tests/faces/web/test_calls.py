@@ -180,11 +180,29 @@ def test_no_file_of_the_server_is_read_and_none_is_its_agent(team: Team) -> None
 def test_what_is_not_for_people_elsewhere_is_refused_by_the_server_too(team: Team) -> None:
     team.log_in("ann")
 
-    for argv in (("people", "list"), ("task", "import", "/etc"), ("up",), ("feed",), ("mcp",), ()):
+    for argv in (("people", "list"), ("task", "import", "/etc"), ("up",), ("mcp",), ()):
         answer = team.sent(*argv)
         assert "is not done for people on other machines" in answer.text
         assert answer.text.endswith("x1\0")
+    assert "No such command 'feed'" in team.sent("feed").text
     assert "the request was not understood" in team.posts(b"nonsense").text
+
+
+def test_a_mistyped_command_is_a_usage_error_with_what_may_be_meant(team: Team) -> None:
+    team.log_in("ann")
+
+    for argv, meant in ((("statuss",), "status"), (("task", "lisst"), "list")):
+        code, out, err = team.says(*argv)
+        assert (code, out, f"Did you mean '{meant}'" in err) == (2, "", True)
+    hidden = team.sent("--json", "people", "list")
+    assert "is not done for people on other machines" in hidden.text
+
+
+def test_help_needs_no_server(team: Team) -> None:
+    laptop.remember(laptop.Login("https://127.0.0.1:9", "x"))
+
+    assert forwarded(["run", "--help"]) is forwarded(["task", "list", "--help"]) is None
+    assert "was not reached" in team.refused("run", "--", "--help")
 
 
 def test_a_project_that_the_server_does_not_have_is_told(team: Team) -> None:
@@ -663,6 +681,8 @@ def test_a_host_that_has_the_files_and_serves_nobody_is_named(team: Team) -> Non
     team.log_in("bob")
 
     assert "host h2 has the task's files, and serves nobody" in team.refused("diff", task.id)
+    code, out, _ = team.says("diff", task.id, "--json")
+    assert (code, "serves nobody" in json.loads(out)["error"]["why"]) == (1, True)
 
 
 def test_a_terminal_goes_to_the_host_that_has_the_session(team: Team) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from threading import BoundedSemaphore
 from typing import TextIO, cast
 
+import click
 from msgspec.structs import replace
 
 from lockgate.bootstrap import App
@@ -184,13 +185,26 @@ def carry_out(app: App, raw: bytes, line: Line) -> bool:
     asked, clone = found
     to = terminal_of(app, None, asked)
     with to.afterwards:
-        if not is_far(list(asked.argv)):
+        if not is_far(list(asked.argv)) and not _is_mistyped(asked.argv):
             line.end(output.fail(_not_from_afar(asked.argv), to, as_json="--json" in asked.argv))
             return False
         code = run(list(asked.argv), replace(to, where=root_of_clone(app, clone)))
         words = [it for it in asked.argv if it != "--json"]
         line.end(code)
     return code == 0 and not ACTING.isdisjoint({words[0], " ".join(words[:2])})
+
+
+def _is_mistyped(argv: tuple[str, ...]) -> bool:
+    """Whether no command is called so: `run` then says which may be meant, and does nothing."""
+    from lockgate.faces.cli.app import root
+
+    words = [it for it in argv if it != "--json"][:2]
+    if not words or any(it.startswith("-") for it in words):
+        return False
+    ctx = click.Context(root)
+    found = root.get_command(ctx, words[0])
+    below = found.get_command(ctx, words[-1]) if isinstance(found, click.Group) else found
+    return found is None or (len(words) > 1 and below is None)
 
 
 def _not_from_afar(argv: tuple[str, ...]) -> Refused:

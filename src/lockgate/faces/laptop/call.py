@@ -31,9 +31,8 @@ SSH_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,250}")
 def forwarded(argv: list[str]) -> int | None:
     """The exit code; None where the command is carried out on this machine."""
     argv = argv or board()
-    far = commands.is_far(argv)
-    here = argv[0] in commands.HERE or "--help" in argv or (argv[0] == "mcp" and len(argv) > 1)
-    if here and not far:
+    here = argv[0] in commands.HERE or (argv[0] == "mcp" and len(argv) > 1)
+    if commands.asks_for_help(argv) or (here and not commands.is_far(argv)):
         return None
     try:
         login = chosen()

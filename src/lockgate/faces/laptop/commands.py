@@ -47,6 +47,12 @@ def is_far(argv: list[str]) -> bool:
     return bool(_names(argv) & FAR)
 
 
+def asks_for_help(argv: list[str]) -> bool:
+    """Help is the same everywhere, and needs no server."""
+    end = argv.index("--") if "--" in argv else len(argv)
+    return "--help" in argv[:end]
+
+
 def is_seated(argv: list[str]) -> bool:
     return bool(_names(argv) & SEATED)
 

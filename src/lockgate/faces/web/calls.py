@@ -4,6 +4,7 @@ A request and its answer are those of the orchestrator's door; the person is the
 """
 
 import asyncio
+import json
 import threading
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -18,7 +19,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from lockgate import __version__
 from lockgate.bootstrap import App
 from lockgate.bootstrap.outside import for_person, web_logins_of
-from lockgate.bootstrap.team import seat_of, sent_elsewhere, ssh_of
+from lockgate.bootstrap.team import asked_from_afar, seat_of, sent_elsewhere, ssh_of
 from lockgate.errors import LockgateError
 from lockgate.faces.web.guard import told
 from lockgate.faces.web.site import Site, visitor_of
@@ -196,6 +197,9 @@ def _forwarded(app: App, raw: bytes, line: Line, key: str) -> bool:
         for part in answer:
             line.pass_on(part)
     except LockgateError as error:
+        asked = asked_from_afar(raw, line)
+        if asked and "--json" in asked[0].argv:
+            line.out(f"{json.dumps(told(error))}\n")
         line.err(f"{error.what}: {error.why}\n  {error.fix}\n")
         line.end(error.exits_with)
     return True
