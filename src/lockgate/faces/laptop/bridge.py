@@ -7,8 +7,10 @@ import base64
 import http.client
 import json
 import os
+import socket
 import sys
 import threading
+from contextlib import suppress
 from typing import BinaryIO
 
 from lockgate.errors import LockgateError, Unavailable
@@ -114,8 +116,14 @@ class Bridge:
 
     def _cancel(self, key: str) -> None:
         answer = self._open.pop(key, None)
-        if answer is not None:
-            answer.close()
+        if answer is None:
+            return
+        # Closing the answer would wait until its reader has a word from the server.
+        with (
+            suppress(OSError, ValueError, AttributeError),  # it has ended meanwhile
+            socket.socket(fileno=os.dup(answer.fileno())) as connection,
+        ):
+            connection.shutdown(socket.SHUT_RDWR)
 
     def _refuse(self, message: Message, why: str) -> None:
         """The client hears of each request that got no answer; the rest goes to stderr."""
