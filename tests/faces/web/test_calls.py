@@ -695,3 +695,27 @@ def test_a_terminal_goes_to_the_host_that_has_the_session(team: Team) -> None:
     assert team.posts(b"no", path="/people/seat").facts == {"ssh": ""}
     stranger = ("Authorization", "Bearer x")
     assert team.posts(b"", stranger, path="/people/seat").status == 401
+
+
+def test_an_assistant_in_a_clone_that_is_unknown_is_told_so_where_a_project_is_needed(
+    team: Team, monkeypatch
+) -> None:
+    team.board.home.started("a", "Go on")
+    config = team.place / "clone" / ".git" / "config"
+    config.write_text('[remote "origin"]\n\turl = https://github.com/acme/other\n')
+    team.log_in("bob")
+    who = {"protocolVersion": "2025-11-25", "capabilities": {}}
+    who |= {"clientInfo": {"name": "it", "version": "1"}}
+    made = {"name": "create_task", "arguments": {"branch": "b", "summary": "Do b"}}
+    said = [
+        {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": who},
+        {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "list_tasks"}},
+        {"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": made},
+    ]
+    lines = b"".join(json.dumps(it).encode() + b"\n" for it in said)
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(lines)))
+
+    found = {it["id"]: it for it in map(json.loads, team.says("mcp")[1].splitlines())}
+
+    assert not found[2]["result"].get("isError")
+    assert "the server has no project cloned from" in json.dumps(found[3])

@@ -42,6 +42,7 @@ class Desk(Struct, frozen=True, kw_only=True):
 
     app: App
     directory: Path
+    where: Callable[[], Path] | None = None  # on another machine: what stands for the directory
     assistant: str = ""  # the name that the client gives itself
     news: News
     how: str = HOW  # a human's act came about

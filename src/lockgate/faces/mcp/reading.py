@@ -120,7 +120,7 @@ def train(desk: Desk, at: Project) -> Facts:
 def project(desk: Desk, name: str | None) -> Project:
     """By its path or its name; without one, where the client was started."""
     if name is None:
-        return desk.app.projects.here(desk.directory)
+        return desk.app.projects.here(desk.where() if desk.where else desk.directory)
     if desk.app.caller.far:  # no path of this machine is theirs to name
         return desk.app.projects.here(root_of_clone(desk.app, Clone(project=name))())
     return desk.app.projects.named(name, desk.directory)

@@ -46,6 +46,7 @@ class Visitor(Struct, frozen=True, kw_only=True):
     app: App
     token: str
     directory: Path
+    where: Callable[[], Path] | None = None  # on another machine: what stands for the directory
     uid: int | None = None  # of the user whose program called, by the kernel's word
     caller: Caller | None = None  # where another face has asked who it is
     wake: Callable[[], None] = lambda: None  # tells the orchestrator that something was done
@@ -56,7 +57,13 @@ class Visitor(Struct, frozen=True, kw_only=True):
         """As the token says now: a session may have ended since the last call."""
         known = replace(self.app, caller=self.caller) if self.caller else None
         it = known or self.app.called_by(self.token or None, self.uid)
-        return Desk(app=it, directory=self.directory, assistant=assistant, news=self.news)
+        return Desk(
+            app=it,
+            directory=self.directory,
+            where=self.where,
+            assistant=assistant,
+            news=self.news,
+        )
 
     def part(self) -> Part | None:
         """None where the token belongs to no session."""

@@ -3,7 +3,6 @@
 Nothing is kept between two requests but what a human was asked and has yet to answer.
 """
 
-from contextlib import suppress
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
@@ -15,7 +14,6 @@ from starlette.types import Receive, Scope, Send
 
 from lockgate.bootstrap.outside import for_person
 from lockgate.bootstrap.team import clone_in, root_of_clone
-from lockgate.errors import LockgateError
 from lockgate.faces.web.guard import Visitor
 from lockgate.faces.web.site import Site
 
@@ -57,15 +55,13 @@ class McpOverHttp(Struct):
 
         site, served = self.site, self.site.served
         app = for_person(site.app, visitor.person, visitor.how, read_only=visitor.read_only)
-        where = app.home  # in no repository
-        with suppress(LockgateError):
-            where = root_of_clone(app, clone_in(told))()
         asked = self._asked.setdefault(visitor.person, Asked())
         made = server.serving(
             server.Visitor(
                 app=app,
                 token="",
-                directory=where,
+                directory=app.home,  # in no repository
+                where=root_of_clone(app, clone_in(told)) if told else None,
                 wake=site.wake,
                 asked=asked,
                 caller=app.caller,
