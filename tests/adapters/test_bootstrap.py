@@ -2,14 +2,19 @@
 
 import sys
 from pathlib import Path
+from threading import Event, Lock
 from typing import cast
 
 import pytest
 
 from lockgate.bootstrap import home_of, open_app
-from lockgate.bootstrap.orchestrator import merge_queue
+from lockgate.bootstrap.memory import Memory
+from lockgate.bootstrap.orchestrator import crew_of, merge_queue
 from lockgate.bootstrap.rules import config_schema
+from lockgate.core.model.task import TaskId
+from lockgate.core.train.model import Term, Tree
 from lockgate.errors import Overtaken, Refused
+from lockgate.ports.engine import Engine
 from lockgate.services.gates.runner import GateRunner
 
 
@@ -53,3 +58,19 @@ def test_the_schema_of_the_configuration_is_json_schema() -> None:
     schema = config_schema()
 
     assert "gates" in schema["properties"]  # type: ignore[operator]  # JSON
+
+
+def test_what_one_job_leaves_behind_the_crew_of_the_next_job_knows(tmp_path) -> None:
+    app, memory = open_app({"LOCKGATE_HOME": str(tmp_path)}), Memory()
+    engine = cast("Engine", None)
+
+    one, other = (crew_of(app, engine, Event(), print, memory, Term()) for _ in range(2))
+    one.judge.runner.words["port"] = Lock()
+    one.judge.killed[TaskId("t")] = (1, frozenset({"tests"}))
+    one.trains.tests.killed[Tree("a")] = frozenset({"tests"})
+
+    assert other.judge.runner.words == one.judge.runner.words
+    assert other.trains.tests.runner.words == one.judge.runner.words
+    assert other.judge.killed == one.judge.killed
+    assert other.trains.tests.killed == one.trains.tests.killed
+    app.store.close()

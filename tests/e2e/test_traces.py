@@ -158,7 +158,7 @@ def test_a_collector_that_is_away_holds_up_nothing_and_is_told_of_once(tmp_path)
 
 WATCH = """
 import sys
-from lockgate.bootstrap.orchestrator import spans_for
+from lockgate.bootstrap.traces import spans_for
 said = []
 spans = spans_for({environ}, said.append)
 print(spans.wanted, any(it.startswith("opentelemetry") for it in sys.modules), said)

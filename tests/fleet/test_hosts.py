@@ -12,7 +12,7 @@ import yaml
 from lockgate.core.model.task import Role, Status
 from tests.adapters.engine.fleet_yard import must_have_temporal
 from tests.e2e.orchestra import COMPLETE, CONFIG, REVIEWER, hands_off, worker, writes
-from tests.fleet.fleet import SCRIPT, opened
+from tests.fleet.fleet import SCRIPT, Fleet, opened
 from tests.store import postgres_cluster
 
 DOCS = Path(__file__).parents[2] / "docs" / "fleet"
@@ -149,6 +149,51 @@ def test_a_gate_that_needs_a_label_waits_for_a_host_that_has_it(tmp_path) -> Non
         fleet.start("h2", "--label", "gpu", "--slots", "0")
         fleet.until(lambda: people.task(id).status is Status.REVIEWING)
         assert people.task(id).troubled == ""
+
+
+@pytest.mark.slow
+@pytest.mark.postgres
+def test_two_evaluations_on_one_host_never_run_gates_of_the_same_word_together(tmp_path) -> None:
+    must_have_servers()
+    command = f"mkdir {tmp_path}/taken && sleep 6 && rmdir {tmp_path}/taken"
+    with opened(tmp_path, SCRIPT, SCRIPT, config=gated(command, 'exclusive = "taken"')) as fleet:
+        agree(fleet)
+        fleet.start("h1")
+        people = fleet.people
+        ids = [people.create(f"b{it}") for it in range(2)]
+
+        fleet.until(lambda: all(people.task(id).status is Status.REVIEWING for id in ids))
+
+        assert [people.task(id).iteration for id in ids] == [1, 1]  # no gate found `taken` there
+
+
+@pytest.mark.slow
+@pytest.mark.postgres
+def test_a_change_whose_tests_are_killed_twice_goes_back_to_its_agent(tmp_path) -> None:
+    must_have_servers()
+    with opened(tmp_path, SCRIPT + SCRIPT, config=gated("exit 137")) as fleet:
+        agree(fleet)
+        fleet.start("h1")
+        people = fleet.people
+        id = people.create("b0")
+
+        fleet.until(lambda: people.task(id).iteration == 2)
+
+
+def gated(command: str, more: str = "") -> str:
+    """What the gate runs may write outside of its checkout."""
+    told = CONFIG.replace('"grep -q good answer.txt"', f'"{command}"')
+    told = told.replace("attempts = 1\n", f"attempts = 1\n{more}\n", 1)
+    return f'{told}[sandbox]\nlevel = "none"\n[limits]\ncall_attempts = 1\n'
+
+
+def agree(fleet: Fleet) -> None:
+    """Say yes, for all hosts, to what the repository asks for."""
+    known, (project,) = fleet.people.app.configuration, fleet.people.app.store.projects()
+    commit = known.base_of(project).commit
+    settings = known.settings_at(project, commit)
+    digest = known.trust.question(project, commit, settings).digest
+    fleet.people.environ["LOCKGATE_TRUST"] = digest
 
 
 def test_the_unit_of_the_docs_is_one_that_systemd_takes() -> None:

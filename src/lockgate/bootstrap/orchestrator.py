@@ -39,8 +39,10 @@ from lockgate.adapters.user_files import link_to
 from lockgate.bootstrap.app import PATIENCE, App
 from lockgate.bootstrap.assistants import installed
 from lockgate.bootstrap.forge import pull_requests
+from lockgate.bootstrap.memory import Memory
 from lockgate.bootstrap.outside import day_of
 from lockgate.bootstrap.rules import POSTGRES
+from lockgate.bootstrap.traces import spans_for, tracing
 from lockgate.bootstrap.upkeep import cleaner_of
 from lockgate.core.fleet import host_at_work
 from lockgate.core.jobs import LEAD, LIMITS, Lead, lane_of
@@ -50,7 +52,7 @@ from lockgate.core.train.model import Term
 from lockgate.errors import LockgateError, Refused
 from lockgate.ports import Call, GateRuns
 from lockgate.ports.engine import Engine
-from lockgate.ports.spans import NoSpans, Spans
+from lockgate.ports.spans import Spans
 from lockgate.services.agents.day_budget import DayBudget
 from lockgate.services.agents.spawner import NO_LIMIT, Desks, Monitor, Spawner
 from lockgate.services.gates.judge import Judge
@@ -60,7 +62,7 @@ from lockgate.services.orchestrator.effects import Hands, Housekeeper, Starter
 from lockgate.services.orchestrator.feed import Feed, Riding, Trains
 from lockgate.services.orchestrator.loop import Loop
 from lockgate.services.orchestrator.notices import Notices
-from lockgate.services.orchestrator.tracing import Traces, Tracing
+from lockgate.services.orchestrator.tracing import Traces
 from lockgate.services.task.projects import Branches
 from lockgate.services.train.landing import Lander
 from lockgate.services.train.queue import MergeQueue, TrainTests
@@ -93,7 +95,6 @@ LOG = "orchestrator.log"
 Say = Callable[[str], None]
 install_service, uninstall_service, stopped_service = install, uninstall, stopped
 LEAVES = 2.0  # seconds for a message that is on its way
-COLLECTOR = "OTEL_EXPORTER_OTLP_ENDPOINT"
 
 
 def _begin(it: App) -> None:
@@ -124,7 +125,7 @@ def orchestrating(
             loop.pulse = partial(_pulse, it)
             pulse(it.home, ["its start"])
 
-            with feeding(it, watch.wake), _tracing(it, loop, report):
+            with feeding(it, watch.wake), tracing(it, loop, report):
                 door = Door(str(it.home / "door.sock"), _answering(answer, loop, it.feed))
                 door.serve()
                 try:
@@ -246,7 +247,8 @@ def call_of(asked: Request, line: Line) -> Call:
 
 
 def _loop(it: App, watch: Watch, engine: LocalEngine, report: Callable[[str], None]) -> Loop:
-    crew = crew_of(it, engine, Event(), report)
+    memory = Memory(spans_for(os.environ, report))
+    crew = crew_of(it, engine, Event(), report, memory)
     engine.begin(crew.do, watch.wake)
     return loop_of(it, watch, crew, report)
 
@@ -275,11 +277,15 @@ def loop_of(it: App, watch: Watch, crew: Crew, report: Callable[[str], None]) ->
 
 
 def crew_of(
-    it: App, engine: Engine, stopping: Event, report: Say, term: Term | None = None
+    it: App,
+    engine: Engine,
+    stopping: Event,
+    report: Say,
+    memory: Memory,
+    term: Term | None = None,
 ) -> Crew:
-    spans = spans_for(os.environ, report)
-    traces = Traces(it.store, spans)
-    runner = _gate_runner(it, spans)
+    traces = Traces(it.store, memory.spans)
+    runner = replace(_gate_runner(it, memory.spans), words=memory.words)
     judge = Judge(
         store=it.store,
         coordinator=it.coordinator,
@@ -287,6 +293,7 @@ def crew_of(
         runner=runner,
         configuration=it.configuration,
         signals=it.signals,
+        killed=memory.killed,
     )
     hands = Hands(
         store=it.store,
@@ -298,16 +305,12 @@ def crew_of(
         configuration=it.configuration,
         judge=judge,
     )
-    rotate = partial(rotated, it.home / "logs" / LOG)
-    trains = _traced(merge_queue(it, runner, it.troubles, report, term), traces)
-    pool, set_ups = _bytes_in("LOCKGATE_POOL_GB"), _bytes_in("LOCKGATE_SET_UPS_GB")
+    trains = _lasting(merge_queue(it, runner, it.troubles, report, term), traces, memory)
     return Crew(
         store=it.store,
         hands=hands,
         judge=judge,
-        housekeeper=Housekeeper(
-            it.store, it.workspaces, pool, set_ups, cleaner_of(it).step, rotate
-        ),
+        housekeeper=_housekeeper(it),
         trains=trains,
         forge=pull_requests(it.forge_parts, it.workspaces, trains, it.hints),
         engine=engine,
@@ -318,8 +321,15 @@ def crew_of(
     )
 
 
-def _traced(queue: MergeQueue, traces: Traces) -> MergeQueue:
-    return replace(queue, tests=replace(queue.tests, trace=traces.task))
+def _housekeeper(it: App) -> Housekeeper:
+    rotate = partial(rotated, it.home / "logs" / LOG)
+    pool, set_ups = _bytes_in("LOCKGATE_POOL_GB"), _bytes_in("LOCKGATE_SET_UPS_GB")
+    return Housekeeper(it.store, it.workspaces, pool, set_ups, cleaner_of(it).step, rotate)
+
+
+def _lasting(queue: MergeQueue, traces: Traces, memory: Memory) -> MergeQueue:
+    tests = replace(queue.tests, trace=traces.task, killed=memory.killed_trees)
+    return replace(queue, tests=tests)
 
 
 def _gate_runner(it: App, spans: Spans) -> GateRunner:
@@ -404,42 +414,6 @@ def telling(loop: Loop, notices: Notices) -> Generator[None]:
     finally:
         notices.stop()
         thread.join(LEAVES)  # a message that is on its way is sent again by the next one
-
-
-# OpenTelemetry, where its variable says who collects.
-
-
-def spans_for(environ: Mapping[str, str], report: Callable[[str], None]) -> Spans:
-    """Its library is loaded only where somebody has asked for it."""
-    if not environ.get(COLLECTOR):
-        return NoSpans()
-    try:
-        from lockgate.adapters.telemetry import OtlpSpans
-    except ImportError:
-        report(f"no traces are sent to {COLLECTOR}: run: pip install 'lockgate[otel]'")
-        return NoSpans()
-    return OtlpSpans(report)
-
-
-@contextmanager
-def _tracing(it: App, loop: Loop, report: Callable[[str], None]) -> Generator[None]:
-    """What has ended is told beside the loop, which waits for none of it."""
-    spans = loop.crew.judge.runner.spans
-    if not spans.wanted:
-        yield
-        return
-    tracing = Tracing(store=it.store, spans=spans, report=report, seq=it.store.head())
-    thread = Thread(target=tracing.run, name="traces", daemon=True)
-    thread.start()
-    loop.turned = tracing.woken.set
-    try:
-        yield
-    finally:
-        tracing.stop()
-        thread.join(LEAVES)
-        with suppress(LockgateError):
-            tracing.turn()
-        spans.close()
 
 
 def _claim(it: App) -> None:

@@ -1,5 +1,6 @@
 """Puts a host of a fleet together: it does the jobs that Temporal brings, and may lead."""
 
+import os
 import time
 from collections.abc import Callable, Generator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -31,6 +32,7 @@ from lockgate.adapters.system import (
     wait,
 )
 from lockgate.bootstrap.app import App
+from lockgate.bootstrap.memory import Memory
 from lockgate.bootstrap.offers import agents_of, host_of, lacking_for, rules_for
 from lockgate.bootstrap.orchestrator import (
     call_of,
@@ -40,6 +42,7 @@ from lockgate.bootstrap.orchestrator import (
     notices_of,
     telling,
 )
+from lockgate.bootstrap.traces import spans_for
 from lockgate.core.fleet import (
     FleetSettings,
     HostRole,
@@ -122,6 +125,7 @@ class Worker:
         self._hosts, self._lanes = SqlHosts(it.store.database), SqlLanes(it.store.database)
         self._stopping, self._said, self._saw, self._equipped = Event(), 0.0, 0.0, 0.0
         self._placing = Placing(hosts=self._hosts, clock=it.witness.clock)
+        self._memory = Memory(spans_for(os.environ, report))
         self._state, self._trouble, self._ended = HostState.UP, "", 0.0
         self._disk, self._full = Disk(), False
         self._gives_up = False  # to lead: its disk is full, and another host may
@@ -333,7 +337,9 @@ class Worker:
 
     def _crew(self, mine: App) -> Crew:
         """`Term()`: trains are another's to turn."""
-        crew = crew_of(mine, self._engine_on(mine), self._host.stopping, self._report, Term())
+        crew = crew_of(
+            mine, self._engine_on(mine), self._host.stopping, self._report, self._memory, Term()
+        )
         crew.fleet = self._work(mine)
         return crew
 
@@ -388,7 +394,7 @@ class Worker:
         with ThreadPoolExecutor(sum(it.all for it in LIMITS.values())) as pool:
             near = LocalEngine(pool)
             engine.keep_near(near)
-            crew = crew_of(mine, engine, Event(), self._report)
+            crew = crew_of(mine, engine, Event(), self._report, self._memory)
             near.begin(crew.do, watch.wake)
             loop = loop_of(mine, watch, crew, self._report)
             loop.attends = False

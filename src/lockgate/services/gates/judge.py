@@ -19,6 +19,7 @@ from lockgate.services.task.coordinator import Coordinator
 from lockgate.services.task.sessions import NOTHING, Signals
 
 ALL = 100_000  # events of one task
+Killed = tuple[int, frozenset[str]]  # an evaluation, and the gates whose command was killed in it
 
 
 class Judge(Struct, frozen=True, kw_only=True):
@@ -28,9 +29,7 @@ class Judge(Struct, frozen=True, kw_only=True):
     runner: GateRunner
     configuration: Configuration
     signals: Signals
-    _killed: dict[TaskId, tuple[int, frozenset[str]]] = field(
-        default_factory=dict[TaskId, tuple[int, frozenset[str]]]
-    )  # by task: the evaluation, and the gates whose command was killed in it
+    killed: dict[TaskId, Killed] = field(default_factory=dict[TaskId, Killed])
 
     def evaluate(self, id: TaskId, cancelled: Callable[[], bool]) -> None:
         """All gates up to the next review; nothing is said of an evaluation that was called off.
@@ -51,7 +50,7 @@ class Judge(Struct, frozen=True, kw_only=True):
         passing = evaluation.passing_trouble(results)
         if passing:
             raise SurroundingsFailed(passing.gate, passing.why)
-        self._killed.pop(id, None)
+        self.killed.pop(id, None)
         what = f"the results of the gates of task {id} were not kept"
         self.coordinator.turn(
             id, lambda seen: evaluation.judged(seen, results, task.since), what=what
@@ -77,10 +76,10 @@ class Judge(Struct, frozen=True, kw_only=True):
         self, task: Task, results: Sequence[SingleGateResult]
     ) -> tuple[SingleGateResult, ...]:
         """A command that is killed a second time in one evaluation is a finding."""
-        since, before = self._killed.get(task.id, (task.since, frozenset[str]()))
+        since, before = self.killed.get(task.id, (task.since, frozenset[str]()))
         known = before if since == task.since else frozenset[str]()
         now = frozenset(it.gate for it in results if isinstance(it, Broken) and it.if_repeated)
-        self._killed[task.id] = (task.since, known | now)
+        self.killed[task.id] = (task.since, known | now)
         return evaluation.with_repeated(results, known)
 
     def with_change(self, task: Task) -> Task | None:

@@ -227,7 +227,7 @@ class GateRunner(Struct, frozen=True, kw_only=True):
     kept: dict[Path, bytes] | None = None  # what stays for the next, and how it looked
     secrets: Secrets | None = None  # whose values its results do not show
     spans: Spans = field(default_factory=NoSpans)
-    _words: dict[str, Lock] = field(default_factory=dict[str, Lock])  # of `exclusive`
+    words: dict[str, Lock] = field(default_factory=dict[str, Lock])  # of `exclusive`
 
     def results(
         self,
@@ -328,7 +328,7 @@ class GateRunner(Struct, frozen=True, kw_only=True):
 
     def _alone(self, gate: Gate) -> Lock:
         word = gate.place.exclusive
-        return self._words.setdefault(word, Lock()) if word else Lock()
+        return self.words.setdefault(word, Lock()) if word else Lock()
 
 
 def _with_bases_wrapper(

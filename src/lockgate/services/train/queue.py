@@ -74,7 +74,7 @@ class TrainTests(Struct, frozen=True):
     workspaces: Workspaces
     runner: GateRunner
     trace: Callable[[TaskId], Context] = lambda _: UNTRACED
-    _killed: dict[Tree, frozenset[str]] = field(default_factory=dict[Tree, frozenset[str]])
+    killed: dict[Tree, frozenset[str]] = field(default_factory=dict[Tree, frozenset[str]])
 
     def run(self, it: Tested, cancelled: Callable[[], bool]) -> tuple[Result, str]:
         """The tree's result, and what ran, as JSON.
@@ -104,7 +104,7 @@ class TrainTests(Struct, frozen=True):
         passing = passing_trouble(results)
         if passing and not cancelled():
             raise SurroundingsFailed(passing.gate, passing.why)
-        self._killed.pop(it.built.tree, None)
+        self.killed.pop(it.built.tree, None)
         proofs = [as_facts(result) for result in results if isinstance(result, Passed)]
         return verdict(results), canonical(proofs)
 
@@ -115,9 +115,9 @@ class TrainTests(Struct, frozen=True):
         self, tree: Tree, results: Sequence[SingleGateResult]
     ) -> tuple[SingleGateResult, ...]:
         """A command that is killed a second time on one tree has failed."""
-        before = self._killed.get(tree, frozenset[str]())
+        before = self.killed.get(tree, frozenset[str]())
         now = frozenset(it.gate for it in results if isinstance(it, GateBroken) and it.if_repeated)
-        self._killed[tree] = before | now
+        self.killed[tree] = before | now
         return with_repeated(results, before)
 
 
