@@ -12,6 +12,7 @@ import yaml
 from lockgate.core.model.task import Role, Status
 from tests.adapters.engine.fleet_yard import must_have_temporal
 from tests.e2e.orchestra import COMPLETE, CONFIG, REVIEWER, hands_off, worker, writes
+from tests.e2e.test_traces import Collector
 from tests.fleet.fleet import SCRIPT, Fleet, opened
 from tests.store import postgres_cluster
 
@@ -178,6 +179,23 @@ def test_a_change_whose_tests_are_killed_twice_goes_back_to_its_agent(tmp_path) 
         id = people.create("b0")
 
         fleet.until(lambda: people.task(id).iteration == 2)
+
+
+@pytest.mark.slow
+@pytest.mark.postgres
+def test_a_host_of_a_fleet_tells_one_trace_of_a_task_with_its_sessions_and_gates(tmp_path) -> None:
+    must_have_servers()
+    collector = Collector()
+    with opened(tmp_path, SCRIPT) as fleet:
+        fleet.people.environ["OTEL_EXPORTER_OTLP_ENDPOINT"] = collector.url
+        fleet.start("h1")
+        fleet.people.create("b0")
+
+        wanted = {f"lockgate.{it}" for it in ("session", "evaluation", "gate", "attempt")}
+        fleet.until(lambda: wanted <= {it["name"] for it in collector.spans()})
+
+        assert len({it["trace"] for it in collector.spans()}) == 1
+    collector.close()
 
 
 def gated(command: str, more: str = "") -> str:

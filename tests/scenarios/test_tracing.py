@@ -6,6 +6,7 @@ from threading import Thread
 import pytest
 from msgspec import Struct, field
 
+from lockgate.bootstrap.traces import traced
 from lockgate.core.lifecycle.moves import Move
 from lockgate.core.model.spans import UNTRACED, Span
 from lockgate.core.model.task import SessionId, Status
@@ -87,3 +88,23 @@ def test_where_nobody_looks_nothing_is_told_or_kept() -> None:
         it.facts["a"] = 1
 
     assert it.at == UNTRACED
+
+
+class TurningLoop(Struct):
+    turned: Callable[[], None]
+
+
+def test_traces_are_told_beside_a_loop_that_goes_on_with_what_it_did_after_its_turns(
+    tmp_path,
+) -> None:
+    stage, spans, planned = Stage(tmp_path, REVIEW_ONLY), FakeSpans(), list[str]()
+    loop = TurningLoop(lambda: planned.append("planned"))
+
+    with traced(stage.app, spans, loop, stage.reports.append):  # type: ignore[arg-type]  # a fake
+        id = stage.world.create()
+        stage.app.coordinator.move(id, Move(Status.CANCELLED, "no"), HUMAN)
+        loop.turned()
+
+    assert planned == ["planned"]
+    assert "lockgate.task" in [it.name for it in spans.told]
+    stage.app.store.close()

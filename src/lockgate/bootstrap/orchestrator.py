@@ -5,7 +5,7 @@ import platform
 import sys
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from threading import Event, Thread
@@ -42,7 +42,7 @@ from lockgate.bootstrap.forge import pull_requests
 from lockgate.bootstrap.memory import Memory
 from lockgate.bootstrap.outside import day_of
 from lockgate.bootstrap.rules import POSTGRES
-from lockgate.bootstrap.traces import spans_for, tracing
+from lockgate.bootstrap.traces import spans_for, traced
 from lockgate.bootstrap.upkeep import cleaner_of
 from lockgate.core.fleet import host_at_work
 from lockgate.core.jobs import LEAD, LIMITS, Lead, lane_of
@@ -125,7 +125,8 @@ def orchestrating(
             loop.pulse = partial(_pulse, it)
             pulse(it.home, ["its start"])
 
-            with feeding(it, watch.wake), tracing(it, loop, report):
+            spans = loop.crew.judge.runner.spans
+            with feeding(it, watch.wake), closing(spans), traced(it, spans, loop, report):
                 door = Door(str(it.home / "door.sock"), _answering(answer, loop, it.feed))
                 door.serve()
                 try:

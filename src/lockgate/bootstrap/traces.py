@@ -27,16 +27,21 @@ def spans_for(environ: Mapping[str, str], report: Callable[[str], None]) -> Span
 
 
 @contextmanager
-def tracing(it: App, loop: Loop, report: Callable[[str], None]) -> Generator[None]:
+def traced(it: App, spans: Spans, loop: Loop, report: Callable[[str], None]) -> Generator[None]:
     """What has ended is told beside the loop, which waits for none of it."""
-    spans = loop.crew.judge.runner.spans
     if not spans.wanted:
         yield
         return
     tracing = Tracing(store=it.store, spans=spans, report=report, seq=it.store.head())
     thread = Thread(target=tracing.run, name="traces", daemon=True)
     thread.start()
-    loop.turned = tracing.woken.set
+    before = loop.turned
+
+    def turned() -> None:
+        before()
+        tracing.woken.set()
+
+    loop.turned = turned
     try:
         yield
     finally:
@@ -44,4 +49,3 @@ def tracing(it: App, loop: Loop, report: Callable[[str], None]) -> Generator[Non
         thread.join(LEAVES)
         with suppress(LockgateError):
             tracing.turn()
-        spans.close()

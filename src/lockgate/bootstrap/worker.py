@@ -42,7 +42,7 @@ from lockgate.bootstrap.orchestrator import (
     notices_of,
     telling,
 )
-from lockgate.bootstrap.traces import spans_for
+from lockgate.bootstrap.traces import spans_for, traced
 from lockgate.core.fleet import (
     FleetSettings,
     HostRole,
@@ -175,6 +175,7 @@ class Worker:
             self._host.stop()
         self._connection.close()
         self._pool.shutdown(wait=False, cancel_futures=True)
+        self._memory.spans.close()
         with suppress(LockgateError):
             if self._state is HostState.UP:
                 self._hosts.mark(self.me.name, HostState.GONE)
@@ -409,7 +410,10 @@ class Worker:
             watching = Thread(target=_stop_when, args=(called_off, loop), daemon=True)
             watching.start()
             try:
-                with telling(loop, notices_of(mine, self._report)):
+                with (
+                    traced(mine, self._memory.spans, loop, self._report),
+                    telling(loop, notices_of(mine, self._report)),
+                ):
                     loop.run()
             finally:
                 self._leads = False
