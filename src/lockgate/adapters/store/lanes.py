@@ -1,6 +1,7 @@
 """Lanes in the database: one row a job, and a claim that only its last holder can end."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 
 from lockgate.adapters.store.database import Database, Run
 from lockgate.adapters.store.job_forms import UnknownForm, job_from_json, job_to_json
@@ -99,7 +100,7 @@ class SqlLanes:
     def _read(self, statement: str, values: Values) -> tuple[LaneRow, ...]:
         """Without those that cannot be read: one bad row must not keep all others from going on."""
         found = self._database.read(statement, values)
-        return tuple(_lane(row) for row in found if not _trouble(row))
+        return tuple(it for it in map(_known, found) if it)
 
     def _wrote(self, statement: str, values: Values) -> Row | None:
         got = list[Row | None]()
@@ -125,6 +126,12 @@ def _lane(row: Row) -> LaneRow:
         until=it.real("until"),
         why=it.text("why"),
     )
+
+
+def _known(row: Row) -> LaneRow | None:
+    with suppress(LockgateError):
+        return _lane(row)
+    return None
 
 
 def _trouble(row: Row) -> str:
