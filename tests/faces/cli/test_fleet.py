@@ -261,6 +261,29 @@ def test_an_orchestrator_does_not_start_beside_a_fleet(shell: Shell, app: App) -
     assert "host h1 of a fleet" in answer.err
 
 
+@pytest.mark.parametrize(
+    ("more", "named"),
+    [
+        (["--install"], "--install"),
+        (["--uninstall"], "--uninstall"),
+        (["--detach"], "--detach"),
+        (["--once"], "--once"),
+        (["--idle", "5"], "--idle"),
+        (["--web"], "--web"),
+        (["--web-port", "8441"], "--web-port"),
+        (["--detach", "--web"], "--detach, --web"),
+    ],
+)
+def test_an_option_of_an_orchestrator_alone_is_refused_for_a_host_of_a_fleet(
+    shell: Shell, more, named
+) -> None:
+    answer = shell.run("up", "--engine", "temporal", *more)
+
+    assert answer.code == 2
+    assert f"--engine temporal cannot be used with {named}" in answer.err
+    assert "lockgate-worker.service" in answer.err
+
+
 def test_a_project_is_given_a_hub_and_loses_it_again(shell: Shell, app: App, tmp_path) -> None:
     hub = tmp_path / "hub.git"
     subprocess.run(["git", "clone", "--quiet", "--bare", shell.repo, hub], check=True)

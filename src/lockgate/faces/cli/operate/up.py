@@ -9,6 +9,7 @@ from functools import partial
 from typing import Protocol
 
 import click
+from click.core import ParameterSource
 from msgspec.structs import replace
 
 from lockgate.bootstrap import App, orchestrator_pid
@@ -76,6 +77,8 @@ def up(
 
     --listen needs a certificate: [server] certificate and key in settings.toml of the home. People
     then log in from their own machines: lockgate login URL.
+
+    --engine temporal takes no other option but --listen.
     """
     it = app()
     if engine == "temporal":
@@ -101,10 +104,29 @@ def up(
     _orchestrate(it, board, 0.0 if once else idle)
 
 
+def _refuse_with_fleet() -> None:
+    """What an orchestrator alone can do, and a host of a fleet cannot."""
+    context = click.get_current_context()
+    given = [
+        it.opts[0]
+        for it in context.command.params
+        if it.name not in {"engine", "listen"}
+        and it.name in context.params
+        and context.get_parameter_source(it.name) is not ParameterSource.DEFAULT
+    ]
+    if given:
+        raise click.UsageError(
+            f"--engine temporal cannot be used with {', '.join(sorted(given))}: leave that out. A"
+            " service runs a host (docs/fleet/lockgate-worker.service), and --listen serves its"
+            " web board."
+        )
+
+
 def _work_in_fleet(it: App, listen: str) -> None:
     from lockgate.bootstrap.fleet import host_settings
     from lockgate.faces.cli.operate.fleet import serve_host
 
+    _refuse_with_fleet()
     serve_host(it, host_settings(it.home), listen)
 
 
