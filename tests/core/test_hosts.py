@@ -16,6 +16,7 @@ from lockgate.core.hosts import (
     clock_trouble,
     free_slots,
     looked_at,
+    name_lost,
     name_taken,
     next_look_at_hubs,
     offers,
@@ -114,6 +115,14 @@ def test_two_machines_do_not_use_one_name_at_once(known: Host | None, why: str) 
 
     assert bool(said) == bool(why)
     assert why in said
+
+
+def test_a_host_that_is_not_known_any_more_was_forgotten_or_lost_its_name() -> None:
+    another = Host(name="h1", boot="b2")
+
+    assert name_lost(None, "b1") == ""
+    assert name_lost(another, "b2") == ""
+    assert "another machine has the name 'h1' now" in name_lost(another, "b1")
 
 
 def test_a_host_whose_disk_is_full_for_the_third_time_drains_itself() -> None:

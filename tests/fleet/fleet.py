@@ -81,6 +81,15 @@ class Fleet:
                 if home in (entry / "cmdline").read_bytes() + (entry / "environ").read_bytes():
                     os.kill(int(entry.name), signal.SIGKILL)
 
+    def runners(self, name: str) -> list[int]:
+        """The processes of agents there."""
+        sessions, found = str(self._place / name / "sessions").encode(), list[int]()
+        for entry in Path("/proc").glob("[0-9]*"):
+            with suppress(OSError):
+                if sessions in (entry / "cmdline").read_bytes():
+                    found.append(int(entry.name))
+        return found
+
     def refs(self, below: str) -> list[str]:
         """Of the hub."""
         asked = ("git", "-C", self.hub, "for-each-ref", "--format=%(refname)")

@@ -2,6 +2,7 @@
 
 import re
 import shutil
+import signal
 import subprocess
 import tomllib
 from pathlib import Path
@@ -130,6 +131,81 @@ def test_a_burst_of_tasks_puts_no_more_to_work_than_a_host_has_slots(tmp_path) -
 
         fleet.until(all_handed_in)
         assert most == 2
+
+
+@pytest.mark.slow
+@pytest.mark.postgres
+def test_a_forgotten_host_ends_its_agents_and_then_itself_while_its_tasks_go_on_elsewhere(
+    tmp_path,
+) -> None:
+    must_have_servers()
+    script = SLOW.replace("sleep = 8", "sleep = 60", 1)
+    with opened(tmp_path, script) as fleet:
+        fleet.start("h1")
+        people = fleet.people
+        id = people.create("b0")
+        fleet.until(lambda: people.task(id).host == "h1" and fleet.agents_at("h1") == 1)
+        fleet.start("h2")
+        fleet.until(lambda: "h2" in fleet.told("fleet", "status"))
+
+        fleet.told("fleet", "forget", "h1")
+
+        fleet.hosts["h1"].wait(60)
+        assert fleet.runners("h1") == []
+        fleet.until(lambda: people.task(id).host == "h2")
+        assert [it.host for it in people.app.store.sessions(id) if it.ended is not None] == ["h1"]
+
+
+@pytest.mark.slow
+@pytest.mark.postgres
+def test_a_host_that_was_forgotten_while_it_was_down_ends_its_lost_agents_when_it_starts(
+    tmp_path,
+) -> None:
+    must_have_servers()
+    script = SLOW.replace("sleep = 8", "sleep = 60", 1)
+    with opened(tmp_path, script) as fleet:
+        fleet.start("h1")
+        people = fleet.people
+        id = people.create("b0")
+        fleet.until(lambda: people.task(id).host == "h1" and fleet.agents_at("h1") == 1)
+        fleet.start("h2")
+        fleet.until(lambda: "h2" in fleet.told("fleet", "status"))
+
+        fleet.hosts["h1"].kill()
+        fleet.hosts["h1"].wait()
+        fleet.told("fleet", "forget", "h1")
+        assert fleet.runners("h1")
+        fleet.start("h1", "--slots", "0")  # what runs there is of before
+
+        fleet.until(lambda: fleet.runners("h1") == [], seconds=50)
+        assert [it.host for it in people.app.store.sessions(id) if it.ended is not None] == ["h1"]
+
+
+@pytest.mark.slow
+@pytest.mark.postgres
+def test_a_host_whose_name_another_machine_took_while_it_was_silent_says_so_and_stops(
+    tmp_path,
+) -> None:
+    must_have_servers()
+    with opened(tmp_path, SCRIPT) as fleet:
+        fleet.start("h1")
+        fleet.until(lambda: fleet.leader() == "h1")
+        first = fleet.hosts["h1"]
+        fleet.start("h2", "--name", "h1")
+        assert fleet.hosts["h2"].wait(60) == 1
+        assert "another machine has the name 'h1'" in (tmp_path / "h2.log").read_text()
+
+        first.send_signal(signal.SIGSTOP)
+        fleet.until(lambda: "silent" in fleet.told("fleet", "status"), 40)
+        fleet.start("h2", "--name", "h1")
+        fleet.until(lambda: "silent" not in fleet.told("fleet", "status"), 40)
+        first.send_signal(signal.SIGCONT)
+
+        assert first.wait(60) == 1
+        said = (tmp_path / "h1.log").read_text()
+        assert "the host stops: another machine has the name 'h1' now" in said
+        assert "--name NAME" in said
+        assert fleet.hosts["h2"].poll() is None
 
 
 @pytest.mark.slow

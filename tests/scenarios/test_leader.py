@@ -371,7 +371,7 @@ def test_a_sessions_host_is_written_and_only_its_own_loss_ends_it(stage) -> None
     assert stage.alive(id) == [second]
     assert stage.world.task(id).host == "h3"
 
-    work.end_what_is_over([first, second])
+    assert work.end_what_is_over([first, second]) == (second,)
     assert set(stage.sessions.ended) == {first}
 
 

@@ -253,16 +253,16 @@ def test_hosts_are_known_by_name_until_they_are_forgotten(store: SqlStore) -> No
         seen=5.0,
         ahead=-3600.25,
     )
-    hosts.put(one)
-    hosts.put(Host(name="h0"))
+    assert hosts.put(one)
+    assert hosts.put(Host(name="h0"))
 
     assert hosts.find("h1") == one
     assert [it.name for it in hosts.all()] == ["h0", "h1"]
-    assert hosts.seen("h1", 9.0, ahead=7.5) is HostState.UP
+    assert hosts.seen(one, 9.0, ahead=7.5) is HostState.UP
     assert [it.ahead for it in hosts.all()] == [0.0, 7.5]
     assert hosts.mark("h1", HostState.DRAINING, "its disk is full")
-    assert hosts.seen("h1", 10.0) is HostState.DRAINING
-    hosts.put(replace(one, state=HostState.DRAINING, seen=10.0))  # it starts again
+    assert hosts.seen(one, 10.0) is HostState.DRAINING
+    assert hosts.put(replace(one, state=HostState.DRAINING, seen=10.0), hosts.find("h1"))
     assert [it.why for it in hosts.all()] == ["", "its disk is full"]
     found = hosts.find("h1")
     assert found is not None
@@ -275,8 +275,45 @@ def test_hosts_are_known_by_name_until_they_are_forgotten(store: SqlStore) -> No
     assert hosts.forget("h1")
     assert not hosts.forget("h1")
     assert not hosts.mark("h1", HostState.UP)
-    assert hosts.seen("h1", 11.0) is None
+    assert hosts.seen(one, 11.0) is None
     assert hosts.find("h1") is None
+
+
+def test_of_two_machines_that_ask_for_one_name_at_once_one_gets_it(store: SqlStore) -> None:
+    hosts = SqlHosts(store.database)
+    first, second = Host(name="h1", boot="b1", seen=5.0), Host(name="h1", boot="b2", seen=5.0)
+
+    assert hosts.put(first)  # neither has found one of this name
+    assert not hosts.put(second)
+    assert hosts.find("h1") == first
+
+    known = hosts.find("h1")
+    hosts.seen(first, 21.0)  # it was silent, and is there again
+    assert not hosts.put(replace(second, seen=21.0), known)
+    assert hosts.put(replace(second, seen=40.0), hosts.find("h1"))
+
+
+def test_a_drain_that_comes_while_a_host_starts_is_kept(store: SqlStore) -> None:
+    hosts, one = SqlHosts(store.database), Host(name="h1", boot="b1", seen=5.0)
+    hosts.put(one)
+    known = hosts.find("h1")
+    hosts.mark("h1", HostState.DRAINING)
+
+    assert not hosts.put(replace(one, seen=6.0), known)
+    assert hosts.seen(one, 7.0) is HostState.DRAINING
+
+
+def test_a_host_that_lost_its_name_to_another_machine_does_not_count_as_seen(
+    store: SqlStore,
+) -> None:
+    hosts = SqlHosts(store.database)
+    first, second = Host(name="h1", boot="b1", seen=5.0), Host(name="h1", boot="b2", seen=40.0)
+    hosts.put(first)
+    assert hosts.put(second, hosts.find("h1"))
+
+    assert hosts.seen(first, 41.0, 3, 9.0) is None
+
+    assert hosts.find("h1") == second
 
 
 # --- clocks that differ -------------------------------------------------------------------------

@@ -60,6 +60,7 @@ from lockgate.core.hosts import (
     clock_trouble,
     host_in,
     looked_at,
+    name_lost,
     name_taken,
     next_look_at_hubs,
     shared_look,
@@ -92,6 +93,8 @@ from lockgate.services.orchestrator.loop import Loop
 from lockgate.services.setup.hubs import Hubs
 
 ENDS = 30.0  # seconds between two looks for agents whose sessions are over
+RENAME = "give this one another name: lockgate worker --name NAME, or wait for 15 seconds"
+LEAVES = 60.0  # seconds, at most, that a forgotten host waits until its loss is recorded
 TICK = 1.0  # seconds between two looks at the rows
 EQUIPS = 30.0  # seconds between two looks which agents are here
 SAYS = 5.0  # seconds between two signs of life for people
@@ -126,8 +129,10 @@ class Worker:
         self._stopping, self._said, self._saw, self._equipped = Event(), 0.0, 0.0, 0.0
         self._placing = Placing(hosts=self._hosts, clock=it.witness.clock)
         self._memory = Memory(spans_for(os.environ, report))
-        self._state, self._trouble, self._ended = HostState.UP, "", 0.0
+        self._state, self._trouble, self._ended = HostState.GONE, "", 0.0
         self._disk, self._full = Disk(), False
+        self._nameless = ""  # why it must stop at once
+        self._leaves = 0.0  # when it ends at the latest: it was forgotten
         self._gives_up = False  # to lead: its disk is full, and another host may
         self._clock_differs = False  # as told
         self._refused = 0  # late answers, as far as they were told
@@ -159,12 +164,16 @@ class Worker:
                     self._app.feed.note(None)  # others commit too
                 if self._trouble or time.monotonic() - self._ended >= ENDS:
                     self._end_what_is_over()
+                if self._leaves:
+                    self._leave()
                 self._trouble = ""
             except LockgateError as error:
                 if not self._trouble:
                     self._report(f"the host waits, and tries again: {error} ({error.fix})")
                 self._trouble = str(error)
             self._stopping.wait(TICK)
+        if self._nameless:
+            raise Refused("the host stops", why=self._nameless, fix=RENAME)
 
     def stop(self) -> None:
         self._stopping.set()
@@ -181,21 +190,34 @@ class Worker:
                 self._hosts.mark(self.me.name, HostState.GONE)
 
     def _enter(self) -> None:
+        self._end_what_is_over()
+        while not self._take_name():  # another machine was faster, or a person has drained it
+            pass
+
+    def _take_name(self) -> bool:
         now = self._app.witness.clock.now()
         known = self._hosts.find(self.me.name)
         why = name_taken(known, self.me.boot, now)
         if why:
-            fix = "give this one another: lockgate worker --name NAME, or wait for 15 seconds"
-            raise Refused("the host was not started", why=why, fix=fix)
-        self._state = state_at_start(known)
-        self._full = bool(known and known.why)
-        self._hosts.put(replace(self.me, seen=now, ahead=self._ahead(now), state=self._state))
-        self._end_what_is_over()
+            raise Refused("the host was not started", why=why, fix=RENAME)
+        state = state_at_start(known)
+        me = replace(self.me, seen=now, ahead=self._ahead(now), state=state)
+        if not self._hosts.put(me, known):
+            return False
+        self._state, self._full = state, bool(known and known.why)
+        return True
 
-    def _end_what_is_over(self) -> None:
+    def _end_what_is_over(self) -> bool:
+        """Whether no agent here works on."""
         self._ended = time.monotonic()
         runs = (self._app.home / "sessions").glob("*/run.json")
-        self._work(self._app).end_what_is_over(SessionId(it.parent.name) for it in runs)
+        return not self._work(self._app).end_what_is_over(SessionId(it.parent.name) for it in runs)
+
+    def _leave(self) -> None:
+        """Stop once the loss of its tasks is recorded: what is left is ended at the next start."""
+        idle = self._end_what_is_over() and not self._hosts.tasks_at(self.me.name)
+        if idle or time.monotonic() > self._leaves:
+            self.stop()
 
     def _turn(self) -> None:
         self._look_at_disk(free_space(self._app.home))
@@ -255,14 +277,21 @@ class Worker:
 
     def _say_so(self) -> None:
         more, now = self._host.refused - self._refused, self._app.witness.clock.now()
-        state = self._hosts.seen(self.me.name, now, more, self._ahead(now))
+        state = self._hosts.seen(self.me, now, more, self._ahead(now))
         self._refused += more
         if state is None:
-            self._report("this host was forgotten by a person: it stops")
-            self.stop()
+            self._end_soon()
         elif state is HostState.GONE:
             self._hosts.mark(self.me.name, HostState.UP)
         self._state = state or HostState.GONE
+
+    def _end_soon(self) -> None:
+        self._nameless = name_lost(self._hosts.find(self.me.name), self.me.boot)
+        if self._nameless:
+            self.stop()
+        elif not self._leaves:
+            self._report("this host was forgotten by a person: it ends its agents, then it stops")
+            self._leaves = time.monotonic() + LEAVES
 
     def _ahead(self, now: float) -> float:
         """By how much this machine's clock differs; told once, and again after it was right."""

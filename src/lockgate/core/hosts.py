@@ -128,6 +128,13 @@ def name_taken(known: Host | None, boot: str, now: float) -> str:
     return f"another machine has the name {known.name!r} and was seen {max(0.0, silent):.0f} s ago"
 
 
+def name_lost(known: Host | None, boot: str) -> str:
+    """Why a host that is not known any more must stop, for people; empty where it was forgotten."""
+    if known is None or known.boot == boot:
+        return ""
+    return f"another machine has the name {known.name!r} now: this one was silent for too long"
+
+
 # Clocks that differ: what hosts tell each other as a time is by the database's clock.
 
 

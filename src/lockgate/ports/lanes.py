@@ -48,14 +48,21 @@ class Lanes(Protocol):
 class Hosts(Protocol):
     """For people, and for who has room; who takes over from whom is never decided by it."""
 
-    def put(self, host: Host) -> None: ...
+    def put(self, host: Host, known: Host | None = None) -> bool:
+        """In place of `known`. False, and nothing changes, where that is not what is there now."""
+        ...
+
     def find(self, name: str) -> Host | None: ...
     def all(self) -> tuple[Host, ...]:
         """By name."""
         ...
 
-    def seen(self, name: str, now: float, refused: int = 0, ahead: float = 0.0) -> HostState | None:
-        """It is there still; what people have asked of it. None where it was forgotten.
+    def seen(
+        self, host: Host, now: float, refused: int = 0, ahead: float = 0.0
+    ) -> HostState | None:
+        """It is there still; what people have asked of it.
+
+        None where it was forgotten, or another machine has its name now.
 
         `refused` answers more than the last time did not count, because they came too late. Its
         own clock is so many seconds `ahead` of the database's.

@@ -37,7 +37,8 @@ def app(shell: Shell) -> Generator[App]:
 
 
 def with_host(it: App, host: Host = H1) -> None:
-    SqlHosts(it.store.database).put(host)
+    hosts = SqlHosts(it.store.database)
+    assert hosts.put(host, hosts.find(host.name))
 
 
 def work_of(it: App) -> HostWork:
@@ -80,8 +81,8 @@ def test_hosts_are_listed_drained_used_again_and_forgotten(shell: Shell, app: Ap
 def test_late_answers_that_were_refused_are_counted_for_each_host(shell: Shell, app: App) -> None:
     with_host(app)
     hosts = SqlHosts(app.store.database)
-    hosts.seen("h1", NOW, 2)
-    hosts.seen("h1", NOW, 1)
+    hosts.seen(H1, NOW, 2)
+    hosts.seen(H1, NOW, 1)
     with_host(app)  # it starts again
 
     assert shell.run("fleet", "status", "--json").facts["hosts"][0]["host"]["refused"] == 3

@@ -19,12 +19,14 @@ INSERT INTO hosts (
     labels = :labels, agents = :agents, roles = :roles, slots = :slots, judges = :judges,
     boot = :boot, version = :version, ssh = :ssh, api = :api, state = :state, seen = :seen,
     ahead = :ahead
+WHERE hosts.boot = :was_boot AND hosts.state = :was_state AND hosts.seen = :was_seen
+RETURNING name
 """
 FIND = "SELECT * FROM hosts WHERE name = :name"
 ALL = "SELECT * FROM hosts ORDER BY name"
 SEEN = """
 UPDATE hosts SET seen = :seen, ahead = :ahead, refused = refused + :refused
-WHERE name = :name RETURNING state
+WHERE name = :name AND boot = :boot RETURNING state
 """
 MARK = "UPDATE hosts SET state = :state, why = :why WHERE name = :name RETURNING name"
 FORGET = "DELETE FROM hosts WHERE name = :name RETURNING name"
@@ -49,13 +51,11 @@ class SqlHosts:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def put(self, host: Host) -> None:
-        row = _row(host)
-
-        def work(run: Run) -> None:
-            run(PUT, row)
-
-        self._database.write(work)
+    def put(self, host: Host, known: Host | None = None) -> bool:
+        was: Values = {"was_boot": None, "was_state": "", "was_seen": 0.0}
+        if known is not None:
+            was = {"was_boot": known.boot, "was_state": known.state.value, "was_seen": known.seen}
+        return self._changed(PUT, {**_row(host), **was})
 
     def find(self, name: str) -> Host | None:
         found = self._database.read(FIND, {"name": name})
@@ -64,10 +64,13 @@ class SqlHosts:
     def all(self) -> tuple[Host, ...]:
         return tuple(map(_host, self._database.read(ALL, {})))
 
-    def seen(self, name: str, now: float, refused: int = 0, ahead: float = 0.0) -> HostState | None:
+    def seen(
+        self, host: Host, now: float, refused: int = 0, ahead: float = 0.0
+    ) -> HostState | None:
         """Lightly: a power cut may undo it, and it is said again soon."""
         got = list[Row | None]()
-        row: Values = {"name": name, "seen": now, "refused": refused, "ahead": ahead}
+        row: Values = {"name": host.name, "boot": host.boot, "seen": now}
+        row = {**row, "refused": refused, "ahead": ahead}
 
         def work(run: Run) -> None:
             got[:] = [run(SEEN, row).fetchone()]

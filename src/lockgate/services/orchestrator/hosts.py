@@ -123,13 +123,17 @@ class HostWork(Struct, frozen=True, kw_only=True):
         if project.url and any(is_at_work(it, task) for it in sessions):
             self.workspaces.take(project, task)
 
-    def end_what_is_over(self, ids: Iterable[SessionId]) -> None:
-        """Agents here whose sessions others have ended, while this host did not answer."""
-        for id in ids:
-            if self.sessions.exit_of(id) is None:
-                session = self.store.session(id)
-                if session and session.ended is not None:
-                    self.sessions.end(id, 0.0)
+    def end_what_is_over(self, ids: Iterable[SessionId]) -> tuple[SessionId, ...]:
+        """Agents here whose sessions others have ended, while this host did not answer.
+
+        The others, which go on.
+        """
+        known = (self.store.session(id) for id in ids if self.sessions.exit_of(id) is None)
+        alive = [it for it in known if it is not None]
+        for it in alive:
+            if it.ended is not None:
+                self.sessions.end(it.id, 0.0)
+        return tuple(it.id for it in alive if it.ended is None)
 
     def lead(self, called_off: CalledOff) -> float:  # noqa: ARG002 - the crew's
         """Nothing: who leads has a loop, which puts a crew of its own to work."""

@@ -130,7 +130,11 @@ def undrain(*, host: str, as_json: bool) -> None:
 @HOST
 @json_option
 def forget(*, host: str, as_json: bool) -> None:
-    """Count a host as lost now: its tasks go on elsewhere."""
+    """Count a host as lost now: its tasks go on elsewhere.
+
+    If it still works, it ends its agents and stops. When it is started again, it is a new host
+    that gets jobs: to keep it away, stop its service, or drain it instead.
+    """
     it = app()
     moved = it.hosts.forget(host, it.caller)
     text = f"{host} is forgotten; {moved} tasks go on elsewhere"
