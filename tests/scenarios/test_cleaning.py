@@ -350,3 +350,23 @@ def test_the_versions_of_a_home_are_compared(world: World) -> None:
 
     assert (it.orchestrator, it.runners) == (None, {})
     assert it.schema == it.known
+
+
+def test_tasks_and_files_are_as_old_as_by_the_clock_that_hosts_share(world: World) -> None:
+    landed(world)
+    log = world.home / "logs" / "bug.log"
+    log.parent.mkdir(exist_ok=True)
+    log.write_text("new by the clock of its own machine\n")
+    now = world.app.witness.clock.now() + 31 * DAY
+
+    class Shared:
+        def now(self) -> float:
+            return now
+
+        def elapsed(self) -> float:
+            return 0.0
+
+    it = replace(world.app, witness=replace(world.app.witness, clock=Shared()))
+
+    assert [found.kind for found in cleaner_of(it).clean(100)] == [Kind.BRANCH]
+    assert log.exists()

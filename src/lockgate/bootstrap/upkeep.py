@@ -6,7 +6,7 @@ from lockgate import __version__
 from lockgate.adapters.hub import GitExchange
 from lockgate.adapters.sandbox import sockets_closed_by, trouble
 from lockgate.adapters.sandbox.services.serving import missing
-from lockgate.adapters.system import SystemClock, holder, version_at, version_of
+from lockgate.adapters.system import holder, version_at, version_of
 from lockgate.adapters.upkeep import DiskFolders, GitTaskRefs, HomeInspector
 from lockgate.adapters.user_files import kept_for
 from lockgate.bootstrap.app import App
@@ -23,13 +23,14 @@ def checkup() -> Checkup:
 
 def cleaner_of(it: App) -> Cleaner:
     """Frees disk space that nothing needs."""
+    clock = it.witness.clock
     return Cleaner(
         store=it.store,
-        folders=DiskFolders(it.home),
+        folders=DiskFolders(it.home, clock.now),
         refs=GitTaskRefs(it.home, GitExchange(it.home)),
         workspaces=it.workspaces,
         keep=partial(kept_for, it.home),
-        clock=SystemClock(),
+        clock=clock,
     )
 
 

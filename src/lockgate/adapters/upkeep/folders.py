@@ -3,6 +3,7 @@
 import os
 import re
 import shutil
+import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -26,12 +27,14 @@ BLOCK = 512  # bytes in which a file's space is counted
 
 
 class DiskFolders:
-    """The HomeFolders port."""
+    """The HomeFolders port. Times of files are told by the clock `now`, not by this machine's."""
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, now: Callable[[], float] = time.time) -> None:
+        self._now, self._behind = now, 0.0
         self._home, self._sessions, self._files = home, ProcessSessions(home), TaskFiles(home)
 
     def found(self) -> Iterator[Found]:
+        self._behind = self._now() - time.time()
         yield from self._rooms()
         for it in self._in("sessions"):
             yield self._thing(Kind.SESSION, it, it.name.partition(".")[0])
@@ -94,7 +97,8 @@ class DiskFolders:
 
     def _thing(self, kind: Kind, path: Path, task: str = "", *, used: bool = False) -> Found:
         name = str(path.relative_to(self._home))
-        return Found(kind=kind, name=name, last=_changed(path), task=task, used=used)
+        last = _changed(path) + self._behind
+        return Found(kind=kind, name=name, last=last, task=task, used=used)
 
     def _remove_session(self, id: SessionId) -> bool:
         place = self._home / "sessions" / id
