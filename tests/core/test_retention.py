@@ -3,6 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
+from lockgate.core.lifecycle.records import is_elsewhere
 from lockgate.core.model.task import Status
 from lockgate.core.retention import (
     DAY,
@@ -93,3 +94,12 @@ def test_a_task_is_busy_where_a_session_an_effect_or_a_human_is_at_it(
     task = replace(a_task(Status.DONE), taken_over=taken, landed="c", updated=7.0)
 
     assert owner_of(task, alive=alive, to_do=to_do) == Owner(Status.DONE, 7.0, True, busy)
+
+
+def test_a_task_is_elsewhere_only_where_this_host_and_the_tasks_have_different_names() -> None:
+    there = replace(a_task(), host="h2")
+
+    assert is_elsewhere(there, "h1")
+    assert not is_elsewhere(there, "h2")
+    assert not is_elsewhere(there, "")
+    assert not is_elsewhere(replace(there, host=""), "h1")

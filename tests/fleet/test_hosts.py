@@ -1,9 +1,11 @@
 """Two hosts do the tasks of one project, and go on when the one that leads is killed."""
 
+import os
 import re
 import shutil
 import signal
 import subprocess
+import time
 import tomllib
 from pathlib import Path
 
@@ -62,6 +64,26 @@ def begins_at(clone: Path, commit: str) -> bool:
     git = ("git", "-c", "safe.directory=*", "-C", clone)  # a sandbox may give it another owner
     argv = (*git, "merge-base", "--is-ancestor", commit, "HEAD")
     return subprocess.run(argv, check=False, capture_output=True).returncode == 0
+
+
+@pytest.mark.slow
+@pytest.mark.postgres
+def test_a_host_that_does_not_lead_cleans_its_own_home(tmp_path) -> None:
+    must_have_servers()
+    with opened(tmp_path) as fleet:
+        homes = [tmp_path / "h1", tmp_path / "h2"]
+        for home in homes:
+            (home / "logs").mkdir(parents=True)
+            for name, changed in (("old.log", 0), ("new.log", time.time())):
+                (home / "logs" / name).touch()
+                os.utime(home / "logs" / name, (changed, changed))
+        fleet.start("h1")
+        fleet.until(lambda: fleet.leader() == "h1")
+        fleet.start("h2", "--role", "hands")
+        fleet.until(
+            lambda: not any((home / "logs" / "old.log").exists() for home in homes), seconds=40
+        )
+        assert all((home / "logs" / "new.log").exists() for home in homes)
 
 
 @pytest.mark.slow

@@ -252,7 +252,7 @@ class FakeWorkspaces:
             self.published.append(commit)
         return self.in_the_way or None
 
-    def release(self, project: Project, task: Task) -> None:
+    def release(self, project: Project, task: Task, *, counts: bool = True) -> None:
         self.released.append(task.id)
 
     def set_up(

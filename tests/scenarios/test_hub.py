@@ -15,9 +15,11 @@ from lockgate.core.model.task import Status
 from lockgate.core.retention import DAY, Kind
 from lockgate.errors import Refused, Unavailable
 from lockgate.ports import Change, candidate_of
+from lockgate.services.orchestrator.effects import Housekeeper
 from lockgate.services.setup.hubs import Hubs
 from lockgate.services.task.callers import HUMAN
 from tests.scenarios.world import REVIEW_ONLY, World, git
+from tests.store.samples import moved
 
 COPIES = f'{REVIEW_ONLY}[env]\ncopy = ["secret.env"]\n'
 
@@ -118,7 +120,47 @@ def test_the_refs_of_a_task_go_from_the_hub_seven_days_after_its_end(world) -> N
     assert Kind.HUB not in cleaned(world, ended.updated + 7.1 * DAY)
 
 
-def cleaned(world: World, now: float) -> list[Kind]:
+def test_a_host_that_does_not_lead_leaves_refs_at_the_hub_and_rows_alone(world) -> None:
+    hubs(world).give(world.project(), str(hub_of(world)), HUMAN)
+    id = world.started()
+    project, spaces = world.project(), world.app.workspaces
+    (spaces.prepare(project, world.task(id)) / "new.txt").write_text("x\n")
+    spaces.take(project, world.task(id))
+    ended = world.move(id, Status.CANCELLED, reason="no need of it")
+    world.app.store.effects_done([it.key for it in world.app.store.pending_effects(id, 100)])
+    then = ended.updated + 1000 * DAY
+    there, forgotten = refs(world), list[str]()
+    world.app.store.forget_texts = forgotten.append
+
+    assert Kind.SNAPSHOT in cleaned(world, then, leads=False)
+    assert refs(world) == there
+    assert forgotten == []
+    assert Kind.HUB in cleaned(world, then)
+
+
+def test_an_old_clone_of_a_task_that_another_host_has_goes_and_hands_nothing_over(world) -> None:
+    hubs(world).give(world.project(), str(hub_of(world)), HUMAN)
+    id = world.started()
+    place = world.app.workspaces.prepare(world.project(), world.task(id))
+    (place / "late.txt").write_text("x\n")
+    world.app.store.commit(moved(world.task(id), host="h2", status=Status.STUCK))
+    world.app.store.effects_done([it.key for it in world.app.store.pending_effects(id, 100)])
+    world.app = replace(world.app, witness=replace(world.app.witness, host="h1"))
+
+    assert housekeeper(world).tidy() == ()
+    assert place.is_dir()
+    assert Kind.WORKSPACE in cleaned(world, world.task(id).updated + 31 * DAY, leads=False)
+    assert not place.exists()
+    assert refs(world) == []
+
+
+def housekeeper(world: World) -> Housekeeper:
+    """With room for no clone at all."""
+    app = world.app
+    return Housekeeper(app.store, app.workspaces, 0, 0, host=app.witness.host)
+
+
+def cleaned(world: World, now: float, *, leads: bool = True) -> list[Kind]:
     class Then:
         def now(self) -> float:
             return now
@@ -126,7 +168,8 @@ def cleaned(world: World, now: float) -> list[Kind]:
         def elapsed(self) -> float:
             return 0.0
 
-    return [it.kind for it in replace(cleaner_of(world.app), clock=Then()).clean(100)]
+    cleaner = cleaner_of(world.app, leads=leads)
+    return [it.kind for it in replace(cleaner, clock=Then()).clean(100)]
 
 
 def test_a_hub_that_will_not_do_is_refused_and_none_is_given(world, tmp_path) -> None:

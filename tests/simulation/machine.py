@@ -250,7 +250,7 @@ class Works(FakeWorkspaces):
     def discard(self, directory: Path) -> None:
         shutil.rmtree(directory, ignore_errors=True)
 
-    def release(self, project: Project, task: Task) -> None:
+    def release(self, project: Project, task: Task, *, counts: bool = True) -> None:
         shutil.rmtree(self.place(task.id), ignore_errors=True)
 
     def keep_within(

@@ -325,7 +325,8 @@ def crew_of(
 def _housekeeper(it: App) -> Housekeeper:
     rotate = partial(rotated, it.home / "logs" / LOG)
     pool, set_ups = _bytes_in("LOCKGATE_POOL_GB"), _bytes_in("LOCKGATE_SET_UPS_GB")
-    return Housekeeper(it.store, it.workspaces, pool, set_ups, cleaner_of(it).step, rotate)
+    clean, host = cleaner_of(it).step, it.witness.host
+    return Housekeeper(it.store, it.workspaces, pool, set_ups, clean, rotate, host)
 
 
 def _lasting(queue: MergeQueue, traces: Traces, memory: Memory) -> MergeQueue:

@@ -21,16 +21,18 @@ def checkup() -> Checkup:
     return Checkup(version_of, trouble, sockets_closed_by, missing)
 
 
-def cleaner_of(it: App) -> Cleaner:
-    """Frees disk space that nothing needs."""
+def cleaner_of(it: App, *, leads: bool = True) -> Cleaner:
+    """Frees disk space that nothing needs; at hubs, and of rows, only where this host leads."""
     clock = it.witness.clock
     return Cleaner(
         store=it.store,
         folders=DiskFolders(it.home, clock.now),
-        refs=GitTaskRefs(it.home, GitExchange(it.home)),
+        refs=GitTaskRefs(it.home, GitExchange(it.home)) if leads else GitTaskRefs(it.home),
         workspaces=it.workspaces,
         keep=partial(kept_for, it.home),
         clock=clock,
+        host=it.witness.host,
+        leads=leads,
     )
 
 

@@ -43,6 +43,7 @@ from lockgate.bootstrap.orchestrator import (
     telling,
 )
 from lockgate.bootstrap.traces import spans_for, traced
+from lockgate.bootstrap.upkeep import cleaner_of
 from lockgate.core.fleet import (
     FleetSettings,
     HostRole,
@@ -76,6 +77,7 @@ from lockgate.core.jobs import (
     HostLost,
     Job,
     Lead,
+    Tidy,
     project_of,
     session_of,
     task_of,
@@ -89,7 +91,7 @@ from lockgate.services.agents.spawner import Monitor
 from lockgate.services.orchestrator.crew import Crew
 from lockgate.services.orchestrator.hosts import HostWork, Placing
 from lockgate.services.orchestrator.leader import Planner
-from lockgate.services.orchestrator.loop import Loop
+from lockgate.services.orchestrator.loop import TIDY_EVERY, Loop
 from lockgate.services.setup.hubs import Hubs
 
 ENDS = 30.0  # seconds between two looks for agents whose sessions are over
@@ -137,10 +139,12 @@ class Worker:
         self._clock_differs = False  # as told
         self._refused = 0  # late answers, as far as they were told
         self._astray: Mapping[str, str] = {}  # projects whose hubs do not answer
-        self._leads, self._followed, self._of_hosts = False, 0.0, 1
+        self._followed, self._of_hosts = 0.0, 1
         self._queues = queues_of(self.me, ())
         self._following = Future[None]()
         self._following.set_result(None)
+        self._leading: App | None = None  # its services under the claim to lead, while it leads
+        self._cleaning, self._cleans = Thread(), 0.0  # the last time, and when next
         self._connection = Connection(settings.temporal, self.me.name)
         self._pool = ThreadPoolExecutor(THREADS, "job")
         self._host = TemporalHost(
@@ -224,11 +228,12 @@ class Worker:
         now = time.monotonic()
         self._placing.look(self.me)
         self._host.serve(self._queues)
+        self._clean_when_due(now)
         if now - self._said >= SAYS or self._host.refused > self._refused:
             self._said = now
             self._say_so()
             self._queues = queues_of(self.me, self._lanes.classes())
-        every = next_look_at_hubs(self._of_hosts, leads=self._leads)
+        every = next_look_at_hubs(self._of_hosts, leads=self._leading is not None)
         if now - self._followed >= every and self._following.done():
             self._followed, self._following = now, self._pool.submit(self._follow)
         if now - self._saw >= shared_look(SEES, self._of_hosts):
@@ -240,6 +245,24 @@ class Worker:
         if HostRole.LEAD in self.me.roles and not self._gives_up and not self._engine.put(Lead()):
             row = self._lanes.find(LEAD)
             self._engine.put_again([row] if row else [])
+
+    def _clean_when_due(self, now: float) -> None:
+        """In a thread that no stop waits for: what it has not removed goes the next time."""
+        if now >= self._cleans and not self._cleaning.is_alive():
+            self._cleans = now + TIDY_EVERY
+            self._cleaning = Thread(target=self._clean, name="cleaning", daemon=True)
+            self._cleaning.start()
+
+    def _clean(self) -> None:
+        """This host's own home; what all hosts share too while it leads, under that claim."""
+        leading = self._leading
+        it = leading or self._app
+        crew = self._crew(it)
+        clean = cleaner_of(it, leads=leading is not None).step
+        crew.housekeeper = replace(crew.housekeeper, clean=clean)
+        again = crew.do(Tidy(), self._stopping.is_set)
+        if again:
+            self._cleans = time.monotonic() + again
 
     def _look_at_disk(self, free: int) -> None:
         """While it is full nothing new comes here, and another leads; in the end it drains."""
@@ -321,7 +344,10 @@ class Worker:
     def _do(self, row: LaneRow, called_off: CalledOff) -> Answer:
         mine = fenced(self._app, row)
         if isinstance(row.job, Lead):
-            self._lead(mine, lambda: called_off() or self._gives_up)
+            try:
+                self._lead(mine, lambda: called_off() or self._gives_up)
+            finally:
+                self._leading = None
             return Answer(AT_ONCE if self._gives_up else 0.0)
         if isinstance(row.job, HostLost) and row.job.moves and row.job.host == self.me.name:
             self._state = HostState.DRAINING  # it may not have heard of that yet
@@ -419,7 +445,7 @@ class Worker:
     def _lead(self, mine: App, called_off: CalledOff) -> None:
         """Until the claim is another's, or the host stops."""
         self._report(f"host {self.me.name} leads")
-        self._leads, self._followed = True, 0.0
+        self._leading, self._followed = mine, 0.0
         watch, engine = Watch(), self._engine_on(mine)
         with ThreadPoolExecutor(sum(it.all for it in LIMITS.values())) as pool:
             near = LocalEngine(pool)
@@ -427,7 +453,7 @@ class Worker:
             crew = crew_of(mine, engine, Event(), self._report, self._memory)
             near.begin(crew.do, watch.wake)
             loop = loop_of(mine, watch, crew, self._report)
-            loop.attends = False
+            loop.attends = loop.tidies = False
             loop.turned = Planner(
                 store=mine.store,
                 crew=crew,
@@ -445,7 +471,6 @@ class Worker:
                 ):
                     loop.run()
             finally:
-                self._leads = False
                 loop.stop()
                 near.stop()
         watch.close()

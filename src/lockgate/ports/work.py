@@ -152,8 +152,11 @@ class Workspaces(Protocol):
         """Set the branch in the user's repository; why not, where it is not ours to move."""
         ...
 
-    def release(self, project: Project, task: Task) -> None:
-        """Remove the clone, once all work in it is kept by a ref; one with unfit work stays."""
+    def release(self, project: Project, task: Task, *, counts: bool = True) -> None:
+        """Remove the clone, once all work in it is kept by a ref; one with unfit work stays.
+
+        Its work is not kept where it does not count: another host has the task.
+        """
         ...
 
     def set_up(

@@ -182,12 +182,12 @@ class GitWorkspaces:
         mark = published_ref(task.id, commit)
         return why or self.hub.publish(project, task.branch, commit, was, mark)
 
-    def release(self, project: Project, task: Task) -> None:
+    def release(self, project: Project, task: Task, *, counts: bool = True) -> None:
         """Its HOME goes with it, and what its reviewers and gates had."""
         place = self.place(task.id)
         with task_lock(self.home, _checked(task.id)):
-            counts = place.is_dir() and not self._is_left_behind(project, task)
-            if counts and isinstance(self._take(project, task), Unfit):
+            has_work = counts and place.is_dir() and not self._is_left_behind(project, task)
+            if has_work and isinstance(self._take(project, task), Unfit):
                 return
             if place.is_dir():
                 place.rename(place.with_name(f".old-{task.id}-{secrets.token_hex(4)}"))

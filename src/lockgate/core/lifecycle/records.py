@@ -122,6 +122,11 @@ def check_branch(
     return Unacceptable(f"task {taken} has the branch {branch}", fix) if taken else None
 
 
+def is_elsewhere(task: Task, host: str) -> bool:
+    """Whether another host has the task: a clone here is an old one. A host alone has no name."""
+    return bool(host and task.host) and task.host != host
+
+
 def created(task: Task) -> Decision:
     event = TaskCreated(
         summary=task.summary,

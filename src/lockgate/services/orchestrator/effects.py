@@ -30,6 +30,7 @@ from lockgate.core.lifecycle.records import (
     ENDED,
     IDLE,
     has_its_dependencies,
+    is_elsewhere,
     lost_its_dependency,
     publish_skipped,
 )
@@ -164,6 +165,7 @@ class Housekeeper(Struct, frozen=True):
     clean: Callable[[], tuple[int, int]] = lambda: (0, 0)
     """A step: how many things went for their age, and how many bytes."""
     rotate: Callable[[], object] = lambda: None  # begins another log where ours is too long
+    host: str = ""  # this one's name, where there are several
 
     def tidy(self) -> tuple[TaskId, ...]:
         self.rotate()
@@ -173,6 +175,9 @@ class Housekeeper(Struct, frozen=True):
         return self.workspaces.keep_within(self.pool_bytes, idle)
 
     def _is_free(self, task: Task) -> bool:
+        """Not one of another host: a clone here is an old one, which goes by its age."""
+        if is_elsewhere(task, self.host):
+            return False
         alive = any(it.ended is None for it in self.store.sessions(task.id))
         return task.pinned is not None and not task.taken_over and not alive
 

@@ -44,6 +44,7 @@ class Loop(Struct, kw_only=True):
     pulse: Callable[[list[str]], None] = lambda _: None  # told which lanes are at work
     turned: Callable[[], None] = lambda: None  # after each turn: whatever there is to tell
     attends: bool = True  # to sessions; in a fleet each host does that to its own
+    tidies: bool = True  # the home; in a fleet each host does that to its own
     _watched: set[SessionId] = field(default_factory=set[SessionId])
     _unseen: deque[SessionId] = field(default_factory=deque[SessionId])  # of a health check
     _put_off: dict[str, Job] = field(default_factory=dict[str, Job])  # by lane, which is busy
@@ -84,7 +85,7 @@ class Loop(Struct, kw_only=True):
         few = range(min(AT_A_TURN, len(self._unseen)))
         self.look_after([self._unseen.popleft() for _ in few])
         self._look_again(now)
-        if now - self._tidied >= TIDY_EVERY:
+        if self.tidies and now - self._tidied >= TIDY_EVERY:
             self._tidied = now
             self.engine.put(Tidy())
         while self.crew.changed:

@@ -6,7 +6,7 @@ from contextlib import suppress
 
 from msgspec import Struct
 
-from lockgate.core.lifecycle.records import ENDED
+from lockgate.core.lifecycle.records import ENDED, is_elsewhere
 from lockgate.core.model.task import Status, Task, TaskId
 from lockgate.core.retention import Found, Keep, Kind, Owner, is_old, may_go, owner_of
 from lockgate.errors import LockgateError
@@ -48,6 +48,8 @@ class Cleaner(Struct, frozen=True, kw_only=True):
     workspaces: Workspaces
     keep: Callable[[], Keep]
     clock: Clock
+    host: str = ""  # this one's name, where there are several
+    leads: bool = True  # else rows, which all hosts share, are left to the host that leads
 
     def due(self) -> Iterator[Found]:
         """What may go now, the folders of the home first."""
@@ -157,13 +159,14 @@ class Cleaner(Struct, frozen=True, kw_only=True):
                 return self.folders.remove(it, None)
 
     def _released(self, task: Task) -> bool:
-        """With work that is unfit to be kept it stays."""
-        self.workspaces.release(self.store.project(task.project), task)
+        """With work that is unfit to be kept it stays; an old clone here has none that counts."""
+        project, counts = self.store.project(task.project), not is_elsewhere(task, self.host)
+        self.workspaces.release(project, task, counts=counts)
         return not self.workspaces.place(task.id).exists()
 
     def _unnamed(self, it: Found, task: Task) -> bool:
         """With earlier changes go the texts of TASK.md that these were judged with."""
-        if it.kind is Kind.SNAPSHOT:
+        if it.kind is Kind.SNAPSHOT and self.leads:
             self.store.forget_texts(task.id)
         return self.refs.remove(self.store.project(task.project), it, task.branch)
 
