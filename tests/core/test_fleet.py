@@ -30,6 +30,7 @@ from lockgate.core.fleet import (
     seen_by,
     task_with_files,
     trouble_among,
+    why_held,
 )
 from lockgate.core.hosts import Host, HostState, clock_trouble, host_in
 from lockgate.core.jobs import (
@@ -229,6 +230,9 @@ def test_a_host_that_cannot_be_set_up_so_says_why(own, times, why) -> None:
     assert bool(found) is bool(why)
 
 
+TOKEN = "of a claim"
+
+
 def claimed(job: Job, host: str = "", **more) -> LaneRow:
     values = {"needs": "any", "epoch": 1, "asked": 90.0, "until": 0.0, "why": "", **more}
     return LaneRow(lane=lane_of(job), job=job, host=host, token="", since=0.0, **values)
@@ -255,6 +259,26 @@ def test_people_see_who_leads_what_runs_where_and_why_something_waits() -> None:
         ("task t", 10.0, "waits: no host has gpu"),
         ("train of p", 10.0, "the hub is down"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("needs", "h1", "why"),
+    [
+        ("gpu", {"seen": 99.0}, ""),
+        ("gpu", {"seen": 80.0}, "waits: host h1, which had it, is silent"),
+        ("gpu", {"seen": 99.0, "state": HostState.GONE}, "waits: host h1, which had it, is gone"),
+        ("any", {"seen": 80.0}, ""),  # h2 goes on with it
+        ("host:h1", {"seen": 80.0}, "waits: host h1, which had it, is silent"),
+    ],
+)
+def test_a_job_of_a_host_that_is_silent_waits_where_no_other_can_do_it(needs, h1, why) -> None:
+    hosts = (Host(name="h1", labels=("gpu",), **h1), Host(name="h2", seen=99.0))
+    row = replace(claimed(JUDGED, "h1", needs=needs), token=TOKEN)
+
+    assert why_held(row, hosts, 100.0) == why
+    assert [it.why for it in seen_by(hosts, (row,), 100.0).jobs] == [why] * bool(why)
+    assert why_held(replace(row, token=""), hosts, 100.0) == ""
+    assert why_held(replace(row, host="h3"), (), 100.0) == "waits: host h3, which had it, is gone"
 
 
 def test_keeping_what_an_agent_does_takes_a_twentieth_of_the_time_at_most() -> None:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from lockgate.adapters.store.hosts import SqlHosts
 from lockgate.core.fleet import LaneRow
-from lockgate.core.hosts import Host
+from lockgate.core.hosts import SILENT_AFTER, Host
 from lockgate.core.jobs import Attend, CarryOut, Evaluate, HostLost, Job, TestTree, lane_of
 from lockgate.core.lifecycle.decision import EvaluateGates
 from lockgate.core.lifecycle.needs import failed
@@ -38,7 +38,7 @@ CLAIM = "of h1"
 class Waiting(Struct):
     """An engine whose jobs nobody claims."""
 
-    rows: list[LaneRow] = field(default_factory=list)
+    known: list[LaneRow] = field(default_factory=list)
     jobs: list[Job] = field(default_factory=list)
     again: list[str] = field(default_factory=list)
 
@@ -52,7 +52,7 @@ class Waiting(Struct):
         )
 
     def unclaimed(self) -> tuple[LaneRow, ...]:
-        return tuple(it for it in self.rows if not it.token)
+        return tuple(it for it in self.known if not it.token)
 
     def place_again(self, rows: Iterable[LaneRow]) -> tuple[LaneRow, ...]:
         return tuple(rows)
@@ -62,7 +62,10 @@ class Waiting(Struct):
         return 0
 
     def put_all_again(self) -> int:
-        return self.put_again(self.rows)
+        return self.put_again(self.known)
+
+    def rows(self) -> tuple[LaneRow, ...]:
+        return tuple(self.known)
 
 
 class Lacks(NoFleet, frozen=True):
@@ -109,11 +112,33 @@ def judged(stage: Stage) -> tuple[TaskId, Evaluate]:
     return id, Evaluate(id, project, effect.key)
 
 
+def test_a_job_of_a_host_that_is_gone_and_that_no_other_can_do_is_shown(stage) -> None:
+    crew, engine, hosts = stage.loop.crew, Waiting(), SqlHosts(stage.app.store.database)
+    now = stage.time.now()
+    for host in (Host(name="h1", labels=("gpu",), seen=now), Host(name="h2", seen=now + 60)):
+        assert hosts.put(host, None)
+    id, job = judged(stage)
+    row = replace(waits(job, "gpu"), token=CLAIM, host="h1")
+    engine.known = [row, replace(row, lane="judge other", needs="any")]
+    planner = Planner(
+        store=stage.app.store, crew=crew, engine=engine, hosts=hosts, clock=stage.time
+    )
+
+    planner.turned()
+    assert not crew.troubles
+    stage.time.at += SILENT_AFTER + 1
+    planner.turned()
+
+    [trouble] = crew.troubles.values()
+    assert trouble.why == "waits: host h1, which had it, is silent"
+    assert stage.world.task(id).status is Status.AGENT_REVIEW
+
+
 def test_after_a_turn_that_failed_all_jobs_are_put_again_once(stage) -> None:
     """Also those that a host has claimed: a failover may have lost their end."""
     engine, crew = Waiting(), stage.loop.crew
     job = Evaluate(TaskId("t"), ProjectId("p"), "t:1:0")
-    engine.rows.append(replace(waits(job, "any"), token=CLAIM, host="h1"))
+    engine.known.append(replace(waits(job, "any"), token=CLAIM, host="h1"))
     hosts = SqlHosts(stage.app.store.database)
     planner = Planner(
         store=stage.app.store, crew=crew, engine=engine, hosts=hosts, clock=stage.time
@@ -135,7 +160,7 @@ def test_a_job_that_no_host_can_do_is_shown_to_people_until_one_can(stage) -> No
     hosts.put(Host(name="h1", seen=1.0))
     planner = Planner(store=store, crew=crew, engine=engine, hosts=hosts, clock=stage.time)
     id, job = judged(stage)
-    engine.rows.append(waits(job, "gpu"))
+    engine.known.append(waits(job, "gpu"))
 
     for _ in range(SAME_FAILURES):
         planner.turned()

@@ -111,6 +111,19 @@ def holding(home: Path) -> Generator[bool]:
 PULSE = "orchestrator.pulse"
 
 
+def id_of(home: Path) -> str:
+    """What no other home is called, on this machine or another; made once, by chance."""
+    place = home / "id"
+    with suppress(FileNotFoundError):
+        return place.read_text(encoding="ascii")
+    beside = place.with_name(f".id-{os.getpid()}-{os.urandom(4).hex()}")
+    beside.write_text(os.urandom(16).hex(), encoding="ascii")
+    with suppress(FileExistsError):  # another process was faster
+        os.link(beside, place)
+    beside.unlink()
+    return place.read_text(encoding="ascii")
+
+
 def pulse(home: Path, doing: Sequence[str]) -> None:
     """Leave a sign of life for a client that gets no answer; a failure to write it is ignored."""
     now = {"pid": os.getpid(), "time": time.time(), "version": __version__}

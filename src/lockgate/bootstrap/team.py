@@ -9,6 +9,7 @@ from lockgate.adapters.forwarding import sent_on
 from lockgate.adapters.sessions.runner.command_socket import parsed_request
 from lockgate.adapters.sessions.runner.proc import boot
 from lockgate.adapters.store.hosts import SqlHosts
+from lockgate.adapters.system import id_of
 from lockgate.adapters.user_files import serving_of
 from lockgate.bootstrap.app import App
 from lockgate.core.config.clones import Clone
@@ -76,8 +77,11 @@ def root_of_clone(it: App, clone: Clone) -> Callable[[], Path]:
 
 
 def start_of(it: App) -> str:
-    """Which start of which machine this home is on: two hosts never say the same."""
-    return f"{boot()} {it.home}"
+    """Which start of which machine this home is on: two hosts never say the same.
+
+    Containers of one machine share its start, and may have their homes at one path.
+    """
+    return f"{boot()} {id_of(it.home)}"
 
 
 def other_host(it: App, name: str) -> Host | None:

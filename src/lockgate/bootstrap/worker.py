@@ -10,7 +10,6 @@ from threading import Event, Thread
 
 from msgspec.structs import replace
 
-from lockgate.adapters.engine import LocalEngine
 from lockgate.adapters.engine.connection import Connection
 from lockgate.adapters.engine.host import Answer, Duties, TemporalHost
 from lockgate.adapters.engine.temporal import TemporalEngine
@@ -18,7 +17,6 @@ from lockgate.adapters.hub import GitExchange
 from lockgate.adapters.hub.trial import GitTrial
 from lockgate.adapters.sandbox.scratch import sweep_rooms
 from lockgate.adapters.sessions.runner.command_socket import Door, Line, Request
-from lockgate.adapters.sessions.sessions import Watch
 from lockgate.adapters.store.fenced import FencedDatabase
 from lockgate.adapters.store.hosts import SqlHosts
 from lockgate.adapters.store.lanes import SqlLanes
@@ -32,17 +30,15 @@ from lockgate.adapters.system import (
     wait,
 )
 from lockgate.bootstrap.app import App
+from lockgate.bootstrap.leading import lead
 from lockgate.bootstrap.memory import Memory
 from lockgate.bootstrap.offers import agents_of, host_of, lacking_for, rules_for
 from lockgate.bootstrap.orchestrator import (
     call_of,
     crew_of,
     feeding,
-    loop_of,
-    notices_of,
-    telling,
 )
-from lockgate.bootstrap.traces import spans_for, traced
+from lockgate.bootstrap.traces import spans_for
 from lockgate.bootstrap.upkeep import cleaner_of
 from lockgate.core.fleet import (
     FleetSettings,
@@ -71,7 +67,6 @@ from lockgate.core.hosts import (
 )
 from lockgate.core.jobs import (
     LEAD,
-    LIMITS,
     Attend,
     CarryOut,
     HostLost,
@@ -90,8 +85,7 @@ from lockgate.ports.engine import CalledOff
 from lockgate.services.agents.spawner import Monitor
 from lockgate.services.orchestrator.crew import Crew
 from lockgate.services.orchestrator.hosts import HostWork, Placing
-from lockgate.services.orchestrator.leader import Planner
-from lockgate.services.orchestrator.loop import TIDY_EVERY, Loop
+from lockgate.services.orchestrator.loop import TIDY_EVERY
 from lockgate.services.setup.hubs import Hubs
 
 ENDS = 30.0  # seconds between two looks for agents whose sessions are over
@@ -344,10 +338,7 @@ class Worker:
     def _do(self, row: LaneRow, called_off: CalledOff) -> Answer:
         mine = fenced(self._app, row)
         if isinstance(row.job, Lead):
-            try:
-                self._lead(mine, lambda: called_off() or self._gives_up)
-            finally:
-                self._leading = None
+            self._lead(mine, lambda: called_off() or self._gives_up)
             return Answer(AT_ONCE if self._gives_up else 0.0)
         if isinstance(row.job, HostLost) and row.job.moves and row.job.host == self.me.name:
             self._state = HostState.DRAINING  # it may not have heard of that yet
@@ -362,6 +353,15 @@ class Worker:
         if lacking:
             self._equip()
         return Answer(SAYS if lacking or host_in(row.needs) else AT_ONCE, why)
+
+    def _lead(self, mine: App, called_off: CalledOff) -> None:
+        self._report(f"host {self.me.name} leads")
+        self._leading, self._followed = mine, 0.0
+        try:
+            lead(mine, self._engine_on(mine), self._memory, called_off, self._report)
+        finally:
+            self._leading = None
+        self._report(f"host {self.me.name} leads no more")
 
     def _done(self, mine: App, row: LaneRow, called_off: CalledOff) -> Answer:
         crew = self._crew(mine)
@@ -442,40 +442,6 @@ class Worker:
             return asked_of_host(job, rules_for(mine, job))
         return ()
 
-    def _lead(self, mine: App, called_off: CalledOff) -> None:
-        """Until the claim is another's, or the host stops."""
-        self._report(f"host {self.me.name} leads")
-        self._leading, self._followed = mine, 0.0
-        watch, engine = Watch(), self._engine_on(mine)
-        with ThreadPoolExecutor(sum(it.all for it in LIMITS.values())) as pool:
-            near = LocalEngine(pool)
-            engine.keep_near(near)
-            crew = crew_of(mine, engine, Event(), self._report, self._memory)
-            near.begin(crew.do, watch.wake)
-            loop = loop_of(mine, watch, crew, self._report)
-            loop.attends = loop.tidies = False
-            loop.turned = Planner(
-                store=mine.store,
-                crew=crew,
-                engine=engine,
-                hosts=self._hosts,
-                clock=mine.witness.clock,
-            ).turned
-            engine.put_all_again()
-            watching = Thread(target=_stop_when, args=(called_off, loop), daemon=True)
-            watching.start()
-            try:
-                with (
-                    traced(mine, self._memory.spans, loop, self._report),
-                    telling(loop, notices_of(mine, self._report)),
-                ):
-                    loop.run()
-            finally:
-                loop.stop()
-                near.stop()
-        watch.close()
-        self._report(f"host {self.me.name} leads no more")
-
 
 def _as_host(it: App, name: str, settings: FleetSettings) -> App:
     witness = replace(it.witness, host=name)
@@ -511,9 +477,3 @@ def working(
 
 def _heard(answer: Callable[[Call], None], asked: Request, line: Line) -> None:
     answer(call_of(asked, line))
-
-
-def _stop_when(called_off: CalledOff, loop: Loop) -> None:
-    while not called_off() and not loop.stopping.is_set():
-        wait(200)
-    loop.stop()

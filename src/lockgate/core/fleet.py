@@ -382,7 +382,7 @@ def seen_by(
     """`aside` are lanes whose jobs cannot be read here, each with the reason."""
     known, rows = tuple(hosts), tuple(lanes)
     lead = next((it for it in rows if it.lane == LEAD), None)
-    waiting = [it for it in rows if not it.host or it.until]
+    waiting = [it for it in rows if not it.host or it.until or why_held(it, known, now)]
     return FleetSeen(
         leader=lead.host if lead else "",
         epoch=lead.epoch if lead else 0,
@@ -445,5 +445,20 @@ def _job_seen(row: LaneRow, hosts: tuple[Host, ...], now: float) -> JobSeen:
         needs=row.needs,
         host=row.host,
         since=max(0.0, now - row.asked),
-        why=row.why or why_waiting(row.needs, hosts),
+        why=row.why or why_held(row, hosts, now) or why_waiting(row.needs, hosts),
     )
+
+
+def why_held(row: LaneRow, hosts: Iterable[Host], now: float) -> str:
+    """Why a job that a host has does not go on, for people; empty where it does.
+
+    The host says nothing any more, and no other can do the job: else it goes on there by itself.
+    """
+    there = {it.name: it for it in hosts if it.state is not HostState.GONE}
+    heard = {name for name, it in there.items() if now - it.seen <= SILENT_AFTER}
+    if not row.token or row.until or row.host in heard:
+        return ""
+    others = (it for name, it in there.items() if name in heard and it.state is HostState.UP)
+    if any(covers(offers(it), row.needs) for it in others):
+        return ""
+    return f"waits: host {row.host}, which had it, is {'silent' if row.host in there else 'gone'}"

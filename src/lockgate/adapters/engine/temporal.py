@@ -104,7 +104,10 @@ class TemporalEngine:
 
     def put_all_again(self) -> int:
         """Those too that a host has claimed, as a server may have lost what was done with them."""
-        return self.put_again(self._lanes.rows())
+        return self.put_again(self.rows())
+
+    def rows(self) -> tuple[LaneRow, ...]:
+        return self._lanes.rows()
 
     def put_again(self, rows: Iterable[LaneRow]) -> int:
         """Say these to Temporal again; how many it did not know."""

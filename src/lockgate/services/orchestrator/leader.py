@@ -5,7 +5,7 @@ from typing import Protocol
 
 from msgspec import Struct, field
 
-from lockgate.core.fleet import LaneRow
+from lockgate.core.fleet import LaneRow, why_held
 from lockgate.core.hosts import why_waiting
 from lockgate.core.jobs import Attend, Job, TestTree, host_of, task_of
 from lockgate.ports import Clock, Store
@@ -29,6 +29,7 @@ class FleetEngine(Protocol):
 
     def put_again(self, rows: Iterable[LaneRow]) -> int: ...
     def put_all_again(self) -> int: ...
+    def rows(self) -> tuple[LaneRow, ...]: ...
 
 
 class Planner(Struct, kw_only=True):
@@ -72,11 +73,12 @@ class Planner(Struct, kw_only=True):
 
     def _tell(self, waiting: tuple[LaneRow, ...]) -> None:
         """As what fails: a job that no host can do needs a human, if it stays so."""
-        hosts = self.hosts.all()
-        told = {self.crew.title(it.job): (why_waiting(it.needs, hosts), it) for it in waiting}
-        told = {lane: (why, it) for lane, (why, it) in told.items() if why}
-        for lane, (why, it) in told.items():
-            self.crew.trouble(lane, why, task_of(it.job))
+        hosts, now = self.hosts.all(), self.clock.now()
+        stuck = [(why_waiting(it.needs, hosts), it.job) for it in waiting]
+        stuck += [(why_held(it, hosts, now), it.job) for it in self.engine.rows()]
+        told = {self.crew.title(job): (why, job) for why, job in stuck if why}
+        for lane, (why, job) in told.items():
+            self.crew.trouble(lane, why, task_of(job))
         for lane in self._wait - told.keys():
             self.crew.troubles.pop(lane, None)
         self._wait = set(told)
