@@ -41,6 +41,7 @@ class Waiting(Struct):
     known: list[LaneRow] = field(default_factory=list)
     jobs: list[Job] = field(default_factory=list)
     again: list[str] = field(default_factory=list)
+    placed: list[str] = field(default_factory=list)
 
     def put(self, job: Job) -> bool:
         self.jobs.append(job)
@@ -55,6 +56,7 @@ class Waiting(Struct):
         return tuple(it for it in self.known if not it.token)
 
     def place_again(self, rows: Iterable[LaneRow]) -> tuple[LaneRow, ...]:
+        self.placed += [it.lane for it in rows]
         return tuple(rows)
 
     def put_again(self, rows: Iterable[LaneRow]) -> int:
@@ -71,7 +73,7 @@ class Waiting(Struct):
 class Lacks(NoFleet, frozen=True):
     """A host that has no label."""
 
-    def only_takes(self, job: Evaluate) -> bool:
+    def only_takes(self, job: Evaluate | TestTree) -> bool:
         return True
 
 
@@ -505,3 +507,34 @@ def test_a_lost_host_is_recorded_whole_where_the_store_was_down_in_the_midst_of_
     task = stage.world.task(id)
     assert (task.host, task.status) == ("", Status.WORKING)
     assert stage.alive(id) == []
+
+
+def test_a_job_whose_rules_cannot_be_read_now_stays_where_it_waits(stage) -> None:
+    """As on a new leader whose mirror lacks the tip while the hub is down."""
+    store, engine = stage.app.store, Waiting()
+    known, unknown = judged(stage)[1], a_test_of(stage)
+    engine.known += [waits(known, "gpu"), waits(unknown, "gpu")]
+    Planner(
+        store=store,
+        crew=stage.loop.crew,
+        engine=engine,
+        hosts=SqlHosts(store.database),
+        clock=stage.time,
+        can_read=lambda job: job is known,
+    ).turned()
+
+    assert engine.placed == [lane_of(known)]
+    assert sorted(engine.again) == sorted([lane_of(known), lane_of(unknown)])
+
+
+def test_a_test_of_the_train_is_handed_back_by_a_host_that_lacks_a_label(stage) -> None:
+    crew, job = stage.loop.crew, a_test_of(stage)
+    crew.fleet = attending(stage, [], lacks=lambda it: it is job)
+
+    assert crew.do(job, lambda: False) > 0
+    assert crew.troubles == {}
+
+
+def a_test_of(stage: Stage) -> TestTree:
+    project = stage.world.project().id
+    return TestTree(project, "main", Commit("c"), Built(Commit("d"), Tree("e")))

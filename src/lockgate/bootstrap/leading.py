@@ -11,6 +11,7 @@ from lockgate.adapters.store.hosts import SqlHosts
 from lockgate.adapters.system import wait
 from lockgate.bootstrap.app import App
 from lockgate.bootstrap.memory import Memory
+from lockgate.bootstrap.offers import labels_of
 from lockgate.bootstrap.orchestrator import crew_of, loop_of, notices_of, telling
 from lockgate.bootstrap.traces import traced
 from lockgate.core.jobs import LIMITS
@@ -41,6 +42,7 @@ def lead(
             engine=engine,
             hosts=SqlHosts(mine.store.database),
             clock=mine.witness.clock,
+            can_read=lambda job: labels_of(mine, job) is not None,
         ).turned
         engine.put_all_again()
         Thread(target=_stop_when, args=(called_off, loop), daemon=True).start()

@@ -9,7 +9,7 @@ from lockgate.adapters.user_files import serving_of
 from lockgate.bootstrap.app import App
 from lockgate.bootstrap.team import start_of
 from lockgate.core.config.settings import Settings, known_agents
-from lockgate.core.fleet import FleetSettings, HostRole, LaneRow
+from lockgate.core.fleet import FleetSettings, HostRole, LaneRow, asked_of_host
 from lockgate.core.hosts import Host, agents_in
 from lockgate.core.jobs import Job, TestTree, project_of, task_of
 from lockgate.errors import LockgateError
@@ -59,6 +59,13 @@ def _has(it: App, agent: str, rules: Settings) -> bool:
     with suppress(LockgateError):
         return it.logins.is_ready(agent, rules)
     return False
+
+
+def labels_of(it: App, job: Job) -> tuple[str, ...] | None:
+    """What a host must have for a job; None where its rules cannot be read, as its doer says."""
+    with suppress(LockgateError):
+        return asked_of_host(job, rules_for(it, job))
+    return None
 
 
 def rules_for(it: App, job: Job) -> Settings:

@@ -32,7 +32,7 @@ from lockgate.adapters.system import (
 from lockgate.bootstrap.app import App
 from lockgate.bootstrap.leading import lead
 from lockgate.bootstrap.memory import Memory
-from lockgate.bootstrap.offers import agents_of, host_of, lacking_for, rules_for
+from lockgate.bootstrap.offers import agents_of, host_of, labels_of, lacking_for
 from lockgate.bootstrap.orchestrator import (
     call_of,
     crew_of,
@@ -45,7 +45,6 @@ from lockgate.core.fleet import (
     HostRole,
     LaneRow,
     Pool,
-    asked_of_host,
     is_able,
     needs_of,
     queues_of,
@@ -412,7 +411,7 @@ class Worker:
             wait=wait,
             snapshot_every=self._settings.fleet.snapshot_every,
             name=self.me.name,
-            lacks=lambda job: not is_able(self.me, self._labels(mine, job)),
+            lacks=lambda job: not is_able(self.me, labels_of(mine, job) or ()),
         )
 
     def _engine_on(self, mine: App) -> TemporalEngine:
@@ -430,17 +429,11 @@ class Worker:
         return needs_of(
             job,
             mine.store.find(task) if task else None,
-            self._labels(mine, job),
+            labels_of(mine, job) or (),
             hub=bool(project and mine.store.project(project).url),
             leader=self.me,
             session=mine.store.session(session) if session else None,
         )
-
-    def _labels(self, mine: App, job: Job) -> tuple[str, ...]:
-        """None where the rules cannot be read: who does the job says why."""
-        with suppress(LockgateError):
-            return asked_of_host(job, rules_for(mine, job))
-        return ()
 
 
 def _as_host(it: App, name: str, settings: FleetSettings) -> App:

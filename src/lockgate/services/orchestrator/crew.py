@@ -58,8 +58,8 @@ class FleetLane(Protocol):
     def attend(self, job: Attend, called_off: CalledOff) -> float: ...
     def host_lost(self, job: HostLost) -> float: ...
     def lead(self, called_off: CalledOff) -> float: ...
-    def only_takes(self, job: Evaluate) -> bool:
-        """Whether the change is taken here, and its gates run on another host."""
+    def only_takes(self, job: Evaluate | TestTree) -> bool:
+        """Whether the gates run on another host, and here the change is taken at most."""
         ...
 
 
@@ -75,7 +75,7 @@ class NoFleet(Struct, frozen=True):
     def lead(self, called_off: CalledOff) -> float:  # noqa: ARG002 - the port's
         return 0.0
 
-    def only_takes(self, job: Evaluate) -> bool:  # noqa: ARG002 - the port's
+    def only_takes(self, job: Evaluate | TestTree) -> bool:  # noqa: ARG002 - the port's
         return False
 
 
@@ -200,6 +200,8 @@ class Crew(Struct, kw_only=True):
 
     def _test(self, job: TestTree, called_off: CalledOff) -> float:
         """A tree that keeps failing to be tested for its surroundings is shown to a human."""
+        if self.fleet.only_takes(job):
+            return NEXT_STEP  # it is put again, for a host that has what its gates need
         try:
             self.trains.test(job, lambda: called_off() or self.stopping.is_set())
         except Unavailable as error:
@@ -246,5 +248,5 @@ def _told(error: LockgateError) -> str:
 
 
 AT_ONCE = 0.001
-NEXT_STEP = 5.0  # seconds until more is cleaned
+NEXT_STEP = 5.0  # seconds until more is cleaned, or a test is put elsewhere
 EFFECTS = 100  # of one task, at most, that are still to do

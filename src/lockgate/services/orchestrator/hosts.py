@@ -11,7 +11,7 @@ from msgspec import Struct, field
 
 from lockgate.core.fleet import is_at_work, next_snapshot
 from lockgate.core.hosts import Host, free_slots, why_not_taken
-from lockgate.core.jobs import Attend, Evaluate, HostLost, Job
+from lockgate.core.jobs import Attend, Evaluate, HostLost, Job, TestTree
 from lockgate.core.lifecycle.evaluation import host_gone
 from lockgate.core.lifecycle.records import may_take_on, placed
 from lockgate.core.model.agents import End, Ending, Exit
@@ -139,7 +139,7 @@ class HostWork(Struct, frozen=True, kw_only=True):
         """Nothing: who leads has a loop, which puts a crew of its own to work."""
         return 0.0
 
-    def only_takes(self, job: Evaluate) -> bool:
+    def only_takes(self, job: Evaluate | TestTree) -> bool:
         """Its gates need what this host has not: the clone is here, and another one judges."""
         return self.lacks(job)
 

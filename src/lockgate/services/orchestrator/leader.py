@@ -1,6 +1,6 @@
 """What the leader of hosts plans besides: who attends to sessions, and what is put again."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from msgspec import Struct, field
@@ -40,6 +40,7 @@ class Planner(Struct, kw_only=True):
     engine: FleetEngine
     hosts: Hosts
     clock: Clock
+    can_read: Callable[[Job], bool] = lambda _: True  # the rules by which a job is done
     _tests: dict[str, TestTree] = field(default_factory=dict[str, TestTree])
     _wait: set[str] = field(default_factory=set[str])  # the lanes that no host can do, as told
     _said: float = -AGAIN
@@ -53,9 +54,15 @@ class Planner(Struct, kw_only=True):
         now = self.clock.elapsed()
         if now - self._said >= AGAIN:
             self._said = now
-            waiting = self.engine.place_again(self.engine.unclaimed())
+            waiting = self._placed_again(self.engine.unclaimed())
             self.engine.put_again(waiting)
             self._tell(waiting)
+
+    def _placed_again(self, rows: tuple[LaneRow, ...]) -> tuple[LaneRow, ...]:
+        """Those that wait still. What a job needs is not known where its rules cannot be read."""
+        known = tuple(it for it in rows if self.can_read(it.job))
+        stay = tuple(it for it in rows if it not in known)
+        return (*stay, *self.engine.place_again(known))
 
     def _attend(self, lanes: dict[str, Job]) -> None:
         for id in self.store.ids_alive():
