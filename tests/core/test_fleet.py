@@ -168,6 +168,16 @@ def test_a_host_is_able_to_do_what_its_labels_cover() -> None:
     assert is_able(H1, ())
 
 
+def test_without_a_hub_a_host_that_only_leads_is_given_no_job_that_it_cannot_do() -> None:
+    leads, task = replace(H1, roles=("lead",)), replace(a_task(), agent="scripted")
+
+    needs = needs_of(CarryOut(T, P), task, (), hub=False, leader=leads)
+
+    assert not is_able(leads, ())
+    assert needs == "hands+host:h1"
+    assert host_in(needs) == ""
+
+
 def test_what_is_bound_to_a_host_waits_in_its_own_queue_whatever_it_is() -> None:
     assert host_in("host:h1") == "h1"
     assert host_in("gpu") == ""

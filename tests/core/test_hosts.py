@@ -93,6 +93,16 @@ def test_without_any_host_everything_waits() -> None:
     assert why_waiting("any", (DRAINED,)) == "waits: h2 may get nothing new"
 
 
+def test_a_job_that_only_a_host_without_hands_could_do_says_so() -> None:
+    leads = Host(name="h1", roles=("lead",))
+
+    for of_class in ("host:h1", "hands+host:h1", "gpu+hands+host:h1"):
+        assert why_waiting(of_class, (leads,)) == "waits: host h1 does not have the role hands"
+    assert why_waiting("hands+host:h1", (ONE,)) == ""
+    gone = replace(leads, state=HostState.GONE)
+    assert why_waiting("host:h1", (gone,)) == "waits: host h1 is gone"
+
+
 def test_who_was_drained_is_drained_still_when_it_starts_again() -> None:
     assert state_at_start(DRAINED) is HostState.DRAINING
     assert state_at_start(GONE) is HostState.UP

@@ -10,11 +10,13 @@ from msgspec import Struct
 
 from lockgate.core.config.settings import OWN_LABELS, MergeFence, Settings
 from lockgate.core.hosts import (
+    HANDS,
     HOST,
     SILENT_AFTER,
     Host,
     HostState,
     clock_trouble,
+    has_hands,
     host_in,
     offers,
     why_waiting,
@@ -205,19 +207,20 @@ def needs_of(
 ) -> str | None:
     """As `needs_at`. Without a hub no other host has the commits: the leader's does it all.
 
-    Where that one lacks a label the job waits for it, and is done nowhere else.
+    Where that one lacks a label or the role hands, the job waits for it, and is done nowhere else.
     """
     asked = tuple(labels)
     place = place_of(job, task, asked, session=session)
     if isinstance(place, Anywhere) and not hub and not isinstance(job, HostLost | Lead):
         own = On(leader.name)
-        place = own if is_able(leader, asked) else Anywhere((*asked, f"{HOST}{leader.name}"))
+        more = (f"{HOST}{leader.name}",) if has_hands(leader) else (HANDS, f"{HOST}{leader.name}")
+        place = own if is_able(leader, asked) else Anywhere((*asked, *more))
     return needs_at(place)
 
 
 def is_able(host: Host, labels: Iterable[str]) -> bool:
-    """Whether it has all of these labels."""
-    return covers(offers(host), class_of(labels))
+    """Whether it does jobs, and has all of these labels."""
+    return has_hands(host) and covers(offers(host), class_of(labels))
 
 
 def _of_gates(settings: Settings, on: Where) -> tuple[str, ...]:

@@ -59,9 +59,14 @@ def shared_look(seconds: float, hosts: int) -> float:
     return max(seconds, float(hosts))
 
 
+def has_hands(host: Host) -> bool:
+    """Whether it does jobs; a host may also only lead, or only serve laptops."""
+    return not host.roles or HANDS in host.roles
+
+
 def offers(host: Host) -> frozenset[str]:
     """All that a job may need of a host, itself among it; one that only leads does no jobs."""
-    if host.roles and HANDS not in host.roles:
+    if not has_hands(host):
         return frozenset(host.roles)
     agents = (f"{AGENT}{it}" for it in host.agents)
     return frozenset((*host.labels, *host.roles, *agents, f"{HOST}{host.name}"))
@@ -75,11 +80,15 @@ def host_in(of_class: str) -> str:
 
 def why_waiting(of_class: str, hosts: Iterable[Host]) -> str:
     """Why nobody can do a job of this class now, for people; empty where somebody can."""
-    having = [it for it in hosts if covers(offers(it), of_class)]
+    known = tuple(hosts)
+    having = [it for it in known if covers(offers(it), of_class)]
     there = [it for it in having if it.state is not HostState.GONE]
     bound = host_in(of_class)  # what is there already goes on while its host is drained
     if any(bound or it.state is HostState.UP for it in there):
         return ""
+    idle = [it.name for it in known if _named_in(of_class, it) and not has_hands(it)]
+    if idle:
+        return f"waits: host {idle[0]} does not have the role hands"
     if bound:
         return f"waits: host {bound} is gone"
     if there:
@@ -198,6 +207,10 @@ def another_may_lead(name: str, hosts: Iterable[Host], now: float) -> bool:
         for it in hosts
         if it.name != name
     )
+
+
+def _named_in(of_class: str, host: Host) -> bool:
+    return host.state is not HostState.GONE and f"{HOST}{host.name}" in of_class.split("+")
 
 
 def _words(of_class: str) -> str:
