@@ -16,7 +16,7 @@ from lockgate.core.lifecycle.decision import EvaluateGates
 from lockgate.core.lifecycle.needs import failed
 from lockgate.core.lifecycle.records import placed
 from lockgate.core.model.limits import SAME_FAILURES
-from lockgate.core.model.task import ProjectId, Status, Task, TaskId
+from lockgate.core.model.task import ProjectId, SessionId, Status, Task, TaskId
 from lockgate.core.train.model import Built, Commit, Tree
 from lockgate.errors import Refused, Unavailable
 from lockgate.ports import Project, Store
@@ -538,3 +538,49 @@ def test_a_test_of_the_train_is_handed_back_by_a_host_that_lacks_a_label(stage) 
 def a_test_of(stage: Stage) -> TestTree:
     project = stage.world.project().id
     return TestTree(project, "main", Commit("c"), Built(Commit("d"), Tree("e")))
+
+
+@pytest.mark.parametrize("over", [False, True])
+def test_a_host_takes_up_what_an_orchestrator_alone_began_in_its_home(stage, over) -> None:
+    id = stage.world.create()
+    stage.turn()
+    [session] = stage.alive(id)
+    if over:
+        stage.dies(session)
+        stage.loop.look_after([session])
+    work = attending(stage, [], name="h1")
+
+    work.adopt([session, SessionId("not-known")])
+    work.adopt([session])
+
+    assert stage.world.task(id).host == "h1"
+    assert stage.app.store.session(session).host == "h1"
+    assert (stage.app.store.session(session).ended is not None) == over
+
+
+def test_a_host_does_not_take_back_a_task_that_was_given_away(stage) -> None:
+    id = stage.world.create()
+    work = attending(stage, [], name="h1")
+    work.place(id, "h1")
+    stage.turn()
+    [session] = stage.alive(id)
+    work.host_lost(HostLost(id, stage.world.task(id).project, "h1"))
+
+    work.adopt([session])
+
+    assert stage.world.task(id).host == ""
+
+
+def test_a_host_takes_up_no_task_that_has_been_on_another_host_since(stage) -> None:
+    id = stage.world.create()
+    stage.turn()
+    [first] = stage.alive(id)
+    elsewhere = attending(stage, [], name="h2")
+    elsewhere.host_lost(HostLost(id, stage.world.task(id).project, "h2"))
+    elsewhere.place(id, "h2")
+    stage.turn(GOODBYE)
+    elsewhere.place(id, "")
+
+    attending(stage, [], name="h1").adopt([first])
+
+    assert stage.world.task(id).host == ""

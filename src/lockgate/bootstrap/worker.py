@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -190,6 +190,7 @@ class Worker:
         self._end_what_is_over()
         while not self._take_name():  # another machine was faster, or a person has drained it
             pass
+        self._work(self._app).adopt(self._sessions_here())
 
     def _take_name(self) -> bool:
         now = self._app.witness.clock.now()
@@ -207,8 +208,11 @@ class Worker:
     def _end_what_is_over(self) -> bool:
         """Whether no agent here works on."""
         self._ended = time.monotonic()
+        return not self._work(self._app).end_what_is_over(self._sessions_here())
+
+    def _sessions_here(self) -> Iterator[SessionId]:
         runs = (self._app.home / "sessions").glob("*/run.json")
-        return not self._work(self._app).end_what_is_over(SessionId(it.parent.name) for it in runs)
+        return (SessionId(it.parent.name) for it in runs)
 
     def _leave(self) -> None:
         """Stop once the loss of its tasks is recorded: what is left is ended at the next start."""

@@ -36,7 +36,7 @@ from lockgate.core.model.events import (
 )
 from lockgate.core.model.facts import as_facts
 from lockgate.core.model.limits import PRIORITIES
-from lockgate.core.model.task import REVIEWS, Actor, Pinned, Role, Status, Task, TaskId
+from lockgate.core.model.task import REVIEWS, Actor, Pinned, Role, Session, Status, Task, TaskId
 from lockgate.core.model.troubles import (
     DependencyBack,
     DependencyDropped,
@@ -185,6 +185,19 @@ def recovered(task: Task, now: float) -> Decision:
 def placed(task: Task, host: str, now: float) -> Decision:
     """Its clone is on this host from now on; on none where the name is empty."""
     return Decision(replace(task, host=host, rev=task.rev + 1, updated=now))
+
+
+def adopted(
+    task: Task, session: Session, all_of_it: Iterable[Session], host: str, now: float
+) -> Decision | Declined:
+    """What an orchestrator began alone in the home of a host belongs to that host.
+
+    A session without a host is one from before there were hosts.
+    """
+    known = {task.host, *(it.host for it in all_of_it)}
+    if session.host or task.status in ENDED or not known <= {"", host}:
+        return Declined("it is a host's, or over", f"lockgate task show {task.id}")
+    return replace(placed(task, host, now), session=replace(session, host=host))
 
 
 def may_take_on(task: Task, host: str, pending: Iterable[Effect]) -> bool:

@@ -12,8 +12,9 @@ from msgspec import Struct, field
 from lockgate.core.fleet import is_at_work, next_snapshot
 from lockgate.core.hosts import Host, free_slots, why_not_taken
 from lockgate.core.jobs import Attend, Evaluate, HostLost, Job, TestTree
+from lockgate.core.lifecycle.decision import Decision, Declined, Evidence
 from lockgate.core.lifecycle.evaluation import host_gone
-from lockgate.core.lifecycle.records import may_take_on, placed
+from lockgate.core.lifecycle.records import adopted, may_take_on, placed
 from lockgate.core.model.agents import End, Ending, Exit
 from lockgate.core.model.task import Session, SessionId, Task, TaskId
 from lockgate.errors import LockgateError, TurnDeclined
@@ -158,6 +159,22 @@ class HostWork(Struct, frozen=True, kw_only=True):
             self.attendance.coordinator.turn(
                 task, lambda seen: placed(seen.task, host, seen.now), what=f"task {task} stays"
             )
+
+    def adopt(self, ids: Iterable[SessionId]) -> None:
+        """Take up the sessions of this home, and their tasks, that have no host."""
+        for session in filter(None, map(self.store.session, ids)):
+            if not session.host and self.store.find(session.task):
+                self._adopt(session)
+
+    def _adopt(self, session: Session) -> None:
+        def decide(seen: Evidence) -> Decision | Declined:
+            newest = self.store.session(session.id) or session
+            others = self.store.sessions(session.task)
+            return adopted(seen.task, newest, others, self.name, seen.now)
+
+        with suppress(LockgateError):  # another host has the task; what fails must not stop a start
+            what = f"session {session.id} has no host still"
+            self.attendance.coordinator.turn(session.task, decide, what=what)
 
     def may_take_on(self, id: TaskId) -> bool:
         """Whether to have the task on this host: no other has it and made all that it needs."""
