@@ -230,9 +230,12 @@ class Worker:
             self._said = now
             self._say_so()
             self._queues = queues_of(self.me, self._lanes.classes())
-        every = next_look_at_hubs(self._of_hosts, leads=self._leading is not None)
-        if now - self._followed >= every and self._following.done():
-            self._followed, self._following = now, self._pool.submit(self._follow)
+        if self._following.done():
+            every = next_look_at_hubs(self._of_hosts, leads=self._leading is not None)
+            if now - self._equipped >= EQUIPS:
+                self._equipped, self._following = now, self._pool.submit(self._equip)
+            elif now - self._followed >= every:
+                self._followed, self._following = now, self._pool.submit(self._follow)
         if now - self._saw >= shared_look(SEES, self._of_hosts):
             self._saw = now
             self._see_to_the_lead()
@@ -279,9 +282,7 @@ class Worker:
         return self._state is HostState.UP and not self._full
 
     def _follow(self) -> None:
-        """What starts next starts from where the hubs are now, by agents that are here now."""
-        if time.monotonic() - self._equipped >= EQUIPS:
-            self._equip()
+        """What starts next starts from where the hubs are now."""
         trouble = Hubs(self._app.store, GitExchange(self._app.home), GitTrial()).follow()
         for name in trouble.keys() - self._astray.keys():
             self._report(f"{name}: {trouble[name]}")
@@ -289,7 +290,7 @@ class Worker:
 
     def _equip(self) -> None:
         """Which agents are here: somebody may have installed one, or given it a login."""
-        self._equipped, agents = time.monotonic(), agents_of(self._app)
+        agents = agents_of(self._app)
         if agents != self.me.agents:
             self.me = replace(self.me, agents=agents)
             self._hosts.equip(self.me.name, agents)
