@@ -8,7 +8,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 
-from lockgate.adapters.forwarding import FORWARDED, sent_on
+from lockgate.adapters.forwarding import FORWARDED, name_of, sent_on
 from lockgate.errors import Unavailable
 
 
@@ -42,6 +42,19 @@ def test_a_persons_command_is_sent_on_with_their_token_and_marked() -> None:
     with server(200, heard) as url:
         assert list(sent_on(url, "key", b"asked")) == [b"o\0", b"osaid\0", b"x0\0"]
     assert heard == [("Bearer key", "1", b"asked")]
+
+
+@pytest.mark.parametrize(
+    ("url", "name"),
+    [
+        ("https://H2.example.org:443/", "h2.example.org"),
+        ("https://h2.example.org:8443", "h2.example.org:8443"),
+        ("http://lg-1.localhost:80", "lg-1.localhost"),
+        ("https://[FD00::1]:8443", "[fd00::1]:8443"),
+    ],
+)
+def test_a_host_is_asked_by_the_name_that_it_compares_with(url: str, name: str) -> None:
+    assert name_of(url) == name
 
 
 def test_a_host_that_refuses_or_is_not_there_is_said() -> None:

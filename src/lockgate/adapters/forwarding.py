@@ -10,6 +10,7 @@ from lockgate.errors import Unavailable
 
 CALL = "/people/call"
 LOOPBACK = "127.0.0.1"
+USUAL = {"http": 80, "https": 443}  # ports
 FORWARDED = "lockgate-forwarded"  # a header: what has it is not sent on again
 PROTOCOL = "1"
 BEGINS, SILENT = 10.0, 40.0  # seconds until it answers, and without a word; a beat comes every 15
@@ -38,7 +39,15 @@ def sent_on(url: str, token: str, request: bytes) -> Generator[bytes]:
 
 def _send(connection: http.client.HTTPConnection, url: str, token: str, request: bytes) -> None:
     said = {**SENT, FORWARDED: "1", "Authorization": f"Bearer {token}", "Connection": "close"}
-    connection.request("POST", CALL, request, {**said, "Host": urlsplit(url).netloc})
+    connection.request("POST", CALL, request, {**said, "Host": name_of(url)})
+
+
+def name_of(url: str) -> str:
+    """For the header Host: in small letters, and without the port that the scheme has anyway."""
+    at = urlsplit(url)
+    host = at.hostname or ""
+    shown = f"[{host}]" if ":" in host else host
+    return shown if at.port in {None, USUAL.get(at.scheme)} else f"{shown}:{at.port}"
 
 
 def _answer(connection: http.client.HTTPConnection, url: str) -> http.client.HTTPResponse:

@@ -5,6 +5,8 @@ import pytest
 from lockgate.bootstrap.outside import for_person, web_logins_of
 from lockgate.core.model.people import Right
 from lockgate.errors import Refused
+from lockgate.faces.cli.operate.web import served_at
+from lockgate.faces.web.serve import Listening
 from tests.faces.shell import Shell
 
 
@@ -14,6 +16,7 @@ from tests.faces.shell import Shell
         (("--person-header", "X-Remote-User"), "over TCP anybody can send a header"),
         (("--listen", "0.0.0.0"), "a login must be encrypted"),  # noqa: S104 - it is refused
         (("--url", "ftp://x"), "is no address"),
+        (("--url", "board.lan"), "is no address"),
         (("--socket", "{place}/s", "--port", "0"), "people elsewhere reach it by a name"),
     ],
 )
@@ -24,6 +27,67 @@ def test_what_would_not_be_safe_is_refused(shell: Shell, argv: tuple[str, ...], 
 
     assert answer.code == 1
     assert why in answer.err
+
+
+@pytest.fixture
+def listening(monkeypatch) -> list[Listening]:
+    """Where `lockgate web` would have listened: nothing is served."""
+    found = list[Listening]()
+
+    def refuse(at: Listening) -> None:
+        found.append(at)
+        raise Refused("nothing was served", why="this is a test", fix="none")
+
+    monkeypatch.setattr("lockgate.faces.web.serve.opened", refuse)
+    return found
+
+
+ORIGINS = [
+    ("https://Board.example.org:443/", "https://board.example.org"),
+    ("HTTPS://board.example.org:8443", "https://board.example.org:8443"),
+    ("http://board.lan", "http://board.lan"),  # a proxy is in front
+    ("http://Board.lan:80", "http://board.lan"),
+    ("", ""),
+]
+
+
+@pytest.mark.parametrize(("url", "origin"), ORIGINS)
+def test_an_address_is_what_browsers_make_of_it(
+    shell: Shell, listening: list[Listening], url: str, origin: str
+) -> None:
+    shell.run("web", "--url", url)
+
+    assert [it.url for it in listening] == [origin]
+
+
+def test_the_address_of_a_team_is_what_browsers_make_of_it(
+    shell: Shell, listening: list[Listening]
+) -> None:
+    shell.home.mkdir(parents=True, exist_ok=True)
+    (shell.home / "settings.toml").write_text('[server]\nurl = "https://Build.example.org:443/"\n')
+
+    shell.run("web", "--team")
+    app = shell.app()
+
+    assert [it.url for it in listening] == ["https://build.example.org"]
+    assert served_at(app, "127.0.0.1:8443") == ("127.0.0.1", 8443)
+    app.close()
+
+
+@pytest.mark.parametrize("url", ["https://build/lockgate", "https://build?a=b", "https://build#a"])
+def test_an_address_with_a_path_is_refused(
+    shell: Shell, listening: list[Listening], url: str
+) -> None:
+    shell.home.mkdir(parents=True, exist_ok=True)
+    (shell.home / "settings.toml").write_text(f'[server]\nurl = "{url}"\n')
+    app = shell.app()
+
+    assert "has more than a host and a port" in shell.run("web", "--url", url).why
+    assert "has more than a host and a port" in shell.run("web", "--team").why
+    with pytest.raises(Refused, match="has more than a host and a port"):
+        served_at(app, "127.0.0.1:8443")
+    assert listening == []
+    app.close()
 
 
 def test_a_link_needs_a_board_that_is_served(shell: Shell) -> None:

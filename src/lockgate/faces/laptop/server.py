@@ -115,6 +115,16 @@ def _write(known: Mapping[str, object]) -> None:
 
 def address(url: str, what: str = NOTHING) -> str:
     """The origin that is meant; Refused where a token would go there in the clear."""
+    found = origin(url, what)
+    host = urlsplit(found).hostname or ""
+    if found.startswith("http://") and not is_loopback(host):
+        why = f"{host} is reached by plain http, where anybody on the way could read the token"
+        raise Refused(what, why=why, fix=f"use https://{host}")
+    return found
+
+
+def origin(url: str, what: str = NOTHING) -> str:
+    """In small letters, without the usual port and what is behind it; Refused where it is none."""
     fix = "name it as https://HOST[:PORT]"
     try:
         told = urlsplit(url if "://" in url else f"https://{url}")
@@ -129,9 +139,6 @@ def address(url: str, what: str = NOTHING) -> str:
         or told.username is not None
     ):
         raise Refused(what, why=f"{url!r} is no address of a server", fix=fix)
-    if told.scheme == "http" and not is_loopback(host):
-        why = f"{host} is reached by plain http, where anybody on the way could read the token"
-        raise Refused(what, why=why, fix=f"use https://{host}")
     usual = port in {None, 443 if told.scheme == "https" else 80}
     shown = f"[{host}]" if ":" in host else host
     return f"{told.scheme}://{shown}" + ("" if usual else f":{port}")

@@ -17,6 +17,7 @@ from lockgate.faces.cli.serve import carry_out
 from lockgate.faces.words.task import one_line, table
 from lockgate.services.task.callers import must_be_human
 
+WHAT = "the web board was not served"
 INSTALL = "pip install 'lockgate[web]'"
 LOOPBACK = "127.0.0.1"
 LAST_PORT = 65535
@@ -65,6 +66,7 @@ def web(
     if team:
         settings = serving_settings(it)
         certificate, key, url = settings.certificate, settings.key, settings.url
+    url = origin_of(url, WHAT, _in_settings(it) if team else "--url")
     at = serving.Listening(
         port=port,
         path=path,
@@ -75,7 +77,7 @@ def web(
         header=header,
     )
     if not team:  # `up` has looked
-        _check(listen, path, certificate, key, header, url)
+        _check(listen, path, certificate, key, header)
     with serving.opened(at) as socket:
         number = port if path else int(socket.getsockname()[1])
         served = serving.served_at(at, web_logins_of(it).place().host, number)
@@ -151,22 +153,36 @@ def web_server() -> ModuleType:
         from lockgate.faces.web import serve
     except ModuleNotFoundError as error:
         why = f"{error.name} is not installed"
-        raise BadConfig("the web board was not served", why=why, fix=INSTALL) from error
+        raise BadConfig(WHAT, why=why, fix=INSTALL) from error
     return serve
 
 
-def _check(
-    listen: str, path: Path | None, certificate: str, key: str, header: str, url: str
-) -> None:
-    what = "the web board was not served"
+def _check(listen: str, path: Path | None, certificate: str, key: str, header: str) -> None:
     if header and path is None:
         why = "over TCP anybody can send a header, so that it says nothing of who comes"
-        raise Refused(what, why=why, fix="name a socket for the proxy: --socket PATH")
+        raise Refused(WHAT, why=why, fix="name a socket for the proxy: --socket PATH")
     if listen != LOOPBACK and not (certificate and key):
         why = "on the network a login must be encrypted"
-        raise Refused(what, why=why, fix="--cert FILE --key FILE, or --socket PATH and a proxy")
-    if url and urlsplit(url).scheme not in {"http", "https"}:
-        raise Refused(what, why=f"{url!r} is no address", fix="--url https://board.example.org")
+        raise Refused(WHAT, why=why, fix="--cert FILE --key FILE, or --socket PATH and a proxy")
+
+
+def origin_of(url: str, what: str, named: str) -> str:
+    """As browsers say it in the header Host; Refused where it has more than that."""
+    if not url:
+        return ""
+    from lockgate.faces.laptop.server import origin
+
+    found, told = origin(url, what), urlsplit(url)
+    fix = f"write {named} as https://HOST[:PORT]"
+    if told.scheme not in {"http", "https"}:
+        raise Refused(what, why=f"{url!r} is no address", fix=fix)
+    if told.path.strip("/") or told.query or told.fragment:
+        raise Refused(what, why=f"{url!r} has more than a host and a port", fix=fix)
+    return found
+
+
+def _in_settings(it: App) -> str:
+    return f"[server] url in {it.home}/settings.toml"
 
 
 def _greet(it: App, origin: str, header: str, *, child: bool) -> None:
@@ -218,7 +234,8 @@ def served_at(it: App, listen: str) -> tuple[str, int]:
         why = f"people reach {host} by a name that this command does not know"
         fix = f'write to {it.home}/settings.toml: [server] url = "https://lockgate.example.org"'
         raise Refused(what, why=why, fix=fix)
-    if settings.url and not settings.url.startswith("https://"):
+    if settings.url and not settings.url.lower().startswith("https://"):
         why = f"[server] url is {settings.url!r}, and must begin with https://"
         raise Refused(what, why=why, fix=f"change it in {it.home}/settings.toml")
+    origin_of(settings.url, what, _in_settings(it))
     return host, int(number)
