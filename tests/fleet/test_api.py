@@ -37,7 +37,14 @@ def certificate(place: Path) -> str:
     """The fingerprint of a new one of this machine's address; hosts are told of its file."""
     place.mkdir()
     made = ("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes")
-    named = ("-subj", "/CN=fleet", "-addext", "subjectAltName=IP:127.0.0.1", "-days", "2")
+    named = (
+        "-subj",
+        "/CN=fleet",
+        "-addext",
+        "subjectAltName=IP:127.0.0.1,DNS:localhost",
+        "-days",
+        "2",
+    )
     files = ("-keyout", "key.pem", "-out", "cert.pem")
     argv = ("openssl", *made, *named, *files)
     subprocess.run(argv, cwd=place, check=True, capture_output=True)
@@ -46,12 +53,12 @@ def certificate(place: Path) -> str:
 
 
 def started(fleet: Fleet, place: Path, name: str) -> str:
-    """Where a new host serves people, once it does."""
+    """Where a new host serves people, once it does; other hosts reach it by another name."""
     port, home = free_port(), place / name
     url = f"https://127.0.0.1:{port}"
     home.mkdir()
     (home / "settings.toml").write_text(SERVED.format(tls=place / "tls", url=url))
-    fleet.own[name] = f'ssh = "lockgate@{name}.test"'
+    fleet.own[name] = f'ssh = "lockgate@{name}.test"\napi = "https://localhost:{port}"'
     fleet.start(name, "--listen", f"127.0.0.1:{port}")
     fleet.until(lambda: _answers(port))
     return url

@@ -234,6 +234,20 @@ def test_a_host_serves_people_where_it_is_told_to_in_the_role_api(app: App) -> N
         served(replace(told, listen="8443"))
 
 
+def test_the_server_of_a_host_is_told_the_address_by_which_other_hosts_reach_it(app: App) -> None:
+    def told(api: str) -> tuple[str, ...]:
+        own = OwnFacts(listen="127.0.0.1:0", api=api)
+        found = board_of(app, FleetSettings(host=own))
+        assert isinstance(found, partial)
+        said: tuple[str, ...] = found.args[-1]
+        return said[3:]
+
+    assert told("https://H1.lan:443/") == ("--api", "https://h1.lan")
+    assert told("") == ()
+    with pytest.raises(Refused, match="has more than a host and a port"):
+        told("https://h1.lan/lockgate")
+
+
 @pytest.mark.parametrize(
     ("text", "why"),
     [

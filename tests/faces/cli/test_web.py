@@ -66,10 +66,12 @@ def test_the_address_of_a_team_is_what_browsers_make_of_it(
     shell.home.mkdir(parents=True, exist_ok=True)
     (shell.home / "settings.toml").write_text('[server]\nurl = "https://Build.example.org:443/"\n')
 
-    shell.run("web", "--team")
+    shell.run("web", "--team", "--api", "https://h1.lan")
     app = shell.app()
 
-    assert [it.url for it in listening] == ["https://build.example.org"]
+    assert [(it.url, it.api) for it in listening] == [
+        ("https://build.example.org", "https://h1.lan")
+    ]
     assert served_at(app, "127.0.0.1:8443") == ("127.0.0.1", 8443)
     app.close()
 

@@ -662,6 +662,28 @@ def test_a_command_that_needs_another_host_s_files_is_answered_by_that_one_once(
     assert "was not reached" in team.says("handback", task.id)[2]
 
 
+def test_other_hosts_send_commands_to_the_address_that_the_host_tells_them(team: Team) -> None:
+    app = team.board.home.app
+    made = web_logins_of(app).token("ann", "ci", app.caller, read_only=False)
+    token = ("Authorization", f"Bearer {made}")
+    body = client.packed(("", "", ""), ["status"], b"").decode()
+
+    def said(board: Board, path: str, *headers: tuple[str, str], method: str = "POST") -> int:
+        return board.ask(method, path, [*headers, *HEADERS], body).status
+
+    with serving(team.board.home, Listening(port=0, api="https://h2.lan:8443")) as board:
+        known = ("Host", "h2.lan:8443")
+        assert said(board, "/people/call", known, token) == 200
+        assert said(board, "/people/call", known, ("Authorization", "Bearer x")) == 401
+        assert said(board, "/people/call", known, ("Authorization", "Basic x")) == 421
+        assert said(board, "/people/call", known, ("Origin", "https://h2.lan:8443")) == 421
+        assert said(board, "/people/call", ("Host", "h2.lan"), token) == 421
+        assert said(board, "/people/seat", known, token) == 421
+        assert said(board, "/login/laptop", known) == 421
+        page = board.ask("GET", "/t/x/output", [known])
+        assert (page.status, page.headers["location"]) == (307, f"{board.origin}/t/x/output")
+
+
 def test_a_board_says_on_which_host_an_agent_s_output_is(team: Team) -> None:
     task = at_host(team, api="https://h2.test")
     store = team.board.home.app.store

@@ -25,6 +25,7 @@ ARRIVES = 10.0  # seconds in which a request is here whole
 WRONG, WITHIN = 10, 60.0  # wrong tries in so many seconds
 READS = frozenset({"GET", "HEAD"})
 TOKENS = ("/api/", "/metrics", "/mcp", "/feed", "/people/")  # where a program's token is taken
+CALL = "/people/call"  # a person's command
 OPEN = ("/static/", "/login")  # what can be seen without a login
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self';"
@@ -45,6 +46,7 @@ class Served(Struct, frozen=True, kw_only=True):
 
     origin: str
     also: frozenset[str] = frozenset()  # hosts that are sent on to the origin
+    api: str = ""  # the host as other hosts of a fleet name it, which send people's commands on
     header: str = ""  # that names the person, as a proxy on a unix socket tells it
 
     @property
@@ -114,8 +116,8 @@ class Guard:
 
     def _refusal(self, scope: Scope) -> Response | None:
         headers, method, path = Headers(scope=scope), str(scope["method"]), str(scope["path"])
-        hosts = headers.getlist("host")
-        if len(hosts) != 1 or hosts[0] != self.served.host:
+        hosts, sent_on = headers.getlist("host"), self._is_sent_on(scope, headers)
+        if hosts != [self.served.host] and not sent_on:
             return self._elsewhere(scope, hosts)
         if method not in READS | {"POST"}:
             return PlainTextResponse("not allowed", 405, {"allow": "GET, HEAD, POST"})
@@ -130,6 +132,12 @@ class Guard:
         """A program's; a proxy that asks for passwords may hand on what people told it."""
         said = headers.get("authorization", "")
         return said if not self.served.header or said.lower().startswith("bearer ") else ""
+
+    def _is_sent_on(self, scope: Scope, headers: Headers) -> bool:
+        """A person's command by way of another host, which sends their token along."""
+        is_token = headers.get("authorization", "").lower().startswith("bearer ")
+        named = bool(self.served.api) and headers.getlist("host") == [self.served.api]
+        return named and is_token and (scope["method"], scope["path"]) == ("POST", CALL)
 
     def _elsewhere(self, scope: Scope, hosts: Iterable[str]) -> Response:
         """A name of this machine is sent on; the cookie is never set or read there."""

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import uvicorn
 from msgspec import Struct
+from msgspec.structs import replace
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.middleware import Middleware
@@ -28,7 +29,7 @@ from lockgate.errors import Refused, Unavailable
 from lockgate.faces import feed_client
 from lockgate.faces.web import acts, calls, doors, facts, pages, stats
 from lockgate.faces.web.assistants import McpOverHttp
-from lockgate.faces.web.guard import Guard, Served
+from lockgate.faces.web.guard import CALL, Guard, Served
 from lockgate.faces.web.live import Hub, Item
 from lockgate.faces.web.review import review
 from lockgate.faces.web.site import CarryOut, Site
@@ -48,6 +49,7 @@ class Listening(Struct, frozen=True, kw_only=True):
     path: Path | None = None
     address: str = LOOPBACK
     url: str = ""  # where people reach it, where that is not here
+    api: str = ""  # where other hosts of a fleet reach it, where that is not the url
     certificate: str = ""
     key: str = ""
     header: str = ""
@@ -66,7 +68,12 @@ def opened(it: Listening) -> socket.socket:
 
 
 def served_at(it: Listening, host: str, port: int) -> Served:
-    """The one origin; other names of this machine lead there."""
+    """The one origin; other names of this machine lead there, and what other hosts call it too."""
+    found, api = _origin_of(it, host, port), it.api.partition("://")[2]
+    return replace(found, api=api, also=found.also | {api}) if api else found
+
+
+def _origin_of(it: Listening, host: str, port: int) -> Served:
     if it.url:
         return Served(origin=it.url.rstrip("/"), header=it.header if it.path else "")
     if it.certificate and not it.path and it.address not in EVERYWHERE:
@@ -198,7 +205,7 @@ def _routes(site: Site) -> "list[Route]":
         Route("/mcp", McpOverHttp(site), methods=["GET", "POST"]),
         Route("/login", doors.log_in(site), methods=["POST"]),
         Route("/login/laptop", calls.log_in_laptop(site), methods=["POST"]),
-        Route("/people/call", calls.call(site), methods=["POST"]),
+        Route(CALL, calls.call(site), methods=["POST"]),
         Route("/people/seat", calls.seat(site), methods=["POST"]),
         Route("/people/logout", calls.log_out_laptop(site), methods=["POST"]),
         post("/logout", acts.logout),

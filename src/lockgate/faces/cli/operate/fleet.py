@@ -19,7 +19,7 @@ from lockgate.core.fleet import FleetSeen, FleetSettings, HostRole, HostSeen, Jo
 from lockgate.core.hosts import clock_trouble
 from lockgate.core.model.facts import json_facts
 from lockgate.errors import Refused, Unavailable
-from lockgate.faces.cli.operate.web import served_at
+from lockgate.faces.cli.operate.web import origin_of, served_at
 from lockgate.faces.cli.output import app, here, json_option, report, show
 from lockgate.faces.cli.serve import answer
 from lockgate.faces.words.fleet import state_text
@@ -92,7 +92,9 @@ def board_of(it: App, settings: FleetSettings) -> Callable[[], Closing] | None:
     if not own.listen or HostRole.API not in own.roles:
         return None
     host, port = served_at(it, own.listen)
-    return partial(web_child, port, report, ("--team", "--listen", host))
+    api = origin_of(own.api, "nothing was started", f"[host] api in {it.home}/fleet.toml")
+    more = ("--api", api) if api else ()
+    return partial(web_child, port, report, ("--team", "--listen", host, *more))
 
 
 @click.command()

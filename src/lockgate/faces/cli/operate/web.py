@@ -39,6 +39,7 @@ EVERYWHERE = frozenset({"0.0.0.0", "::"})  # noqa: S104 - a url must say what pe
 @click.option("--cert", "certificate", default="", metavar="FILE", help="The TLS certificate.")
 @click.option("--key", default="", metavar="FILE", help="The certificate's private key.")
 @click.option("--team", is_flag=True, hidden=True)  # `up --listen`: by the home's settings
+@click.option("--api", default="", hidden=True)  # of a host in a fleet, by its own settings
 @click.option("--child", is_flag=True, hidden=True)
 @click.pass_context
 def web(
@@ -52,6 +53,7 @@ def web(
     certificate: str,
     key: str,
     team: bool,
+    api: str,
     child: bool,
 ) -> None:
     """Serve the board to a browser, on the desk and on the phone.
@@ -66,12 +68,12 @@ def web(
     if team:
         settings = serving_settings(it)
         certificate, key, url = settings.certificate, settings.key, settings.url
-    url = origin_of(url, WHAT, _in_settings(it) if team else "--url")
     at = serving.Listening(
         port=port,
         path=path,
         address=listen,
-        url=url,
+        url=origin_of(url, WHAT, _in_settings(it) if team else "--url"),
+        api=api,
         certificate=certificate,
         key=key,
         header=header,
