@@ -698,6 +698,106 @@ def test_a_board_says_on_which_host_an_agent_s_output_is(team: Team) -> None:
     assert f"https://h2.test/t/{task.id}/output/{session.id}" in page.text
 
 
+@pytest.fixture
+def two(team: Team) -> Iterator[tuple[str, str]]:
+    """Where two hosts of a fleet are reached: their people and tokens are the same."""
+    with serving(team.board.home) as other:
+        yield team.board.origin, other.origin
+
+
+def test_a_login_is_good_at_another_host_of_the_fleet_where_a_person_says_so(
+    team: Team, two: tuple[str, str]
+) -> None:
+    first, second = two
+    team.log_in("bob")
+    settings = team.board.home.app.home / "settings.toml"
+    settings.write_text('[server]\nssh = "lg@h2.test"\n')
+    [before] = web_logins_of(team.board.home.app).tokens()
+
+    told = team.refused("status", LOCKGATE_SERVER=second)
+    assert f"lockgate login {second}, with --same-as {first} where both are hosts of one" in told
+    assert run(["login", second, "--same-as", f"{first}/"]) == 0
+    assert f"you are bob at {second}" in team.capture.readouterr().out
+    assert laptop.chosen()[:3] == (second, laptop.chosen({"LOCKGATE_SERVER": first}).token, "bob")
+    assert laptop.chosen().ssh == "lg@h2.test"
+    for url in (first, second, f"{second.upper()}/"):
+        assert team.says("status", LOCKGATE_SERVER=url)[0] == 0
+    assert web_logins_of(team.board.home.app).tokens() == (before,)
+
+
+def test_a_new_login_is_that_of_all_hosts_that_had_the_old_one(
+    team: Team, two: tuple[str, str]
+) -> None:
+    first, second = two
+    team.log_in("bob")
+    old = team.token
+    laptop.remember(laptop.Login("https://other.example", "other"))
+    assert run(["login", second, "--same-as", first]) == 0
+    team.log_in("bob")
+
+    said = json.loads(Path(client.login_file()).read_text())["servers"]
+
+    assert team.token != old
+    assert {url: it["token"] for url, it in said.items()} == {
+        first: team.token,
+        second: team.token,
+        "https://other.example": "other",
+    }
+    assert team.says("status", LOCKGATE_SERVER=second)[0] == 0
+
+
+def test_a_login_that_is_taken_over_replaces_none_but_that_of_its_host(
+    team: Team, two: tuple[str, str]
+) -> None:
+    first, second = two
+    team.log_in("bob")
+    for url in (second, "https://other.example"):
+        laptop.remember(laptop.Login(url, "same"))
+
+    assert run(["login", second, "--same-as", first]) == 0
+
+    said = json.loads(Path(client.login_file()).read_text())["servers"]
+    assert said["https://other.example"]["token"] == "same"
+    assert said[second]["token"] == said[first]["token"]
+
+
+def test_a_logout_ends_a_login_at_all_hosts_that_have_it(team: Team, two: tuple[str, str]) -> None:
+    first, second = two
+    laptop.remember(laptop.Login("https://other.example", "other"))
+    team.log_in("bob")
+    assert run(["login", second, "--same-as", first]) == 0
+    team.capture.readouterr()
+
+    assert run(["logout"]) == 0
+
+    assert f"logged out at {second} and {first}" in team.capture.readouterr().out
+    assert laptop.chosen().url == "https://other.example"
+    assert web_logins_of(team.board.home.app).tokens() == ()
+
+
+def test_a_login_that_another_server_does_not_know_is_not_kept_for_it(
+    team: Team, two: tuple[str, str]
+) -> None:
+    first, second = two
+    team.log_in("bob")
+    laptop.remember(laptop.chosen()._replace(token="x" * 40))
+
+    for url in (second, "http://127.0.0.1:9"):
+        assert run(["login", url, "--same-as", first]) == 1
+    told = team.capture.readouterr().err
+    assert run(["login", second, "--same-as", "https://none"]) == 1
+
+    assert ("the token is not known here" in told, "was not reached" in told) == (True, True)
+    assert "there is no login at https://none" in team.capture.readouterr().err
+    assert laptop.chosen().url == first
+    assert second not in Path(client.login_file()).read_text()
+
+
+def test_a_link_and_another_login_are_not_named_at_once(team: Team) -> None:
+    assert run(["login", "https://build/login?link=x", "--same-as", "https://build"]) == 2
+    assert "a link and --same-as" in team.capture.readouterr().err
+
+
 def test_a_host_that_has_the_files_and_serves_nobody_is_named(team: Team) -> None:
     task = at_host(team)
     team.log_in("bob")
@@ -714,7 +814,7 @@ def test_a_terminal_goes_to_the_host_that_has_the_session(team: Team) -> None:
     told = team.refused("task", "attach", task.id)
     assert f"ssh -t lockgate@h2.test lockgate task attach {task.id}" in told
     assert "ssh -t lg-" in team.refused("tui")
-    assert team.posts(b"no", path="/people/seat").facts == {"ssh": ""}
+    assert team.posts(b"no", path="/people/seat").facts == {"ssh": "", "own": ""}
     stranger = ("Authorization", "Bearer x")
     assert team.posts(b"", stranger, path="/people/seat").status == 401
 

@@ -47,37 +47,61 @@ class Login(NamedTuple):
 
 def chosen(environ: Mapping[str, str] = os.environ) -> Login:
     """The login that LOCKGATE_SERVER names, or the last one."""
-    known = _known()
-    wanted = environ.get(VARIABLE, "").rstrip("/") or str(known.get("current", ""))
-    told = cast("dict[str, object]", known.get("servers", {})).get(wanted)
+    named, current = environ.get(VARIABLE, ""), str(_known().get("current", ""))
+    wanted = address(named) if named else current
     if not wanted:
         why, fix = "nobody is logged in at a server here", "lockgate login URL"
         raise Refused(NOTHING, why=why, fix=fix)
-    if not isinstance(told, dict):
-        why, fix = f"there is no login at {wanted}", f"lockgate login {wanted}"
-        raise Refused(NOTHING, why=why, fix=f"{fix}, or {VARIABLE}=off for this machine's own home")
-    kept = cast("dict[str, object]", told)
-    words = {name: str(kept.get(name, "")) for name in Login._fields if name != "url"}
-    return Login(url=wanted, **words)
+    found = kept_for(wanted)
+    if found is None:
+        fix = f"lockgate login {wanted}"
+        if current not in {"", wanted}:
+            fix += f", with --same-as {current} where both are hosts of one fleet"
+        why, fix = f"there is no login at {wanted}", f"{fix}, or {VARIABLE}=off"
+        raise Refused(NOTHING, why=why, fix=f"{fix} for this machine's own home")
+    return found
 
 
-def remember(login: Login) -> None:
-    known = _known()
-    servers = cast("dict[str, object]", known.get("servers", {}))
+def kept_for(url: str) -> Login | None:
+    told = _servers(_known()).get(url)
+    if told is None:
+        return None
+    words = {name: str(told.get(name, "")) for name in Login._fields if name != "url"}
+    return Login(url=url, **words)
+
+
+def remember(login: Login, *, only_here: bool = False) -> None:
+    """In place of the one before, which the server takes no more: wherever that was kept."""
+    servers = _servers(_known())
+    before = servers.get(login.url, {}).get("token")
+    for url in [] if only_here else _with_token(servers, before):
+        servers[url] |= {"token": login.token, "person": login.person}
     servers[login.url] = {k: v for k, v in login._asdict().items() if k != "url" and v}
     _write({"current": login.url, "servers": servers})
 
 
-def forget(login: Login) -> None:
+def forget(login: Login) -> list[str]:
+    """The addresses for which it was kept: its token is good at none of them any more."""
     known = _known()
-    servers = cast("dict[str, object]", known.get("servers", {}))
-    servers.pop(login.url, None)
-    if servers:
+    servers = _servers(known)
+    others = [it for it in _with_token(servers, login.token) if it != login.url]
+    left = {url: it for url, it in servers.items() if url not in {login.url, *others}}
+    if left:
         current = str(known.get("current", ""))
-        left = current if current in servers else next(iter(servers))
-        _write({"current": left, "servers": servers})
+        _write({"current": current if current in left else next(iter(left)), "servers": left})
     else:
         os.unlink(client.login_file())  # noqa: PTH108 - pathlib is slow to load
+    return [login.url, *others]
+
+
+def _with_token(servers: Mapping[str, Mapping[str, object]], token: object) -> list[str]:
+    return [url for url, it in servers.items() if token and it.get("token") == token]
+
+
+def _servers(known: Mapping[str, object]) -> dict[str, dict[str, object]]:
+    """What is kept for each address."""
+    told = cast("dict[str, object]", known.get("servers", {}))
+    return {k: cast("dict[str, object]", v) for k, v in told.items() if isinstance(v, dict)}
 
 
 def _known() -> dict[str, object]:

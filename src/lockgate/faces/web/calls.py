@@ -144,9 +144,17 @@ def seat(site: Site) -> Callable[[Request], Awaitable[Response]]:
         asked = await _asked(site, request)
         if isinstance(asked, Response):
             return asked
-        return JSONResponse({"ssh": await run_in_threadpool(seat_of, *asked)})
+        try:
+            return JSONResponse(await run_in_threadpool(_seats, *asked))
+        except LockgateError as error:
+            return JSONResponse(told(error), 503)
 
     return endpoint
+
+
+def _seats(app: App, raw: bytes) -> dict[str, str]:
+    """What ssh calls the machine that the command is about, and this one."""
+    return {"ssh": seat_of(app, raw), "own": ssh_of(app)}
 
 
 async def _asked(site: Site, request: Request) -> tuple[App, bytes] | Response:
