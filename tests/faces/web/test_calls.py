@@ -567,17 +567,49 @@ def test_what_is_about_a_machine_is_not_sent(team: Team) -> None:
     assert "is no name for ssh" in team.refused("tui")
 
 
+def certified(place: Path) -> tuple[Listening, str]:
+    """A server with a certificate of its own making, and the fingerprint of that."""
+    made = ("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes")
+    named = ("-subj", "/CN=team", "-days", "2", "-keyout", "key", "-out", "cert")
+    subprocess.run(("openssl", *made, *named), cwd=place, check=True, capture_output=True)
+    asked = ("openssl", "x509", "-in", "cert", "-noout", "-fingerprint", "-sha256")
+    shown = subprocess.check_output(asked, cwd=place, text=True)
+    at = Listening(port=0, certificate=str(place / "cert"), key=str(place / "key"))
+    return at, shown
+
+
+def test_a_renewed_certificate_is_named_without_a_new_code(team: Team) -> None:
+    app = team.board.home.app
+    at, shown = certified(team.place)
+
+    def logs_in(url: str, pin: str, said: str = "\n") -> tuple[int, str]:
+        team.patch.setattr(sys, "stdin", io.StringIO(said))
+        return run(["login", url, "--fingerprint", pin]), team.capture.readouterr().err
+
+    with serving(team.board.home, at) as board:
+        link = web_logins_of(app).link("bob", app.caller)
+        assert logs_in(board.origin, shown, link)[0] == 0
+        good = laptop.chosen()
+        laptop.remember(good._replace(fingerprint="0" * 64, ssh="lg@team.test"))
+        assert logs_in(board.origin, "1" * 64)[0] == 1
+        assert "no code was given" in logs_in(board.origin, shown, "no/code\n")[1]
+        assert laptop.chosen().fingerprint == "0" * 64
+        assert logs_in(board.origin, shown)[0] == 0
+        assert laptop.chosen() == good._replace(ssh="lg@team.test")
+        laptop.remember(good._replace(token="x" * 40))
+        code, told = logs_in(board.origin, shown)
+        assert (code, "the token is not known here" in told) == (1, True)
+        laptop.forget(laptop.chosen())
+        code, told = logs_in(board.origin, shown)
+        assert (code, "no code was given" in told) == (1, True)
+
+
 def test_a_certificate_is_the_one_that_is_named_or_one_that_the_system_knows(
     tmp_path: Path, monkeypatch, capfd
 ) -> None:
     monkeypatch.setenv("LOCKGATE_HOME", str(tmp_path / "laptop"))
-    made = ("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes")
-    named = ("-subj", "/CN=team", "-days", "2", "-keyout", "key", "-out", "cert")
-    subprocess.run(("openssl", *made, *named), cwd=tmp_path, check=True, capture_output=True)
-    asked = ("openssl", "x509", "-in", "cert", "-noout", "-fingerprint", "-sha256")
-    shown = subprocess.check_output(asked, cwd=tmp_path, text=True)
+    at, shown = certified(tmp_path)
     home = a_home(tmp_path / "server")
-    at = Listening(port=0, certificate=str(tmp_path / "cert"), key=str(tmp_path / "key"))
 
     with serving(home, at) as board:
         good = laptop.Login(board.origin, "x", fingerprint=laptop.fingerprint(shown))

@@ -39,6 +39,8 @@ def login(*, url: str, fingerprint: str, ssh: str, other: str, as_json: bool) ->
     server by lockgate web login. The whole link that is printed there does too, also as URL.
     The certificate is checked by the system's store, or is the one with the fingerprint that you
     name. The token is kept in login.json of the home, for you alone, and is good for 90 days.
+    Where the server has a new certificate, name its fingerprint and give an empty line for the
+    code: the login that you have goes on.
     """
     at = server.Login(
         url=_address(url),
@@ -54,8 +56,12 @@ def login(*, url: str, fingerprint: str, ssh: str, other: str, as_json: bool) ->
 
 
 def _begin(at: server.Login, link: str) -> tuple[dict[str, str], str]:
-    """By a code that works once."""
-    code = link or _code_in(_asked(at.url))
+    """By a code that works once; without one by the login there is, if a certificate is named."""
+    known = server.kept_for(at.url) if at.fingerprint else None
+    said = link or _asked(at.url, known).strip()
+    if not said and known:
+        return _go_on(at, known)
+    code = link or _code_in(said)
     if not code:
         fix = "have one made on the server: lockgate web login --person NAME"
         raise Refused(WHAT, why="no code was given", fix=fix)
@@ -81,7 +87,8 @@ def _go_on(at: server.Login, known: server.Login) -> tuple[dict[str, str], str]:
             own = _facts(answer.read(server.LARGEST_ANSWER), "own")["own"]
     except (Unavailable, OSError, HTTPException) as error:
         raise _not_logged_in(at, error, "try again") from error
-    server.remember(kept._replace(ssh=at.ssh or own), only_here=True)
+    before = known.ssh if known.url == at.url else ""
+    server.remember(kept._replace(ssh=at.ssh or before or own), only_here=True)
     text = f"you are {kept.person} at {kept.url}, by the login at {known.url}"
     return {"url": kept.url, "person": kept.person}, text
 
@@ -120,10 +127,12 @@ def _not_logged_in(at: server.Login, error: Exception, fix: str) -> LockgateErro
     return Unavailable(WHAT, why=why, fix=fix)
 
 
-def _asked(url: str) -> str:
+def _asked(url: str, known: server.Login | None) -> str:
     """One line; nothing is echoed that could be used a second time."""
     if sys.stdin.isatty():
-        echo(f"The code, or the link, that `lockgate web login` printed for {url}: ", err=True)
+        or_else = f" (an empty line: go on as {known.person})" if known else ""
+        text = f"The code, or the link, that `lockgate web login` printed for {url}{or_else}: "
+        echo(text, err=True)
     return sys.stdin.readline(1000)
 
 
