@@ -27,11 +27,11 @@ from lockgate.adapters.task_file.files import (
     KEPT,
     KEPT_BYTES,
     LARGEST,
-    ONE_BYTES,
     add_checkpoint,
     last_checkpoint,
 )
 from lockgate.core.model.task import TaskId
+from lockgate.core.text.checkpoints import ONE_BYTES
 from lockgate.core.text.task_file import BrokenFrontmatter, Missing, Readable, TaskText, Unreadable
 from lockgate.errors import Unavailable
 
@@ -556,6 +556,12 @@ def test_the_newest_checkpoints_of_a_task_are_kept(tmp_path):
     assert numbers == list(range(1, KEPT + 4))
     assert checkpoints(place) == [f"{it:03}.json" for it in range(4, KEPT + 4)]
     assert (last_checkpoint(place) or {})["work_summary"] == str(KEPT + 2)
+
+
+def test_a_checkpoint_gets_a_number_above_those_of_other_hosts(tmp_path):
+    place = tmp_path / "checkpoints"
+
+    assert [add_checkpoint(place, {}, above=it) for it in (7, 3, 8)] == [8, 9, 10]
 
 
 def test_the_checkpoints_of_a_task_have_a_bounded_size_together(tmp_path):

@@ -12,6 +12,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from lockgate.adapters.engine import LocalEngine
+from lockgate.adapters.store.checkpoints import SqlCheckpoints
 from lockgate.adapters.store.notices import SqlNotices
 from lockgate.adapters.store.train_log import SqlTrainLog
 from lockgate.bootstrap import open_app
@@ -34,7 +35,7 @@ from lockgate.services.orchestrator.effects import Hands, Housekeeper, Starter
 from lockgate.services.orchestrator.loop import Loop
 from lockgate.services.task.logins import Logins
 from lockgate.services.task.projects import Branches
-from lockgate.services.task.sessions import Signals
+from lockgate.services.task.sessions import Checkpoints, Signals
 from lockgate.services.train.landing import Lander
 from lockgate.services.train.queue import MergeQueue, TrainTests
 from lockgate.services.train.view import TrainView
@@ -375,6 +376,7 @@ class Stage:
             zone=UTC,
             troubles=app.troubles,
         )
+        checkpoints = Checkpoints(SqlCheckpoints(app.store.database), witness.files)
         self.spawner = Spawner(
             home=self.world.home,
             store=app.store,
@@ -382,7 +384,7 @@ class Stage:
             workspaces=self.workspaces,
             sessions=self.sessions,
             harnesses=self.harnesses,
-            files=witness.files,
+            checkpoints=checkpoints,
             desks=Desks(self.world.home, app.store, self.workspaces, witness.files),
             configuration=app.configuration,
             credentials=self.credentials,
@@ -397,6 +399,7 @@ class Stage:
             coordinator=app.coordinator,
             workspaces=self.workspaces,
             files=witness.files,
+            checkpoints=checkpoints,
             clock=self.time,
         )
         self.loop = self._loop()

@@ -7,6 +7,7 @@ from threading import Event
 from typing import Any, Protocol
 
 from lockgate.adapters.engine import LocalEngine
+from lockgate.adapters.store.checkpoints import SqlCheckpoints
 from lockgate.adapters.store.notices import SqlNotices
 from lockgate.adapters.store.sql_store import SqlStore
 from lockgate.adapters.store.train_log import SqlTrainLog
@@ -25,7 +26,7 @@ from lockgate.services.task.evidence import Witness
 from lockgate.services.task.logins import Logins
 from lockgate.services.task.people import Approvals, People, TaskRunner
 from lockgate.services.task.projects import Branches
-from lockgate.services.task.sessions import Attendance, Signals
+from lockgate.services.task.sessions import Attendance, Checkpoints, Signals
 from lockgate.services.task.tasks import Tasks
 from lockgate.services.train.control import Queueing
 from lockgate.services.train.landing import Lander
@@ -105,6 +106,8 @@ class Office:
         self.sessions: Any = self.door("sessions", world.machine)
         self.workspaces: Any = self.door("workspaces", world.works)
         self.files: Any = self.door("files", world.files)
+        kept: Any = self.door("checkpoints", SqlCheckpoints(world.database))
+        self.checkpoints = Checkpoints(kept, self.files)
         self.gates: Any = self.door("gates", world.gates)
         self.yard: Any = self.door("yard", world.yard)
         self.rules: Any = world.rules
@@ -133,6 +136,7 @@ class Office:
             coordinator=self.coordinator,
             workspaces=self.workspaces,
             files=self.files,
+            checkpoints=self.checkpoints,
             clock=self.world.clock,
         )
 
@@ -268,7 +272,7 @@ class Orchestrator(Office):
                 workspaces=self.workspaces,
                 sessions=self.sessions,
                 harnesses=world.harnesses,
-                files=self.files,
+                checkpoints=self.checkpoints,
                 desks=Desks(world.home, self.store, self.workspaces, self.files),
                 configuration=self.rules,
                 credentials=world.credentials,

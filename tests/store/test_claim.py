@@ -81,7 +81,7 @@ def test_what_only_adds_to_a_schema_does_not_need_a_database_that_nobody_uses(ur
         for it in (
             "DELETE FROM schema_version WHERE version > 22",
             "UPDATE schema_facts SET readable_from = 22",
-            "DROP TABLE lanes, hosts",
+            "DROP TABLE lanes, hosts, checkpoints",
             "ALTER TABLE projects DROP COLUMN url",
             "ALTER TABLE tasks DROP COLUMN host",
             "ALTER TABLE sessions DROP COLUMN host",

@@ -4,7 +4,7 @@ import importlib
 import inspect
 import pkgutil
 import re
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import suppress
 from types import UnionType
 from typing import Any, Union, get_args, get_origin
@@ -56,6 +56,7 @@ SAMPLES: dict[Any, object] = {
     HostState: HostState.UP,
     Mark: Mark(),
     Cursor: None,
+    Mapping[str, object]: {},
     TaskFilter: TaskFilter(),
     Job: Lead(),
     Result: Green(),

@@ -175,8 +175,7 @@ class App(Struct, frozen=True, kw_only=True):
 
     def fleet(self) -> "FleetSeen | None":
         """The hosts and what waits for one; None where this machine works alone."""
-        known = self.store.database.read(HAS_HOSTS, {})
-        return self.hosts.status(self.caller) if known else None
+        return self.hosts.status(self.caller) if self.store.database.read(HAS_HOSTS, {}) else None
 
     def _file_sizes(self, task: Task) -> "tuple[FileSize, ...]":
         from lockgate.ports import candidate_of
@@ -184,8 +183,7 @@ class App(Struct, frozen=True, kw_only=True):
         return self.workspaces.file_sizes(candidate_of(self.views.project_of(task), task))
 
     def _conflicts(self, task: Task) -> tuple[Clashing, ...]:
-        found = self.queue.forecast(task)
-        return tuple(Clashing(it.task, it.summary, it.files) for it in found)
+        return tuple(Clashing(it.task, it.summary, it.files) for it in self.queue.forecast(task))
 
     def _evidence(self, task: Task) -> Mapping[str, object] | None:
         """What the note of its landed commit says."""
@@ -244,13 +242,15 @@ class App(Struct, frozen=True, kw_only=True):
 
     @property
     def signals(self) -> "Signals":
-        from lockgate.services.task.sessions import Signals
+        from lockgate.adapters.store.checkpoints import SqlCheckpoints
+        from lockgate.services.task.sessions import Checkpoints, Signals
 
         return Signals(
             store=self.store,
             coordinator=self.coordinator,
             workspaces=self.workspaces,
             files=self.witness.files,
+            checkpoints=Checkpoints(SqlCheckpoints(self.store.database), self.witness.files),
             clock=self.witness.clock,
         )
 

@@ -22,6 +22,7 @@ from lockgate.adapters.sandbox.scratch import sweep_rooms
 from lockgate.adapters.service_unit import Service, install, stopped, uninstall
 from lockgate.adapters.sessions.runner.command_socket import Door, Line, Request, ask
 from lockgate.adapters.sessions.sessions import Watch
+from lockgate.adapters.store.checkpoints import SqlCheckpoints
 from lockgate.adapters.store.fenced import FencedDatabase
 from lockgate.adapters.store.hosts import SqlHosts
 from lockgate.adapters.store.lanes import SqlLanes
@@ -64,6 +65,7 @@ from lockgate.services.orchestrator.loop import Loop
 from lockgate.services.orchestrator.notices import Notices
 from lockgate.services.orchestrator.tracing import Traces
 from lockgate.services.task.projects import Branches
+from lockgate.services.task.sessions import Checkpoints
 from lockgate.services.train.landing import Lander
 from lockgate.services.train.queue import MergeQueue, TrainTests
 
@@ -357,7 +359,7 @@ def _spawner(it: App) -> Spawner:
         workspaces=it.workspaces,
         sessions=it.sessions,
         harnesses=it.harnesses,
-        files=it.views.files,
+        checkpoints=Checkpoints(SqlCheckpoints(it.store.database), it.views.files),
         desks=Desks(it.home, it.store, it.workspaces, it.views.files),
         configuration=it.configuration,
         credentials=it.credentials,

@@ -1,4 +1,7 @@
-"""Lanes and hosts on disk: each job has one row, and who claims the row may speak for the job."""
+"""What hosts share: lanes, themselves, and the last checkpoints of tasks.
+
+Each job has one row, and who claims the row may speak for the job.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Protocol
@@ -84,4 +87,16 @@ class Hosts(Protocol):
 
     def tasks_at(self, name: str) -> tuple[tuple[TaskId, ProjectId], ...]:
         """The tasks whose clones are there and that are not over."""
+        ...
+
+
+class LastCheckpoints(Protocol):
+    """What the next agent of a task is told of the work before it, on any host."""
+
+    def of(self, task: TaskId) -> Mapping[str, object] | None:
+        """With its number as `sequence`; None where the task has none."""
+        ...
+
+    def put(self, task: TaskId, number: int, facts: Mapping[str, object]) -> None:
+        """Keep it in place of one with a lower number, as long as there is such a task."""
         ...

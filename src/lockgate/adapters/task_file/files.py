@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from lockgate.core.model.task import Task, TaskId
+from lockgate.core.text.checkpoints import checkpoint_text
 from lockgate.core.text.task_file import (
     BrokenFrontmatter,
     Missing,
@@ -30,8 +31,6 @@ from lockgate.errors import Unavailable
 MOST = 1_000_000_000
 KEPT = 100  # checkpoints of one task
 KEPT_BYTES = 8 << 20  # of all of them
-ONE_BYTES = 1 << 20
-SUMMARY, FILES = 1 << 16, 1000  # characters, and names, that one has at most where it is too large
 LARGEST_FRONTMATTER = 16 * 1024  # what PyYAML scans in well under 100 ms, whatever it is
 FIRST_LINE = 2  # of the file: the first is the fence
 _FENCE = re.compile(r"---[ \t]*+(?:\r\n|\n|\r)")
@@ -40,12 +39,12 @@ _BARE = re.compile(r"[A-Za-z][A-Za-z0-9_./-]*+(?: [A-Za-z0-9_./-]++)*")
 _WORDS = frozenset({"y", "yes", "n", "no", "true", "false", "on", "off", "null"})
 
 
-def add_checkpoint(directory: Path, facts: Mapping[str, object]) -> int:
+def add_checkpoint(directory: Path, facts: Mapping[str, object], above: int = 0) -> int:
     """Write the next number's file; of two who write at once each gets its own."""
     directory.mkdir(parents=True, exist_ok=True)
-    number = max(_numbers(directory), default=0) + 1
+    number = max(above, *_numbers(directory), 0) + 1
     while True:
-        text = _summary_text(number, facts)
+        text = checkpoint_text(number, facts)
         with suppress(FileExistsError):
             with _file(directory, number).open("x", encoding="utf-8") as file:
                 file.write(text)
@@ -64,28 +63,6 @@ def last_checkpoint(directory: Path) -> Mapping[str, object] | None:
             if isinstance(found, dict):
                 return cast("dict[str, object]", found)  # the keys of a JSON object are texts
     return None
-
-
-def _summary_text(number: int, facts: Mapping[str, object]) -> str:
-    text = json.dumps({"sequence": number, **facts}, indent=2) + "\n"
-    if len(text) <= ONE_BYTES:
-        return text
-    return json.dumps({"sequence": number, **_cut_short(facts)}, indent=2) + "\n"
-
-
-def _cut_short(facts: Mapping[str, object]) -> dict[str, object]:
-    summary, files = str(facts.get("work_summary") or ""), facts.get("files_modified")
-    names = (
-        [str(it) for it in cast("list[object]", files)] if isinstance(files, list | tuple) else []
-    )
-    short = [it for it in names if len(it) < ONE_BYTES // FILES // 8][:FILES]
-    left_out = f"\n… {len(summary) - SUMMARY} characters left out …"
-    return {
-        **facts,
-        "work_summary": summary[:SUMMARY] + (left_out if len(summary) > SUMMARY else ""),
-        "files_modified": short,
-        "files_left_out": len(names) - len(short),
-    }
 
 
 def _remove_oldest(directory: Path) -> None:
@@ -235,9 +212,9 @@ class TaskFiles:
         ):
             _append(file, data)
 
-    def add_checkpoint(self, id: TaskId, facts: Mapping[str, object]) -> int:
+    def add_checkpoint(self, id: TaskId, facts: Mapping[str, object], above: int = 0) -> int:
         with _ours(f"the checkpoint of task {id} was not written"):
-            return add_checkpoint(self._made(id) / "checkpoints", facts)
+            return add_checkpoint(self._made(id) / "checkpoints", facts, above)
 
     def last_checkpoint(self, id: TaskId) -> Mapping[str, object] | None:
         return last_checkpoint(self._directory(id) / "checkpoints")

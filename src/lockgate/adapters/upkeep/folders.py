@@ -19,7 +19,7 @@ from lockgate.ports.upkeep import Used
 
 # The rooms that a task leaves behind only where something was killed.
 ROOMS = ("homes", "reviews", "runs", "trials", "workspaces")
-COPIED = ("history.jsonl", "checkpoints")  # of a task's files: the database has the same
+COPIED = ("history.jsonl", "checkpoints")  # of a task: what is needed is in the database
 _HALF_MADE = re.compile(r"\.(?:new|old|take|copy)-(.+)-[0-9a-f]{8}")
 _NAME = re.compile(r"[a-z0-9-]{1,40}")
 ONE_LOG = "orchestrator.log"

@@ -40,7 +40,7 @@ from lockgate.ports import (
 )
 from lockgate.services.agents.day_budget import DayBudget
 from lockgate.services.task.logins import Logins, usage_limits
-from lockgate.services.task.sessions import Attendance
+from lockgate.services.task.sessions import Attendance, Checkpoints
 from lockgate.services.task.tasks import must_be_enclosed
 
 # Where an agent works: the task's clone, or a clean checkout of the change, with its papers.
@@ -106,7 +106,7 @@ class Spawner(Struct, frozen=True, kw_only=True):
     workspaces: Workspaces
     sessions: Sessions
     harnesses: Harnesses
-    files: TaskFiles
+    checkpoints: Checkpoints
     desks: Desks
     configuration: Configuration
     credentials: Credentials
@@ -276,7 +276,7 @@ class Spawner(Struct, frozen=True, kw_only=True):
         if spawn.interactive:
             return ""  # a human sits down, and says what is to be said
         limits = task.pinned.limits if task.pinned else settings.limits
-        left = self.files.last_checkpoint(task.id) or {}
+        left = self.checkpoints.last(task.id)
         told = first_words(task, spawn, limits, left, resumed=resumed)
         if spawn.role is Role.WORKER and not resumed:
             told += dependencies(settings.env)

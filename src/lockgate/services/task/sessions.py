@@ -3,7 +3,7 @@
 Also what an agent says while it works: it is done, or here is where it stands.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
@@ -28,9 +28,11 @@ from lockgate.core.model.task import (
     TaskId,
 )
 from lockgate.core.prompts.worker import left_behind, spoken
+from lockgate.core.text.checkpoints import newer, number_of
 from lockgate.core.text.task_file import Readable, frontmatter, replace_section
 from lockgate.errors import LockgateError, Refused, WordsWaiting
 from lockgate.ports import Change, Clock, Sessions, Store, TaskFiles, Workspaces
+from lockgate.ports.lanes import LastCheckpoints
 from lockgate.services.task.callers import Caller, hashed, must_be_heard
 from lockgate.services.task.coordinator import LOCKGATE, Coordinator, refused
 
@@ -182,11 +184,29 @@ class Said(Struct, frozen=True, kw_only=True):
     confidence: float | None = None
 
 
+class Checkpoints(Struct, frozen=True):
+    """The last checkpoint of each task, for all hosts; each is a file on the host that made it."""
+
+    kept: LastCheckpoints
+    files: TaskFiles
+
+    def last(self, id: TaskId) -> Mapping[str, object]:
+        """Empty where the task has none."""
+        return newer(self.kept.of(id), self.files.last_checkpoint(id))
+
+    def add(self, id: TaskId, facts: Mapping[str, object], after: int) -> int:
+        """Keep it under a number higher than `after`, which is the answer."""
+        number = self.files.add_checkpoint(id, facts, after)
+        self.kept.put(id, number, facts)
+        return number
+
+
 class Signals(Struct, frozen=True, kw_only=True):
     store: Store
     coordinator: Coordinator
     workspaces: Workspaces
     files: TaskFiles
+    checkpoints: Checkpoints
     clock: Clock
 
     def move(self, id: TaskId, asked: Move, caller: Caller, said: Said | None = None) -> Task:
@@ -258,7 +278,8 @@ class Signals(Struct, frozen=True, kw_only=True):
         self, seen: Evidence, said: Said, change: Change, session: Session | None = None
     ) -> Checkpoint:
         id, hide = seen.task.id, self.coordinator.witness.hide(seen.task)
-        before = left_behind(self.files.last_checkpoint(id) or {})
+        last = self.checkpoints.last(id)
+        before = left_behind(last)
         noted = Checkpoint(
             sequence=0,
             type=said.type,
@@ -272,7 +293,7 @@ class Signals(Struct, frozen=True, kw_only=True):
             "commit": change.commit,
             "session": session.id if session else None,
         }
-        return replace(noted, sequence=self.files.add_checkpoint(id, facts))
+        return replace(noted, sequence=self.checkpoints.add(id, facts, number_of(last)))
 
     def _taken(self, task: Task) -> Change:
         """The work as a commit; where it cannot be had now, or is unfit, the evaluation says so."""
