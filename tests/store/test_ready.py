@@ -6,7 +6,7 @@ from contextlib import closing
 import pytest
 from msgspec.structs import replace
 
-from lockgate.adapters.store import open_store, sql
+from lockgate.adapters.store import hosts, open_store, sql
 from lockgate.core.lifecycle.decision import Decision, MirrorTask, NotifyHuman
 from lockgate.core.lifecycle.records import dependency_dropped
 from lockgate.core.model.events import StatusChanged, TaskDeleted
@@ -220,6 +220,7 @@ def test_an_older_copy_that_has_gone_further_meanwhile_is_noticed(
         (sql.IN_VAIN, "tasks_in_vain"),
         (sql.EFFECTS_AFTER, "outbox_by_turn"),
         (sql.SESSIONS_ALIVE_IN, "sessions_alive"),
+        (hosts.TASKS_AT, "tasks_of_host"),
     ],
 )
 def test_what_a_wake_asks_for_is_found_by_its_own_index(tmp_path, statement, index) -> None:
@@ -230,6 +231,7 @@ def test_what_a_wake_asks_for_is_found_by_its_own_index(tmp_path, statement, ind
         "without": "",
         "now": 1.0,
         "task": "t",
+        "name": "h1",
         "turn": 0,
         "rev": 0,
         "n": 0,
@@ -241,3 +243,13 @@ def test_what_a_wake_asks_for_is_found_by_its_own_index(tmp_path, statement, ind
     assert any(f"INDEX {index}" in it for it in walked), plan
     others = [it for it in walked if f"INDEX {index}" not in it]
     assert all("(id=?)" in it for it in others), plan  # one row each
+
+
+def test_what_a_host_has_at_work_is_counted_without_a_look_at_the_tasks_of_others(tmp_path) -> None:
+    open_store(str(tmp_path / "a.db")).close()
+    values = {"name": "h1", "now": 1.0}
+    with closing(sqlite3.connect(tmp_path / "a.db")) as db:
+        plan = [row[3] for row in db.execute(f"EXPLAIN QUERY PLAN {hosts.AT_WORK}", values)]
+
+    assert any("tasks USING INDEX tasks_of_host (host=?)" in it for it in plan), plan
+    assert any("INDEX sessions_alive_of_host (host=?)" in it for it in plan), plan

@@ -31,17 +31,20 @@ WHERE name = :name AND boot = :boot RETURNING state
 MARK = "UPDATE hosts SET state = :state, why = :why WHERE name = :name RETURNING name"
 FORGET = "DELETE FROM hosts WHERE name = :name RETURNING name"
 EQUIP = "UPDATE hosts SET agents = :agents WHERE name = :name RETURNING name"
+# `host <> ''` names the index of the tasks that have one.
 # Agents that live there, and tasks there whose agents have yet to begin.
 AT_WORK = """
 SELECT (SELECT count(*) FROM sessions WHERE host = :name AND ended IS NULL) + (
     SELECT count(*) FROM tasks
-    WHERE host = :name AND status = 'WORKING' AND dead = 0 AND not_before <= :now AND NOT EXISTS (
+    WHERE host = :name AND host <> '' AND status = 'WORKING' AND dead = 0 AND not_before <= :now
+    AND NOT EXISTS (
         SELECT 1 FROM sessions WHERE task = tasks.id AND ended IS NULL
     )
 ) AS n
 """
 TASKS_AT = """
-SELECT id, project FROM tasks WHERE host = :name AND status NOT IN ('DONE', 'CANCELLED') ORDER BY id
+SELECT id, project FROM tasks
+WHERE host = :name AND host <> '' AND status NOT IN ('DONE', 'CANCELLED') ORDER BY id
 """
 
 
