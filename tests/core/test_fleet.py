@@ -5,6 +5,7 @@ from msgspec.structs import replace
 
 from lockgate.core.config.settings import Settings
 from lockgate.core.fleet import (
+    Asked,
     FleetSettings,
     HostRole,
     LaneRow,
@@ -30,6 +31,7 @@ from lockgate.core.fleet import (
     seen_by,
     task_with_files,
     trouble_among,
+    ways_to,
     why_held,
 )
 from lockgate.core.hosts import Host, HostState, clock_trouble, host_in
@@ -366,6 +368,20 @@ def at(argv: str, host: str, candidate: str = "", *sessions: Session) -> str:
 def test_work_that_was_not_handed_in_is_on_one_host_alone() -> None:
     assert at("diff fix", "h1") == at("handback fix", "h1", "c") == "h1"
     assert at("diff fix", "h1", "c") == at("diff fix", "h9") == at("status", "h1") == ""
+
+
+def test_files_on_another_host_are_got_at_by_what_that_host_has() -> None:
+    asked = Asked("no change is shown", "diff fix", "/t/fix/review")
+    by_ssh, by_api = Host(name="h1", ssh="me@h1"), Host(name="h1", api="https://h1")
+
+    assert ways_to(by_ssh, asked) == "ssh -t me@h1 lockgate diff fix"
+    assert ways_to(by_api, asked) == (
+        "open https://h1/t/fix/review, or log in there, on a laptop: lockgate login https://h1"
+    )
+    assert ways_to(by_api, Asked("it was not handed back", "handback fix")) == (
+        "log in there, on a laptop: lockgate login https://h1"
+    )
+    assert ways_to(Host(name="h1"), asked) == "on host h1: lockgate diff fix"
 
 
 def test_what_an_agent_has_said_is_on_the_host_of_its_session() -> None:

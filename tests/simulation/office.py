@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from lockgate.adapters.engine import LocalEngine
 from lockgate.adapters.store.checkpoints import SqlCheckpoints
+from lockgate.adapters.store.hosts import SqlHosts
 from lockgate.adapters.store.notices import SqlNotices
 from lockgate.adapters.store.sql_store import SqlStore
 from lockgate.adapters.store.train_log import SqlTrainLog
@@ -23,6 +24,7 @@ from lockgate.services.orchestrator.effects import Hands, Housekeeper, Starter
 from lockgate.services.orchestrator.loop import Loop
 from lockgate.services.task.coordinator import Coordinator, Effector
 from lockgate.services.task.evidence import Witness
+from lockgate.services.task.fleet import FilesOfHosts
 from lockgate.services.task.logins import Logins
 from lockgate.services.task.people import Approvals, People, TaskRunner
 from lockgate.services.task.projects import Branches
@@ -154,7 +156,8 @@ class Office:
 
     @property
     def people(self) -> People:
-        return People(self.store, self.attendance, self.workspaces, self.files)
+        hosts = FilesOfHosts(SqlHosts(self.store.database), str)
+        return People(self.store, self.attendance, self.workspaces, self.files, hosts)
 
     @property
     def approvals(self) -> Approvals:

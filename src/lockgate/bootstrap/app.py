@@ -166,12 +166,9 @@ class App(Struct, frozen=True, kw_only=True):
     @property
     def hosts(self) -> "FleetControl":
         """The hosts that share this database, as people see and steer them."""
-        from lockgate.adapters.store.hosts import SqlHosts
-        from lockgate.adapters.store.lanes import SqlLanes
-        from lockgate.services.task.fleet import FleetControl
+        from lockgate.bootstrap.hosts import fleet_control
 
-        database = self.store.database
-        return FleetControl(SqlHosts(database), SqlLanes(database), self.witness.clock)
+        return fleet_control(self.store.database, self.witness.clock)
 
     def fleet(self) -> "FleetSeen | None":
         """The hosts and what waits for one; None where this machine works alone."""
@@ -256,9 +253,11 @@ class App(Struct, frozen=True, kw_only=True):
 
     @property
     def people(self) -> "People":
+        from lockgate.bootstrap.hosts import files_of
         from lockgate.services.task.people import People
 
-        return People(self.store, self.attendance, self.workspaces, self.witness.files)
+        hosts = files_of(self.home, self.store.database)
+        return People(self.store, self.attendance, self.workspaces, self.witness.files, hosts)
 
     @property
     def assistants(self) -> "AssistantRights":
@@ -290,9 +289,10 @@ class App(Struct, frozen=True, kw_only=True):
 
     @property
     def agents(self) -> "AgentSessions":
+        from lockgate.bootstrap.hosts import files_of
         from lockgate.services.task.sessions import AgentSessions
 
-        return AgentSessions(self.store, self.sessions)
+        return AgentSessions(self.store, self.sessions, files_of(self.home, self.store.database))
 
     @property
     def shells(self) -> "Shells":

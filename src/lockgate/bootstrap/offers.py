@@ -7,7 +7,7 @@ from lockgate import __version__
 from lockgate.adapters.config.load import load_config
 from lockgate.adapters.user_files import serving_of
 from lockgate.bootstrap.app import App
-from lockgate.bootstrap.team import start_of
+from lockgate.bootstrap.hosts import start_of
 from lockgate.core.config.settings import Settings, known_agents
 from lockgate.core.fleet import FleetSettings, HostRole, LaneRow, asked_of_host
 from lockgate.core.hosts import Host, agents_in
@@ -27,7 +27,7 @@ def host_of(it: App, settings: FleetSettings) -> Host:
         roles=tuple(own.roles),
         slots=own.slots,
         judges=own.judges,
-        boot=start_of(it),
+        boot=start_of(it.home),
         version=__version__,
         ssh=own.ssh or served.ssh,
         api=own.api or (served.url if serves else ""),

@@ -7,11 +7,9 @@ from urllib.parse import parse_qsl, urlsplit
 
 from lockgate.adapters.forwarding import sent_on
 from lockgate.adapters.sessions.runner.command_socket import parsed_request
-from lockgate.adapters.sessions.runner.proc import boot
-from lockgate.adapters.store.hosts import SqlHosts
-from lockgate.adapters.system import id_of
 from lockgate.adapters.user_files import serving_of
 from lockgate.bootstrap.app import App
+from lockgate.bootstrap.hosts import start_of
 from lockgate.core.config.clones import Clone
 from lockgate.core.hosts import Host
 from lockgate.errors import BadConfig, Refused
@@ -76,24 +74,10 @@ def root_of_clone(it: App, clone: Clone) -> Callable[[], Path]:
 # Among several hosts one has a task's files.
 
 
-def start_of(it: App) -> str:
-    """Which start of which machine this home is on: two hosts never say the same.
-
-    Containers of one machine share its start, and may have their homes at one path.
-    """
-    return f"{boot()} {id_of(it.home)}"
-
-
-def other_host(it: App, name: str) -> Host | None:
-    """Of this name, where it is not this one."""
-    found = SqlHosts(it.store.database).find(name) if name else None
-    return None if found is None or found.boot == start_of(it) else found
-
-
 def sent_elsewhere(it: App, raw: bytes, token: str) -> Iterable[bytes] | None:
     """The answer of the host that has the files which a command needs; None where we have them."""
     there = _host_with_files(it, raw)
-    if there is None or there.boot == start_of(it):
+    if there is None or there.boot == start_of(it.home):
         return None
     if not there.api:
         why = f"host {there.name} has the task's files, and serves nobody"

@@ -303,11 +303,34 @@ def host_with_files(
 ) -> Host | None:
     """None where every host has what the command needs, or none of these."""
     asked = task_with_files(argv)
-    if asked is None or (asked[1] is Needed.CHANGE and task.candidate):
-        return None
-    own = _meant(argv, task, sessions) if asked[1] is Needed.SESSION else None
-    name = (own.host if own else "") or task.host
-    return next((it for it in hosts if it.name == name), None)
+    name = files_at(asked[1], task, _meant(argv, task, sessions)) if asked else ""
+    return next((it for it in hosts if name and it.name == name), None)
+
+
+def files_at(needed: Needed, task: Task, session: Session | None = None) -> str:
+    """The name of the host that alone has them; empty where there is none."""
+    if needed is Needed.CHANGE and task.candidate:
+        return ""
+    own = session.host if session and needed is Needed.SESSION else ""
+    return own or task.host
+
+
+class Asked(Struct, frozen=True):
+    """What a person asked for that needs the files of a task."""
+
+    what: str  # that it was not done
+    command: str
+    page: str = ""  # of the web board, which shows the same
+
+
+def ways_to(host: Host, asked: Asked) -> str:
+    """How a person gets at the files of this host."""
+    ways = [f"ssh -t {host.ssh} lockgate {asked.command}"] if host.ssh else []
+    if host.api and asked.page:
+        ways.append(f"open {host.api}{asked.page}")
+    if host.api:
+        ways.append(f"log in there, on a laptop: lockgate login {host.api}")
+    return ", or ".join(ways) or f"on host {host.name}: lockgate {asked.command}"
 
 
 def _meant(argv: Sequence[str], task: Task, sessions: Sequence[Session]) -> Session | None:

@@ -43,7 +43,7 @@ class Slow:
 
 
 def an_app(sessions: Slow) -> App:
-    watched = AgentSessions(cast("Any", Unasked()), cast("Any", sessions))
+    watched = AgentSessions(cast("Any", Unasked()), cast("Any", sessions), cast("Any", Unasked()))
     return cast("App", SimpleNamespace(agents=watched))
 
 

@@ -16,6 +16,7 @@ from lockgate.core.model.task import Role, Status
 from lockgate.faces.mcp.answers import MOST
 from lockgate.faces.mcp.news import News, changed
 from lockgate.faces.mcp.prompts import PROMPTS
+from tests.faces.cli.test_other_host import H2, worked_on
 from tests.faces.mcp.room import BOTH, NEW, OLD, Room, text_of
 from tests.faces.mcp.test_yes import waiting
 from tests.faces.shell import Shell
@@ -106,6 +107,21 @@ def test_what_cannot_be_read_is_refused_in_three_parts(shell, mode, uri) -> None
     told = Room(shell, mode=mode).with_client(looks)
 
     assert set(told) == {"what", "why", "fix"}
+
+
+@pytest.mark.parametrize("part", ["diff", "output"])
+def test_what_only_another_host_has_is_refused_with_its_name(shell, part) -> None:
+    id = worked_on(shell, H2)
+
+    async def looks(client: Client) -> Any:
+        with pytest.raises(MCPError) as error:
+            await client.read_resource(f"lockgate://task/{id}/{part}")
+        return error.value.data
+
+    told = Room(shell, mode=NEW).with_client(looks)
+
+    assert told["why"] == f"the files of task {id} are on host h2"
+    assert "ssh -t lockgate@h2.test lockgate" in told["fix"]
 
 
 @pytest.mark.parametrize("mode", BOTH)

@@ -1,7 +1,11 @@
 """Every key on every state of a task: it works, or says why not in the service's words."""
 
 import pytest
+from msgspec.structs import replace
 
+from lockgate.adapters.store.hosts import SqlHosts
+from lockgate.core.hosts import Host
+from lockgate.core.lifecycle.decision import Decision
 from lockgate.core.model.task import Status
 from lockgate.faces.tui.keys import ACTIONS, LIST
 from lockgate.faces.tui.rows import fits
@@ -63,6 +67,23 @@ def test_enter_opens_what_the_task_needs(seeded: Home, kind: str):
             await board.until(lambda: isinstance(board.app.screen, OutputFace), kind)
 
     seeded.drive(story, read_only=True)
+
+
+def test_the_output_of_an_agent_on_another_host_names_that_host(own: Home):
+    app = own.shell.app()
+    SqlHosts(app.store.database).put(Host(name="h2", boot="b2", ssh="lockgate@h2.test"))
+    [session] = [it for it in app.agents.at_work() if it.task == own.ids["working"]]
+    task = app.store.load(session.task)
+    moved = replace(task, host="h2", rev=task.rev + 1)
+    app.store.commit(Decision(moved, session=replace(session, host="h2")))
+    app.close()
+
+    async def story(board: Driven) -> None:
+        await board.selects("working")
+        await board.press("enter")
+        await board.sees("are on host h2", "ssh -t lockgate@h2.test")
+
+    own.drive(story, read_only=True)
 
 
 @KINDS

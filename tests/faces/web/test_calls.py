@@ -720,6 +720,7 @@ def test_a_board_says_on_which_host_an_agent_s_output_is(team: Team) -> None:
     task = at_host(team, api="https://h2.test")
     store = team.board.home.app.store
     [session] = store.sessions(task.id)
+    (team.board.home.app.home / "sessions" / session.id / "stdout.log").unlink()
     later = replace(store.load(task.id), rev=store.load(task.id).rev + 1)
     store.commit(Decision(later, session=replace(session, host="h2")))
     team.board.log_in()
@@ -828,6 +829,17 @@ def test_a_login_that_another_server_does_not_know_is_not_kept_for_it(
 def test_a_link_and_another_login_are_not_named_at_once(team: Team) -> None:
     assert run(["login", "https://build/login?link=x", "--same-as", "https://build"]) == 2
     assert "a link and --same-as" in team.capture.readouterr().err
+
+
+def test_a_board_says_on_which_host_a_change_is_that_was_not_handed_in(team: Team) -> None:
+    task = at_host(team, api="https://h2.test")
+    team.board.log_in()
+
+    page = team.board.get(f"/t/{task.id}/review")
+
+    assert page.status == 422
+    assert "are on host h2" in page.text
+    assert f"https://h2.test/t/{task.id}/review" in page.text
 
 
 def test_a_host_that_has_the_files_and_serves_nobody_is_named(team: Team) -> None:

@@ -1,13 +1,24 @@
 """The hosts of a fleet, as people look at them and steer them."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from msgspec import Struct
 
-from lockgate.core.fleet import FleetSeen, host_with_files, needs_at, seen_by, task_with_files
+from lockgate.core.fleet import (
+    Asked,
+    FleetSeen,
+    Needed,
+    files_at,
+    host_with_files,
+    needs_at,
+    seen_by,
+    task_with_files,
+    ways_to,
+)
 from lockgate.core.hosts import Host, HostState
 from lockgate.core.jobs import ANY, HostLost, place_of
 from lockgate.core.model.people import Right
+from lockgate.core.model.task import Session, Task
 from lockgate.errors import LockgateError, Refused
 from lockgate.ports import Clock, Store
 from lockgate.ports.lanes import Hosts, Lanes
@@ -65,6 +76,24 @@ class FleetControl(Struct, frozen=True):
         must_be_human(caller, what, Right.ADMIN)
         if not self.hosts.mark(name, state):
             raise _unknown(name, what)
+
+
+class FilesOfHosts(Struct, frozen=True):
+    """Whether the files of a task are here, on this start of this machine."""
+
+    hosts: Hosts
+    start: Callable[[], str]
+
+    def must_be_here(
+        self, asked: Asked, task: Task, needed: Needed, session: Session | None = None
+    ) -> None:
+        """Refused where another host of a fleet alone has them."""
+        name = files_at(needed, task, session)
+        host = self.hosts.find(name) if name else None
+        if host is None or host.boot == self.start():
+            return
+        why = f"the files of task {task.id} are on host {host.name}"
+        raise Refused(asked.what, why=why, fix=ways_to(host, asked))
 
 
 def may_serve(caller: Caller, what: str) -> None:

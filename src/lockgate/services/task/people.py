@@ -6,6 +6,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from lockgate.core.config.settings import SandboxLevel
+from lockgate.core.fleet import Asked, Needed
 from lockgate.core.lifecycle import approvals, records
 from lockgate.core.lifecycle.decision import Decision, Declined, Evidence
 from lockgate.core.lifecycle.moves import Move
@@ -36,6 +37,7 @@ from lockgate.ports import (
 from lockgate.ports.work import Becomes, Shell
 from lockgate.services.task.callers import HUMAN, Caller, must_be_human
 from lockgate.services.task.coordinator import Coordinator, refused
+from lockgate.services.task.fleet import FilesOfHosts
 from lockgate.services.task.sessions import Attendance
 from lockgate.services.task.tasks import accept
 
@@ -78,6 +80,7 @@ class People(Struct, frozen=True):
     attendance: Attendance
     workspaces: Workspaces
     files: TaskFiles
+    hosts: FilesOfHosts
 
     def answer(self, id: TaskId, text: str, caller: Caller) -> Task:
         """What a clarification asked for; the agent goes on with it."""
@@ -132,8 +135,11 @@ class People(Struct, frozen=True):
 
     def hand_back(self, id: TaskId, caller: Caller, done: str = "") -> Task:
         """With the worker's sections as the workspace has them, or these words as Handoff."""
-        must_be_human(caller, f"task {id} was not handed back")
+        what = f"task {id} was not handed back"
+        must_be_human(caller, what)
         task = self.store.load(id)
+        asked = Asked(what, f"handback {id}")
+        self.hosts.must_be_here(asked, task, Needed.CLONE)
         canonical = self.files.read(id)
         body = canonical.body if isinstance(canonical, Readable) else self.store.body(id) or ""
         theirs = self.files.read_at(self.workspaces.place(id))
@@ -157,6 +163,8 @@ class People(Struct, frozen=True):
             )
         if task.candidate:
             return task, self.workspaces.change(candidate_of(project, task))
+        asked = Asked(f"the change of task {id} is not shown", f"diff {id}", f"/t/{id}/review")
+        self.hosts.must_be_here(asked, task, Needed.CHANGE)
         if self.workspaces.place(id).is_dir():
             return task, self._taken(project, task)
         change = self.workspaces.adopt(project, task)

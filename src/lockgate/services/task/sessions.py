@@ -9,6 +9,7 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
+from lockgate.core.fleet import Asked, Needed
 from lockgate.core.lifecycle import sessions, words
 from lockgate.core.lifecycle.decision import Decision, Declined, Evidence, SpawnAgent
 from lockgate.core.lifecycle.moves import Move, Work, move
@@ -35,6 +36,7 @@ from lockgate.ports import Change, Clock, Sessions, Store, TaskFiles, Workspaces
 from lockgate.ports.lanes import LastCheckpoints
 from lockgate.services.task.callers import Caller, hashed, must_be_heard
 from lockgate.services.task.coordinator import LOCKGATE, Coordinator, refused
+from lockgate.services.task.fleet import FilesOfHosts
 
 NOTHING = Change("", ())
 FINAL, INCREMENTAL = "final", "incremental"
@@ -45,6 +47,7 @@ class AgentSessions(Struct, frozen=True):
 
     store: Store
     sessions: Sessions
+    hosts: FilesOfHosts
 
     def of(self, id: TaskId) -> tuple[Session, ...]:
         """Oldest first."""
@@ -58,7 +61,14 @@ class AgentSessions(Struct, frozen=True):
         return session.ended is not None or self.sessions.exit_of(session.id) is not None
 
     def output(self, session: Session) -> list[str]:
-        return self.sessions.output(session.id).splitlines()
+        """Refused where another host has it; the database is asked only where none is here."""
+        said = self.sessions.output(session.id)
+        if not said:
+            id, task = session.task, self.store.load(session.task)
+            what, page = f"no output of task {id} is shown", f"/t/{id}/output/{session.id}"
+            asked = Asked(what, f"task peek {id} --session {session.id}", page)
+            self.hosts.must_be_here(asked, task, Needed.SESSION, session)
+        return said.splitlines()
 
     def attach_command(self, id: SessionId) -> tuple[str, ...] | None:
         """What a person runs to sit at it; None where it is not interactive, or not yet there."""

@@ -11,6 +11,7 @@ from textual.containers import Grid
 from textual.message import Message
 
 from lockgate.core.model.task import Session, SessionId
+from lockgate.errors import Refused
 from lockgate.faces.feed_client import FeedRefused, Following
 from lockgate.faces.tui.look import Line, Lines, cut, one, wrapped
 from lockgate.faces.tui.panes import Pane
@@ -120,7 +121,11 @@ class OutputFace(Face):
         """What has ended is read once; what lives comes with the feed, or once where none is."""
         alive: list[SessionId] = []
         for it in self.watched:
-            lines, over = self.desk.source.output(it)
+            try:
+                lines, over = self.desk.source.output(it)
+            except Refused as error:
+                self.post_message(Printed(it.id, (f"{error.what}: {error.why}", error.fix)))
+                continue
             if over or self.desk.state.link.lost:
                 self.post_message(Printed(it.id, lines, over=over))
             else:
