@@ -301,9 +301,7 @@ class App(Struct, frozen=True, kw_only=True):
 
         return Shells(
             home=self.home,
-            store=self.store,
-            attendance=self.attendance,
-            workspaces=self.workspaces,
+            people=self.people,
             configuration=self.configuration,
             harnesses=self.harnesses,
             enclose=partial(shell_at, self.home),

@@ -8,6 +8,8 @@ from lockgate.bootstrap.hosts import start_of
 from lockgate.core.hosts import Host
 from lockgate.core.lifecycle.decision import Decision
 from lockgate.core.model.task import Role, Status, TaskId
+from lockgate.errors import Refused
+from lockgate.services.task.callers import HUMAN
 from tests.faces.shell import HANDOFF, Shell
 
 H2 = Host(name="h2", boot="b2", ssh="lockgate@h2.test", api="https://h2.test")
@@ -16,6 +18,7 @@ H2 = Host(name="h2", boot="b2", ssh="lockgate@h2.test", api="https://h2.test")
 def worked_on(shell: Shell, host: Host) -> TaskId:
     """Its agent works on that host, as the database says."""
     id = shell.create()
+    start_of(shell.home)  # gives the home its id, which is a trace too
     shell.bring(id, Status.WORKING)
     shell.begin(id, Role.WORKER)
     app = shell.app()
@@ -51,6 +54,24 @@ def test_a_command_names_the_host_that_has_the_files(shell, argv, what, page) ->
     assert shell.traces() == before
 
 
+def test_nobody_sits_down_at_a_task_on_another_host(shell) -> None:
+    id = worked_on(shell, H2)
+    (shell.home / "workspaces" / id).mkdir(parents=True)  # left behind
+    before = shell.traces()
+
+    opened = shell.run("shell", id, "--", "true")
+    app = shell.app()
+    with pytest.raises(Refused) as error:
+        app.people.take_over(id, HUMAN)
+    app.close()
+
+    assert "are on host h2" in opened.why
+    assert f"ssh -t lockgate@h2.test lockgate shell {id}" in opened.why
+    assert error.value.what == f"task {id} was not taken over"
+    assert f"ssh -t lockgate@h2.test lockgate takeover {id}" in error.value.fix
+    assert shell.traces() == before
+
+
 def test_a_clone_that_was_left_behind_here_is_not_handed_back(shell) -> None:
     id = worked_on(shell, H2)
     left = shell.home / "workspaces" / id
@@ -62,10 +83,8 @@ def test_a_clone_that_was_left_behind_here_is_not_handed_back(shell) -> None:
 
 
 def test_the_host_that_has_the_files_uses_them(shell) -> None:
-    app = shell.app()
-    here = replace(H2, boot=start_of(app.home))
-    app.close()
-    id = worked_on(shell, here)
+    shell.did("task", "list")  # makes the home
+    id = worked_on(shell, replace(H2, boot=start_of(shell.home)))
 
     assert "has said nothing yet" in shell.did("task", "peek", id)
     assert shell.did("diff", id) == "\n"

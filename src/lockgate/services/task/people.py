@@ -130,7 +130,10 @@ class People(Struct, frozen=True):
         return coordinator.turn(id, decide, caller, what)
 
     def take_over(self, id: TaskId, caller: Caller) -> Task:
-        must_be_human(caller, f"task {id} was not taken over")
+        what = f"task {id} was not taken over"
+        must_be_human(caller, what)
+        asked = Asked(what, f"takeover {id}")
+        self.hosts.must_be_here(asked, self.store.load(id), Needed.CLONE)
         return self.attendance.take_over(id, caller)
 
     def hand_back(self, id: TaskId, caller: Caller, done: str = "") -> Task:
@@ -205,9 +208,7 @@ class People(Struct, frozen=True):
 
 class Shells(Struct, frozen=True, kw_only=True):
     home: Path
-    store: Store
-    attendance: Attendance
-    workspaces: Workspaces
+    people: People
     configuration: Configuration
     harnesses: Harnesses
     enclose: Callable[[Shell], Becomes]
@@ -221,30 +222,31 @@ class Shells(Struct, frozen=True, kw_only=True):
         """
         what = f"no shell was opened in the workspace of task {id}"
         must_be_human(caller, what)
-        task = self.store.load(id)
-        place = self.workspaces.place(id)
+        task, workspaces = self.people.store.load(id), self.people.workspaces
+        self.people.hosts.must_be_here(Asked(what, f"shell {id}"), task, Needed.CLONE)
+        place = workspaces.place(id)
         if not place.is_dir():
             why, fix = f"it is {task.status} and has no workspace", f"lockgate task why {id}"
             raise Refused(what, why=why, fix=fix)
-        project = self.store.project(task.project)
+        project = self.people.store.project(task.project)
         settings = self.configuration.allowed_for(task, project)
         sandboxed = settings.sandbox.level is SandboxLevel.AUTO
         if read_only and not sandboxed:
             why = "without a sandbox nothing can be mounted read-only"
             raise Refused(what, why=why, fix=f"look at a copy: lockgate open {id}")
-        self.workspaces.set_up(candidate_of(project, task), settings, place)
+        workspaces.set_up(candidate_of(project, task), settings, place)
         shell = Shell(
             argv=argv,
             workspace=place,
             home=self.home / "homes" / id,
-            base=self.workspaces.base(project),
+            base=workspaces.base(project),
             read=(*self.harnesses.paths(task.agent, settings), *settings.sandbox.read),
             sandboxed=sandboxed,
             read_only=read_only,
             terminal=terminal,
         )
         if not read_only:
-            task = self.attendance.sit_down(id, caller)
+            task = self.people.attendance.sit_down(id, caller)
         return task, self.enclose(shell)
 
 
