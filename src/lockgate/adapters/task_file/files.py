@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any, cast
 
 from lockgate.core.model.task import Task, TaskId
-from lockgate.core.text.checkpoints import checkpoint_text
 from lockgate.core.text.task_file import (
     BrokenFrontmatter,
     Missing,
@@ -41,6 +40,8 @@ _WORDS = frozenset({"y", "yes", "n", "no", "true", "false", "on", "off", "null"}
 
 def add_checkpoint(directory: Path, facts: Mapping[str, object], above: int = 0) -> int:
     """Write the next number's file; of two who write at once each gets its own."""
+    from lockgate.core.text.checkpoints import checkpoint_text  # noqa: PLC0415 - only who writes one needs it
+
     directory.mkdir(parents=True, exist_ok=True)
     number = max(above, *_numbers(directory), 0) + 1
     while True:
