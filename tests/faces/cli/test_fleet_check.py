@@ -186,7 +186,8 @@ def test_a_label_that_a_project_asks_for_and_no_host_has_is_named_before_a_job_w
     with_hosts(app, H1)
 
     said = rows(shell)["labels"]["trouble"]
-    SqlHosts(app.store.database).put(replace(H1, labels=("arm",)))
+    hosts = SqlHosts(app.store.database)
+    assert hosts.put(replace(H1, labels=("arm",)), hosts.find(H1.name))
 
     assert said.startswith("repo: no host has arm (give a host the label")
     assert rows(shell)["labels"]["trouble"] == ""
