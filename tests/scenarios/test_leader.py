@@ -509,6 +509,23 @@ def test_a_lost_host_is_recorded_whole_where_the_store_was_down_in_the_midst_of_
     assert stage.alive(id) == []
 
 
+def test_what_an_agent_hands_in_on_a_host_that_records_its_own_loss_is_done_again(stage) -> None:
+    """A host that was cut off and is back may be given the job of recording that it was lost."""
+    id = stage.world.create()
+    stage.turn()
+    work = attending(stage, [], name="h1")
+    work.place(id, "h1")
+    (stage.workspaces.place(id) / "TASK.md").write_text(HANDOFF)
+
+    work.host_lost(HostLost(id, stage.world.task(id).project, "h1"))
+
+    task = stage.world.task(id)
+    assert (task.host, task.status, task.candidate) == ("", Status.WORKING, "")
+    assert stage.alive(id) == []
+    stage.turn(GOODBYE)
+    [_again] = stage.alive(id)
+
+
 def test_a_job_whose_rules_cannot_be_read_now_stays_where_it_waits(stage) -> None:
     """As on a new leader whose mirror lacks the tip while the hub is down."""
     store, engine = stage.app.store, Waiting()

@@ -753,3 +753,10 @@ def test_a_task_leaves_a_lost_host_in_the_turn_in_which_its_work_counts_as_lost(
     assert (again.host, again.status) == ("", Status.WORKING)
     assert (goes_on.host, goes_on.status) == ("", Status.WORKING)
     refused(host_gone(evidence(working), "h2"))
+
+
+def test_what_is_handed_in_after_its_host_was_lost_is_done_again() -> None:
+    judged, working = a_task(Status.AGENT_REVIEW), a_task(Status.WORKING)
+
+    assert taken(host_gone(evidence(judged), "h1")).task.status is Status.WORKING
+    refused(host_gone(evidence(working), "h1"))

@@ -292,13 +292,16 @@ def change_refused(seen: Evidence, findings: Sequence[Finding], since: int) -> D
 
 
 def host_gone(seen: Evidence, host: str) -> Decision | Declined:
-    """The task has no host any more, and what was not handed over there is done again: one turn."""
-    if seen.task.host != host:
+    """The task has no host any more, and what was not handed over there is done again: one turn.
+
+    Said before its sessions there are ended and again after: an end may hand in what is lost.
+    """
+    if seen.task.host not in {host, ""}:
         return over(seen, f"host {host} does not have the task any more")
     lost = work_lost(seen, host)
-    if isinstance(lost, Declined):
-        return placed(seen.task, "", seen.now)
-    return replace(lost, task=replace(lost.task, host=""))
+    if not isinstance(lost, Declined):
+        return replace(lost, task=replace(lost.task, host=""))
+    return placed(seen.task, "", seen.now) if seen.task.host else lost
 
 
 def work_lost(seen: Evidence, host: str) -> Decision | Declined:

@@ -192,13 +192,17 @@ class HostWork(Struct, frozen=True, kw_only=True):
             return 0.0
         if job.moves and task.host == job.host == self.name:
             self._push(task, self.store.sessions(job.task))
-        with suppress(TurnDeclined):  # it is on another host by now
-            self.attendance.coordinator.turn(
-                job.task, lambda seen: host_gone(seen, job.host), what=f"task {job.task} stays"
-            )
+        self._gone(job)
         exit = Exit(ending=Ending.INTERRUPTED, why=f"host {job.host} is lost")
         for session in self.store.sessions(job.task):
             if session.ended is None and session.host in {"", job.host}:
                 with suppress(TurnDeclined):  # somebody else has recorded it
                     self.attendance.session_ended(session.id, End(exit))
+        self._gone(job)
         return 0.0
+
+    def _gone(self, job: HostLost) -> None:
+        with suppress(TurnDeclined):  # it is on another host by now, or nothing of it is lost
+            self.attendance.coordinator.turn(
+                job.task, lambda seen: host_gone(seen, job.host), what=f"task {job.task} stays"
+            )
